@@ -1,0 +1,1 @@
+"""The mechanism: score, mask, weigh, read out."""

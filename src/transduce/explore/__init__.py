@@ -1,0 +1,1 @@
+"""Attention, looked at."""

@@ -1,0 +1,1 @@
+"""What attention is stacked with."""

@@ -1,0 +1,85 @@
+"""The three contracts between models and everything else. Search, training, serving and exploring use only these.
+
+Shapes: B batch, S source positions, T target positions, V vocabulary, D width, F features a frame.
+
+`memory` belongs to a source sentence, `state` to a hypothesis. Both are trees (tuples, lists, dicts, named tuples)
+of tensors whose axis 0 is the batch, so that reordering a beam is one `select` over the tree, whatever the
+architecture. State is returned, never kept on the module.
+"""
+
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor
+
+Tree = Any  # Tensor | None | tuple[Tree, ...] | list[Tree] | dict[str, Tree]; recursive aliases confuse more than they say
+AnyTree = TypeVar("AnyTree")
+
+
+class Padded(NamedTuple):
+    """Sequences of different lengths in one tensor.
+
+    values: (B, S) token ids or (B, S, F) features; anything may stand behind a sequence's end.
+    lengths: (B,) int64, at least 1.
+    """
+
+    values: Tensor
+    lengths: Tensor
+
+    def mask(self) -> Tensor:
+        """(B, S) bool, True = a real position."""
+        return torch.arange(self.values.shape[1], device=self.lengths.device) < self.lengths[:, None]
+
+
+@runtime_checkable
+class Encodes(Protocol):
+    """Reads a source."""
+
+    def encode(self, source: Padded) -> Padded:
+        """Source (B, S) or (B, S, F) -> states (B, S', D) with their lengths."""
+        ...
+
+
+@runtime_checkable
+class Predicts(Protocol):
+    """Scores a whole target at once, as training needs it. The loss is outside."""
+
+    def __call__(self, source: Padded | None, target: Padded) -> Tensor:
+        """Logits (B, T, V): `logits[:, t]` is for the token after `target[:, t]`, seeing target[:, :t + 1] only.
+
+        source is None for a task that has none (language modelling).
+        """
+        ...
+
+
+@runtime_checkable
+class Steps(Protocol):
+    """Predicts one token at a time, as search needs it."""
+
+    def start(self, source: Padded | None, rows: int) -> tuple[Tree, Tree]:
+        """The memory of the source and the state before the first token, both for `rows` hypotheses (rows == B)."""
+        ...
+
+    def step(self, token: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
+        """token (B,) int64 -> log-probabilities (B, V) of the next token, and the state after it."""
+        ...
+
+
+def select(tree: AnyTree, rows: Tensor) -> AnyTree:
+    """The rows `rows` (N,) of axis 0 of every tensor in `tree`, in that order, repeats allowed."""
+    return map_tree(tree, lambda tensor: tensor.index_select(0, rows))
+
+
+def map_tree(tree: Any, change: Any) -> Any:
+    """`change` applied to every tensor of `tree`; None stays None."""
+    if tree is None:
+        return None
+    if isinstance(tree, Tensor):
+        return change(tree)
+    if isinstance(tree, dict):
+        return {name: map_tree(branch, change) for name, branch in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(map_tree(branch, change) for branch in tree))
+    if isinstance(tree, tuple | list):
+        return type(tree)(map_tree(branch, change) for branch in tree)
+    raise TypeError(f"a state is a tree of tensors; this holds a {type(tree).__name__}")

@@ -1,0 +1,1 @@
+"""From a model's steps to hypotheses."""
