@@ -1,1 +1,8 @@
-"""The mechanism: score, mask, weigh, read out."""
+"""The mechanism: score every key against the query, mask, weigh, read out the values."""
+
+from transduce.attention.cache import KeyValue
+from transduce.attention.capture import Record, capture
+from transduce.attention.core import attend, attend_visibly, attention_weights
+from transduce.attention.heads import MultiHeadAttention
+
+__all__ = ["KeyValue", "MultiHeadAttention", "Record", "attend", "attend_visibly", "attention_weights", "capture"]

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import torch
 from torch import Tensor
 
-Tree = Any  # Tensor | None | tuple[Tree, ...] | list[Tree] | dict[str, Tree]; recursive aliases confuse more than they say
+Tree = (
+    Any  # Tensor | None | tuple[Tree, ...] | list[Tree] | dict[str, Tree]; recursive aliases confuse more than they say
+)
 AnyTree = TypeVar("AnyTree")
 
 
@@ -83,3 +85,10 @@ def map_tree(tree: Any, change: Any) -> Any:
     if isinstance(tree, tuple | list):
         return type(tree)(map_tree(branch, change) for branch in tree)
     raise TypeError(f"a state is a tree of tensors; this holds a {type(tree).__name__}")
+
+
+class Sizes(NamedTuple):
+    """What a model must know of its vocabularies: how many ids each has. source is None for a task without one."""
+
+    source: int | None
+    target: int

@@ -1,0 +1,50 @@
+"""Attention weights for the asking.
+
+    with capture(model) as record:
+        model.predict(["Two dogs run."])
+    record["decoder.0.cross"]        # one (B, H, T, S) tensor per call of that attention
+
+Outside the `with` nothing is kept and the fast kernel runs. A captured call computes its weights openly; its output
+is the same up to rounding.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from torch import Tensor, nn
+
+
+class Record(dict[str, list[Tensor]]):
+    """Attention weights by the name of the module that computed them, one (B, H, T, S) tensor per call, in order."""
+
+    def __init__(self, names: dict[nn.Module, str]) -> None:
+        super().__init__()
+        self._names = names
+
+    def take(self, module: nn.Module, alpha_BHTS: Tensor) -> None:
+        """Called by attention modules. Weights of modules outside the captured model are not kept."""
+        if module in self._names:
+            self.setdefault(self._names[module], []).append(alpha_BHTS.detach())
+
+
+_record: ContextVar[Record | None] = ContextVar("transduce_attention_record", default=None)
+
+
+@contextmanager
+def capture(model: nn.Module) -> Iterator[Record]:
+    """Everything that attends inside `model` hands its weights to the record while the `with` lasts.
+
+    Captures nest (the inner one wins) and do not see each other across threads.
+    """
+    record = Record({module: name for name, module in model.named_modules()})
+    token = _record.set(record)
+    try:
+        yield record
+    finally:
+        _record.reset(token)
+
+
+def active_record() -> Record | None:
+    """The record that asks for weights now, or None."""
+    return _record.get()

@@ -1,0 +1,89 @@
+"""Where a token stands: sinusoidal, learned and rotary positions, and none.
+
+Shapes: B batch, H heads, T positions, D model width, E width of a head.
+"""
+
+import torch
+from torch import Tensor, nn
+
+BASE = 10_000.0
+
+
+def frequencies(width: int, base: float = BASE, device: torch.device | None = None) -> Tensor:
+    """(D/2,) angular frequencies in radians a position: base^(-2j/D), j = 0 .. D/2 - 1, in fp64.
+
+    The cosine term uses the exponent 2j/D as well; some lecture notes print 2jd there, which is a misprint.
+    """
+    pair_J = torch.arange(0, width, 2, dtype=torch.float64, device=device)
+    return base ** (-pair_J / width)
+
+
+def sinusoidal(length: int, width: int, offset: int = 0, device: torch.device | None = None) -> Tensor:
+    """(T, D) sinusoidal encoding of positions offset .. offset + T - 1 (Vaswani et al. 2017, section 3.5).
+
+        p[t, 2j] = sin(t / 10000^(2j/D)),   p[t, 2j + 1] = cos(t / 10000^(2j/D))
+
+    p[t + k] is p[t] turned by a rotation that depends on k alone: a row of clock hands, each at its own speed.
+    """
+    position_T = torch.arange(offset, offset + length, dtype=torch.float64, device=device)
+    angle_TJ = position_T[:, None] * frequencies(width, device=device)
+    return torch.stack((angle_TJ.sin(), angle_TJ.cos()), -1).flatten(1).float()
+
+
+def rotate(x_BHTE: Tensor, offset: int = 0) -> Tensor:
+    """Queries or keys turned by their position's angles (Su et al. 2021, equation 34): rotary positions.
+
+    The dot product of a turned query and a turned key depends on the distance between them alone.
+    """
+    length, width = x_BHTE.shape[-2:]
+    position_T = torch.arange(offset, offset + length, dtype=torch.float64, device=x_BHTE.device)
+    angle_TJ = position_T[:, None] * frequencies(width, device=x_BHTE.device)
+    cos_TJ, sin_TJ = angle_TJ.cos().to(x_BHTE.dtype), angle_TJ.sin().to(x_BHTE.dtype)
+    even_BHTJ, odd_BHTJ = x_BHTE[..., 0::2], x_BHTE[..., 1::2]
+    turned_even_BHTJ = even_BHTJ * cos_TJ - odd_BHTJ * sin_TJ
+    turned_odd_BHTJ = even_BHTJ * sin_TJ + odd_BHTJ * cos_TJ
+    return torch.stack((turned_even_BHTJ, turned_odd_BHTJ), -1).flatten(-2)
+
+
+class Sinusoidal(nn.Module):
+    """Adds the sinusoidal encoding: no parameters, any length."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.register_buffer("table_TD", sinusoidal(512, width), persistent=False)
+        self.table_TD: Tensor
+
+    def forward(self, x_BTD: Tensor, offset: int = 0) -> Tensor:
+        """x + p, where x's first position is number `offset`."""
+        end = offset + x_BTD.shape[1]
+        if end > len(self.table_TD):
+            self.table_TD = sinusoidal(2 * end, self.width, device=self.table_TD.device)
+        return x_BTD + self.table_TD[offset:end]
+
+
+class Learned(nn.Module):
+    """Adds a learned vector a position (W^p applied to the position's one-hot vector); reads `max_length` at most."""
+
+    def __init__(self, width: int, max_length: int) -> None:
+        super().__init__()
+        self.weight_TD = nn.Parameter(torch.randn(max_length, width) * width**-0.5)
+
+    def forward(self, x_BTD: Tensor, offset: int = 0) -> Tensor:
+        """x + p.
+
+        Raises:
+            ValueError: the sequence is longer than the table.
+        """
+        end = offset + x_BTD.shape[1]
+        if end > len(self.weight_TD):
+            raise ValueError(f"learned positions end at {len(self.weight_TD)}; position {end} was asked for")
+        return x_BTD + self.weight_TD[offset:end]
+
+
+class NoPositions(nn.Module):
+    """Adds nothing: for rotary positions, which turn queries and keys instead, and for models with none."""
+
+    def forward(self, x_BTD: Tensor, offset: int = 0) -> Tensor:
+        """x itself."""
+        return x_BTD

@@ -1,0 +1,27 @@
+"""Tokens to vectors and back.
+
+Shapes: B batch, T positions, D model width, V vocabulary.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Embedding(nn.Module):
+    """One vector a token, scaled by sqrt(D) on the way in; the same matrix can read the output (Press & Wolf 2017).
+
+    Vectors start as N(0, 1/D), so that they enter with unit variance and logits from them start small.
+    """
+
+    def __init__(self, vocabulary: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(vocabulary, width) * width**-0.5)
+
+    def forward(self, token_BT: Tensor) -> Tensor:
+        """(B, T) ids -> (B, T, D)."""
+        return F.embedding(token_BT, self.weight) * self.weight.shape[1] ** 0.5
+
+    def logits(self, hidden_BTD: Tensor) -> Tensor:
+        """(B, T, D) -> (B, T, V): how well each token's vector fits each hidden state."""
+        return F.linear(hidden_BTD, self.weight)

@@ -1,0 +1,33 @@
+"""The connection around every sub-layer: residual, dropout and layer norm, before or after.
+
+Shapes: B batch, T positions, D model width.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+from torch import Tensor, nn
+
+from transduce.attention.dropout import Dropout
+
+NormPlacement = Literal["pre", "post"]
+
+
+class Residual(nn.Module):
+    """x + f(x), normed after (post: Vaswani et al. 2017) or on the way into f (pre: Xiong et al. 2020).
+
+    The residual stream stays in fp32 under autocast: only f's inside is rounded.
+    """
+
+    def __init__(self, width: int, dropout: float, norm: NormPlacement) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.dropout = Dropout(dropout)
+        self.placement = norm
+
+    def forward(self, x_BTD: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """(B, T, D) -> (B, T, D)."""
+        if self.placement == "pre":
+            return x_BTD + self.dropout(sublayer(self.norm(x_BTD))).to(x_BTD.dtype)
+        normed: Tensor = self.norm(x_BTD + self.dropout(sublayer(x_BTD)).to(x_BTD.dtype))
+        return normed

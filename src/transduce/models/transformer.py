@@ -1,0 +1,78 @@
+"""The Transformer, encoder and decoder (Vaswani et al. 2017).
+
+Shapes: B batch, S source positions, T target positions, D model width, V vocabulary.
+"""
+
+from typing import Literal, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from transduce.attention import masks
+from transduce.layers.embedding import Embedding
+from transduce.layers.stack import Stack, StackConfig, State
+from transduce.models.protocols import Padded, Sizes
+
+
+class TransformerConfig(StackConfig):
+    """The sizes of `StackConfig`, and how many blocks on each side."""
+
+    kind: Literal["transformer"] = "transformer"
+    encoder_layers: int = Field(3, ge=1)
+    decoder_layers: int = Field(3, ge=1)
+    tied: Literal["all", "output", "none"] = Field(
+        "all", description="all: one matrix for source, target and output, if their vocabulary is joint"
+    )
+
+
+class Memory(NamedTuple):
+    """A source as the decoder sees it: each block's keys and values, and which positions are real."""
+
+    sources: State
+    allowed: Tensor
+
+
+class Transformer(nn.Module):
+    """Encodes, predicts and steps (see `transduce.models.protocols`)."""
+
+    Config = TransformerConfig
+
+    def __init__(self, config: TransformerConfig, sizes: Sizes) -> None:
+        super().__init__()
+        assert sizes.source is not None
+        share = config.tied == "all" and sizes.source == sizes.target
+        self.target_embedding = Embedding(sizes.target, config.d_model)
+        self.source_embedding = self.target_embedding if share else Embedding(sizes.source, config.d_model)
+        self.output = Embedding(sizes.target, config.d_model) if config.tied == "none" else self.target_embedding
+        self.encoder = Stack(config, config.encoder_layers)
+        self.decoder = Stack(config, config.decoder_layers, cross=True)
+
+    def forward(self, source: Padded | None, target: Padded) -> Tensor:
+        """Logits (B, T, V) of the token after each target position (teacher forcing)."""
+        assert source is not None
+        hidden_BTD, _ = self._decode(target.values, self._remember(source), None)
+        return self.output.logits(hidden_BTD)
+
+    def encode(self, source: Padded) -> Padded:
+        """Source ids (B, S) -> states (B, S, D)."""
+        embedded_BSD = self.source_embedding(source.values)
+        return Padded(self.encoder(embedded_BSD, masks.padding(source.mask())), source.lengths)
+
+    def start(self, source: Padded | None, rows: int) -> tuple[Memory, State]:
+        """The source's keys and values in every decoder block, and empty caches."""
+        assert source is not None
+        return self._remember(source), self.decoder.empty(rows)
+
+    def step(self, token_B: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        hidden_BTD, state = self._decode(token_B[:, None], memory, state)
+        return self.output.logits(hidden_BTD[:, -1]).log_softmax(-1, dtype=torch.float32), state
+
+    def _remember(self, source: Padded) -> Memory:
+        encoded = self.encode(source)
+        return Memory(self.decoder.keys_values(encoded.values), masks.padding(encoded.mask()))
+
+    def _decode(self, target_BT: Tensor, memory: Memory, past: State | None) -> tuple[Tensor, State]:
+        embedded_BTD = self.target_embedding(target_BT)
+        return self.decoder.extend_causally(embedded_BTD, past, memory.sources, memory.allowed)

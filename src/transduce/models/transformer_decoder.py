@@ -1,0 +1,50 @@
+"""The decoder alone, a language model: the Transformer's decoder without an encoder to look at (Radford et al. 2018).
+
+Shapes: B batch, T positions, D model width, V vocabulary.
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from transduce.layers.embedding import Embedding
+from transduce.layers.stack import Stack, StackConfig, State
+from transduce.models.protocols import Padded, Sizes
+
+
+class TransformerDecoderConfig(StackConfig):
+    """The sizes of `StackConfig`, and how many blocks."""
+
+    kind: Literal["transformer_decoder"] = "transformer_decoder"
+    layers: int = Field(4, ge=1)
+    tied: bool = Field(True, description="one matrix for input and output")
+
+
+class TransformerDecoder(nn.Module):
+    """Predicts and steps (see `transduce.models.protocols`); its memory is None."""
+
+    Config = TransformerDecoderConfig
+
+    def __init__(self, config: TransformerDecoderConfig, sizes: Sizes) -> None:
+        super().__init__()
+        self.embedding = Embedding(sizes.target, config.d_model)
+        self.output = self.embedding if config.tied else Embedding(sizes.target, config.d_model)
+        self.decoder = Stack(config, config.layers)
+
+    def forward(self, source: Padded | None, target: Padded) -> Tensor:
+        """Logits (B, T, V) of the token after each position (teacher forcing); source must be None."""
+        assert source is None
+        hidden_BTD, _ = self.decoder.extend_causally(self.embedding(target.values), None)
+        return self.output.logits(hidden_BTD)
+
+    def start(self, source: Padded | None, rows: int) -> tuple[None, State]:
+        """No memory, and empty caches."""
+        assert source is None
+        return None, self.decoder.empty(rows)
+
+    def step(self, token_B: Tensor, memory: None, state: State) -> tuple[Tensor, State]:
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        hidden_BTD, state = self.decoder.extend_causally(self.embedding(token_B[:, None]), state)
+        return self.output.logits(hidden_BTD[:, -1]).log_softmax(-1, dtype=torch.float32), state
