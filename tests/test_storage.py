@@ -252,8 +252,8 @@ def test_not_there_empty_or_a_folder(tmp_path: Path) -> None:
 
 def test_reading_metadata_imports_no_torch(sound: Path) -> None:
     script = (
-        "import sys; from transduce.storage import read_metadata as read; print(read(sys.argv[1])['format']); "
-        "sys.exit('torch' in sys.modules)"
+        "import sys; from transduce.storage import read_metadata; "
+        "print(read_metadata(sys.argv[1])['format']); sys.exit('torch' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, str(sound)], capture_output=True, text=True, check=True
