@@ -153,7 +153,7 @@ def test_a_killed_writer_never_leaves_half_a_file(tmp_path: Path) -> None:
         text = path.read_text()
         assert text == text[: text.index("\n") + 1] * 1_000_000
         leftovers.append(len(list(tmp_path.iterdir())) - 1)
-    assert max(leftovers) == 1  # some were killed half-way, and the next writer swept up
+    assert max(leftovers) <= 1  # one killed half-way leaves its file, and the next writer sweeps it up
     write_text(path, "")
     assert list(tmp_path.iterdir()) == [path]
 
