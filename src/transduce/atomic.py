@@ -1,0 +1,125 @@
+"""Files that are whole or not there.
+
+A file is written under a temporary name beside its place, flushed to the disk, then renamed: a reader sees
+the old file or the new one, never half of either, whatever happens to the writer.
+"""
+
+import glob
+import json
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from transduce.errors import InputError, TransduceError
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Writes `text` as UTF-8, line ends as they are, whole or not at all.
+
+    Raises:
+        InputError: the folder does not exist.
+        TransduceError: the system could not write it (disk full, no permission); the old file is unchanged.
+    """
+    encoded = text.encode("utf-8")
+    replace(Path(path), [encoded], len(encoded))
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Writes `value` as indented JSON, whole or not at all.
+
+    Raises as `write_text` does, and InputError for what JSON cannot say (NaN, a tensor).
+    """
+    try:
+        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path}: this cannot be written as JSON: {error}.") from error
+    write_text(path, text + "\n")
+
+
+def replace(path: Path, chunks: Iterable[Any], size: int) -> None:
+    """Puts a file made of `chunks` (bytes-like, `size` bytes in all) in the place of `path`.
+
+    Raises as `write_text` does.
+    """
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: cannot be written: there is no folder {path.parent}.")
+    try:
+        _write_then_rename(path, chunks)
+    except OSError as error:
+        raise TransduceError(_why_not(path, size, error)) from error
+    try:
+        _flush_folder(path.parent)
+    except OSError as error:
+        raise TransduceError(
+            f"{path}: written, but a power cut may undo it: its folder could not be flushed to the disk "
+            f"({error.strerror})."
+        ) from error
+
+
+def _write_then_rename(path: Path, chunks: Iterable[Any]) -> None:
+    _remove_leftovers(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            with suppress(OSError):  # some network file systems cannot lock; then nobody sweeps there either
+                _lock(file)
+            for chunk in chunks:
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _why_not(path: Path, size: int, error: OSError) -> str:
+    free = shutil.disk_usage(path.parent).free
+    kept = "The file that was there is unchanged." if path.exists() else "Nothing was left behind."
+    return (
+        f"{path}: could not be written: {error.strerror}. It needs {human_size(size)} ({size} bytes), and "
+        f"{human_size(free)} is free in {path.parent}. {kept}"
+    )
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Removes what a killed process left half-written; a living writer holds a lock on its file."""
+    if sys.platform == "win32":
+        return
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
+        with suppress(OSError), leftover.open("rb") as file:
+            _lock(file)
+            leftover.unlink()
+
+
+def _lock(file: BinaryIO) -> None:
+    """Holds `file` until it is closed or the process dies. OSError where another process holds it."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Makes a rename last through a power cut. Windows has no such call and needs none."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def human_size(size: int) -> str:
+    """`1234567` -> `1.2 MB` (powers of 1000)."""
+    number = float(size)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} TB"

@@ -1,0 +1,82 @@
+"""`transduce info`: what a model file is, before anything in it is used."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def info(
+    path: Annotated[Path, typer.Argument(help="A model file, or the folder of a finished run.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, for programs.")] = False,
+) -> None:
+    """Show what a model file holds: settings, tokenizers, provenance, scores, sizes. Runs nothing from it."""
+    from transduce.model_file import describe
+
+    facts = describe(path)
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(facts, indent=2))
+    else:
+        _show(facts)
+
+
+def _show(facts: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    console = Console()
+    console.print(_table("Model", _summary(facts)))
+    for title in ("metrics", "config", "provenance"):
+        if facts[title]:
+            console.print(_table(title.capitalize(), flat(facts[title])))
+    shapes = {tensor["name"]: f"{tensor['dtype']} {tensor['shape']}" for tensor in facts["tensors"]}
+    console.print(_table("Tensors", shapes))
+
+
+def _summary(facts: dict[str, Any]) -> dict[str, str]:
+    from transduce.atomic import human_size
+
+    dtypes = ", ".join(f"{count} {dtype}" for dtype, count in facts["dtypes"].items())
+    rows = {
+        "file": facts["file"],
+        "size": human_size(facts["bytes"]),
+        "parameters": f"{facts['parameters']:,} in {len(facts['tensors'])} tensors ({dtypes})",
+    }
+    for side, tokenizer in facts["tokenizers"].items():
+        size = "unknown size" if tokenizer["size"] is None else f"{tokenizer['size']:,} entries"
+        rows[f"tokenizer, {side}"] = f"{tokenizer['kind']}, {size}"
+    if facts["tied"]:
+        rows["tied"] = ", ".join(f"{name} = {first}" for name, first in facts["tied"].items())
+    if facts["foreign_code"]:
+        rows["code outside Transduce"] = f"{', '.join(facts['foreign_code'])} (needs --trust-code)"
+    return rows
+
+
+def _table(title: str, rows: dict[str, str]) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+    for name, value in rows.items():
+        table.add_row(Text(printable(name), style="cyan"), Text(printable(value)))
+    return table
+
+
+def flat(table: dict[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested tables as one: `{"a": {"b": 1}}` -> `{"a.b": "1"}`."""
+    rows: dict[str, str] = {}
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            rows |= flat(value, f"{prefix}{key}.")
+        else:
+            rows[prefix + key] = str(value)
+    return rows
+
+
+def printable(text: str) -> str:
+    """A file may come from anyone: what would steer the terminal is shown, not sent to it."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

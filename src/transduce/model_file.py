@@ -1,0 +1,286 @@
+"""The one model file, `model.safetensors`: weights, what is needed to use them, and how good they are.
+
+Beside the weights, as JSON in the file's metadata:
+
+| key | holds |
+|---|---|
+| `format`, `format_version` | `transduce-model`, `1` |
+| `config` | the resolved recipe |
+| `tokenizer` | `{"source": tokenizer.json as text, "target": ...}`, or `{"joint": ...}` |
+| `provenance` | hashes of the data, seed, versions of the libraries, updates |
+| `metrics` | scores on the validation data |
+| `tied` | `{name: name}`: weights that are one and the same tensor; stored, and counted, once |
+
+No clock time and no path of the machine belongs in it, so that training again gives the same bytes.
+"""
+
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transduce.errors import InputError
+from transduce.storage import Header, canonical_json, read_header, read_metadata, read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+NAME = "model.safetensors"
+FORMAT = "transduce-model"
+VERSION = 1
+TABLES = ("config", "tokenizer", "provenance", "metrics", "tied")
+NAMES_A_CLASS = {"kind", "score"}
+LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
+NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """What a model file holds.
+
+    `tokenizers` maps "source" and "target", or "joint", to the text of a tokenizer.json.
+    """
+
+    weights: "dict[str, Tensor]"
+    config: dict[str, Any]
+    tokenizers: dict[str, str]
+    provenance: dict[str, Any]
+    metrics: dict[str, Any]
+
+
+# ---- save and load -----------------------------------------------------------------------------------------
+
+
+def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
+    """Writes `model`, whole or not at all; equal content gives equal bytes.
+
+    Raises:
+        InputError: something in it cannot be said in JSON or in safetensors.
+        TransduceError: the system could not write it; the old file is unchanged.
+    """
+    tied = _tied(model.weights)
+    tables = {
+        "config": model.config,
+        "tokenizer": model.tokenizers,
+        "provenance": model.provenance,
+        "metrics": model.metrics,
+        "tied": tied,
+    }
+    metadata = {"format": FORMAT, "format_version": str(VERSION)}
+    problems = []
+    for key, table in tables.items():
+        try:
+            metadata[key] = canonical_json(table)
+        except (TypeError, ValueError) as error:
+            problems.append(f"{path}: the model's {key} cannot be written as JSON: {error}.")
+    if problems:
+        raise InputError(problems)
+    write_tensors(path, {name: w for name, w in model.weights.items() if name not in tied}, metadata)
+
+
+def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False) -> ModelFile:
+    """Reads a model file, checks it, and verifies its checksum. Nothing named in it is imported here.
+
+    Args:
+        path: the file, or the folder of a finished run.
+        trust_code: accept a config that names classes outside Transduce; building the model will import them.
+
+    Raises:
+        InputError: not a model file, newer than this Transduce, incomplete, damaged, or naming foreign code.
+    """
+    path = find_model_file(path)
+    _tables(path, read_metadata(path), trust_code)  # a wrong file is refused before its weights are read
+    weights, metadata = read_tensors(path)
+    tables = _tables(path, metadata, trust_code)
+    for name, first in tables["tied"].items():
+        if first not in weights:
+            raise InputError(f'{path}: damaged: "{name}" is tied to "{first}", which is not in the file.')
+        weights[name] = weights[first]
+    return ModelFile(weights, tables["config"], tables["tokenizer"], tables["provenance"], tables["metrics"])
+
+
+def find_model_file(path: str | os.PathLike[str]) -> Path:
+    """The model file that `path` means: itself, or the one in the folder of a finished run.
+
+    Raises:
+        InputError: there is none; an unfinished run is told from any other folder.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        if not path.exists():
+            raise InputError(
+                f"{path}: there is no such file or folder; a model file or a run's folder is wanted."
+            )
+        return path
+    if (path / NAME).is_file():
+        return path / NAME
+    if _is_run(path):
+        raise InputError(
+            f"{path}: this run is not finished: it has no {NAME} yet. Let its training end first."
+        )
+    raise InputError(f"{path}: this folder has no {NAME}, so it is not the folder of a finished run.")
+
+
+def _is_run(folder: Path) -> bool:
+    """Training leaves recipes (.toml), logs (.jsonl) and checkpoints (.safetensors) in its folder."""
+    kinds = {".toml", ".jsonl", ".safetensors"}
+    return any(entry.suffix in kinds or "checkpoint" in entry.name for entry in folder.iterdir())
+
+
+def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, Tensor]") -> None:
+    """Compares a model's weights, name -> shape, with those of a file.
+
+    Raises:
+        InputError: some are missing, not the model's, or of another shape; all of them are listed.
+    """
+    problems = [
+        f'weight "{name}" {list(shape)} is missing from the file.'
+        for name, shape in expected.items()
+        if name not in weights
+    ]
+    problems += [
+        f'weight "{name}" is in the file, but not in the model.' for name in weights if name not in expected
+    ]
+    problems += [
+        f'weight "{name}" has shape {list(weights[name].shape)} in the file and {list(shape)} in the model.'
+        for name, shape in expected.items()
+        if name in weights and tuple(weights[name].shape) != tuple(shape)
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _tied(weights: "Mapping[str, Tensor]") -> dict[str, str]:
+    """Name -> the first name (alphabetically) of the very same tensor in memory."""
+    first: dict[tuple[Any, ...], str] = {}
+    tied: dict[str, str] = {}
+    for name in sorted(weights):
+        weight = weights[name]
+        if weight.numel() == 0:
+            continue
+        place = (weight.device, weight.data_ptr(), weight.dtype, tuple(weight.shape), weight.stride())
+        if first.setdefault(place, name) != name:
+            tied[name] = first[place]
+    return tied
+
+
+# ---- what a file says --------------------------------------------------------------------------------------
+
+
+def _tables(path: Path, metadata: Mapping[str, str], trust_code: bool) -> dict[str, Any]:
+    """The JSON of a model file's metadata, checked."""
+    tables = _parsed(path, metadata)
+    foreign = foreign_code(tables["config"])
+    if foreign and not trust_code:
+        raise InputError(
+            f"{path}: this file names code outside Transduce: {', '.join(foreign)}. Only if you trust "
+            "whoever made it, load with trust_code=True / --trust-code."
+        )
+    return tables
+
+
+def _parsed(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+    _check_format(path, metadata)
+    tables: dict[str, Any] = {}
+    problems = []
+    for key in TABLES:
+        if key not in metadata:
+            problems.append(f'{path}: not a whole model file: it has no "{key}".')
+            continue
+        try:
+            tables[key] = json.loads(metadata[key])
+        except (ValueError, RecursionError) as error:
+            problems.append(f'{path}: damaged: its "{key}" is not JSON ({error}).')
+            continue
+        if not isinstance(tables[key], dict):
+            problems.append(f'{path}: damaged: its "{key}" is not a table.')
+        elif key in ("tokenizer", "tied") and not all(isinstance(v, str) for v in tables[key].values()):
+            problems.append(f'{path}: damaged: its "{key}" does not map names to texts.')
+    if problems:
+        raise InputError(problems)
+    return tables
+
+
+def _check_format(path: Path, metadata: Mapping[str, str]) -> None:
+    if metadata.get("format") != FORMAT:
+        found = f'says "{metadata["format"]}"' if "format" in metadata else "says nothing of its format"
+        raise InputError(f'{path}: not a Transduce model file: it should say "{FORMAT}", but {found}.')
+    version = metadata.get("format_version", "")
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", version):
+        raise InputError(f'{path}: damaged: its format_version is "{version}", not a number.')
+    if int(version) > VERSION:
+        raise InputError(
+            f"{path}: written by a newer Transduce: format_version {version}, and this one reads up to "
+            f"{VERSION}. Upgrade Transduce."
+        )
+
+
+def foreign_code(config: Any) -> list[str]:
+    """Every text in `config` that could make Transduce import something outside it, sorted.
+
+    Under a key `kind` or `score`, anything but a plain name; anywhere else, what reads as `module:Class`.
+    """
+    found = set()
+    waiting = [(config, False)]  # a list, not recursion: a hostile file may be nested thousands deep
+    while waiting:
+        value, names_a_class = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(below, names_a_class or key in NAMES_A_CLASS) for key, below in value.items()]
+        elif isinstance(value, list | tuple):
+            waiting += [(below, names_a_class) for below in value]
+        elif isinstance(value, str) and (
+            LOOKS_LIKE_CODE.fullmatch(value) or (names_a_class and NOT_A_PLAIN_NAME.search(value))
+        ):
+            found.add(value)
+    return sorted(found)
+
+
+def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What `transduce info` shows. Reads the header alone: no torch, no weights, no checksum.
+
+    Raises:
+        InputError: not a model file, newer than this Transduce, incomplete or truncated.
+    """
+    path = find_model_file(path)
+    header = read_header(path)
+    tables = _parsed(path, header.metadata)
+    return {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "format": FORMAT,
+        "format_version": int(header.metadata["format_version"]),
+        "checksum": header.checksum,
+        "config": tables["config"],
+        "foreign_code": foreign_code(tables["config"]),
+        "tokenizers": {side: _tokenizer(text) for side, text in sorted(tables["tokenizer"].items())},
+        "provenance": tables["provenance"],
+        "metrics": tables["metrics"],
+        "parameters": sum(math.prod(info.shape) for info in header.tensors.values()),
+        "dtypes": _dtypes(header),
+        "tied": tables["tied"],
+        "tensors": [
+            {"name": name, "dtype": info.dtype, "shape": list(info.shape)}
+            for name, info in sorted(header.tensors.items())
+        ],
+    }
+
+
+def _dtypes(header: Header) -> dict[str, int]:
+    """dtype -> how many tensors have it."""
+    return dict(sorted(Counter(info.dtype for info in header.tensors.values()).items()))
+
+
+def _tokenizer(text: str) -> dict[str, Any]:
+    """Kind (BPE, Unigram, WordLevel, ...) and number of entries of a tokenizer.json."""
+    try:
+        parsed = json.loads(text)
+        model, added = parsed["model"], parsed.get("added_tokens", [])
+        pieces = {entry[0] if isinstance(entry, list) else entry for entry in model["vocab"]}
+        return {"kind": model["type"], "size": len(pieces | {token["content"] for token in added})}
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        return {"kind": "unknown", "size": None}

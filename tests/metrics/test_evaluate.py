@@ -1,0 +1,56 @@
+"""Metrics by name, and exact match."""
+
+import subprocess
+import sys
+
+import pytest
+
+from transduce.errors import InputError
+from transduce.metrics.bleu import bleu, moses_bleu
+from transduce.metrics.chrf import chrf
+from transduce.metrics.evaluate import NAMES, evaluate
+from transduce.metrics.exact_match import exact_match
+
+HYPOTHESES, REFERENCES = ["Ein Haus am See.", "zwei Hunde"], ["Ein Haus am Meer.", "zwei Hunde"]
+
+
+def test_each_name_is_its_function_in_the_order_asked() -> None:
+    names = ["exact_match", "bleu-lc-moses", "chrf", "bleu"]
+    assert sorted(names) == NAMES
+    assert evaluate(names, HYPOTHESES, REFERENCES, "de") == [
+        exact_match(HYPOTHESES, REFERENCES),
+        moses_bleu(HYPOTHESES, REFERENCES, "de"),
+        chrf(HYPOTHESES, REFERENCES),
+        bleu(HYPOTHESES, REFERENCES),
+    ]
+
+
+def test_all_wrong_names_come_at_once_with_the_nearest() -> None:
+    with pytest.raises(InputError) as caught:
+        evaluate(["blue", "chrff", "bleu-lc-moses"], HYPOTHESES, REFERENCES)
+    assert len(caught.value.problems) == 3
+    assert 'there is no "blue". Did you mean "bleu"?' in caught.value.problems[0]
+    assert 'Did you mean "chrf"?' in caught.value.problems[1]
+    assert "target_language" in caught.value.problems[2]
+
+
+def test_unequal_lists_are_refused_before_anything_is_computed() -> None:
+    with pytest.raises(InputError, match="line n must answer line n"):
+        evaluate(["bleu"], HYPOTHESES, REFERENCES[:1])
+
+
+def test_exact_match_counts_equal_sentences_and_forgives_nothing() -> None:
+    score = exact_match(["a", "b", "c ", "D"], ["a", "b", "c", "d"])
+    assert score.value == 50.0
+    assert score.interval is not None
+    assert score.interval[0] < 50 < score.interval[1]
+
+
+def test_importing_the_metrics_imports_no_heavy_library() -> None:
+    script = (
+        "import sys; before = set(sys.modules); "
+        "import transduce.metrics.evaluate, transduce.metrics.perplexity; "
+        "print(*{'torch', 'numpy', 'sacrebleu', 'sacremoses'} & (set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
