@@ -29,7 +29,7 @@ class PrefixTable:
 
 
 class RandomTree:
-    """A random distribution for every source and prefix: a rolling hash of both picks a row of a random table."""
+    """A random distribution for every source and prefix: a rolling hash of both picks it from a table."""
 
     ROWS = 9973
 
@@ -52,13 +52,13 @@ class RandomTree:
 
 
 class TinyAttention:
-    """A recurrent cell that attends to its embedded source: float32, padded memory, state a tuple."""
+    """A recurrent cell that attends to its embedded source: padded memory, state a tuple."""
 
     def __init__(self, vocabulary: int, seed: int, width: int = 8) -> None:
         generator = torch.Generator().manual_seed(seed)
 
         def random(*shape: int) -> Tensor:
-            return torch.randn(*shape, generator=generator) / width**0.5
+            return torch.randn(*shape, generator=generator, dtype=torch.float64) / math.sqrt(width)
 
         self.embed_VD, self.read_VD = 3 * random(vocabulary, width), 3 * random(vocabulary, width)
         self.inner_DD, self.context_DD, self.out_DV = (
@@ -70,7 +70,7 @@ class TinyAttention:
     def start(self, source: Padded | None, rows: int) -> tuple[Tree, Tree]:
         assert source is not None
         memory_BSD = self.read_VD[source.values]
-        return (memory_BSD, source.mask()), (torch.zeros(rows, self.inner_DD.shape[0]), None)
+        return (memory_BSD, source.mask()), (self.inner_DD.new_zeros(rows, len(self.inner_DD)), None)
 
     def step(self, token: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
         memory_NSD, mask_NS = memory

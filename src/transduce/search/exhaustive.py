@@ -3,6 +3,7 @@
 Shapes: N hypotheses of one sentence and one length, V vocabulary, T tokens so far.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -35,60 +36,66 @@ def leaves(choices: int, steps: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Prefixes:
-    """Beginnings of one length, in the order of their token ids.
+class Beginnings:
+    """Outputs begun, of one length, in the order of their token ids.
 
     tokens, values: (N, 1 + T) the start token and its 0, then the tokens and their log-probabilities.
+    state, row: the model's state of hypothesis n is row[n] of `state`.
     """
 
     tokens: Tensor
     values: Tensor
     state: Tree
+    row: Tensor
+
+    def chosen(self, these: Tensor) -> "Beginnings":
+        """Those of `these`, a mask or numbers."""
+        return Beginnings(self.tokens[these], self.values[these], self.state, self.row[these])
 
 
 def _row(job: Job, settings: Search, row: int, memory: Tree, state: Tree) -> list[Hypothesis]:
     """Depth first over the tree of outputs, in parts small enough for one step."""
-    row_1 = torch.tensor([row])
-    start_11, zero_11 = torch.full((1, 1), job.start), torch.zeros(1, 1, dtype=torch.float64)
-    waiting = [Prefixes(start_11, zero_11, select(state, row_1.to(job.device)))]
+    row_1, zero_11 = torch.tensor([row]), torch.zeros(1, 1, dtype=torch.float64)
+    waiting = [Beginnings(torch.full((1, 1), job.start), zero_11, state, row_1)]
     best: list[Hypothesis] = []
     while waiting:
-        part = waiting.pop()
-        time, rows = part.tokens.shape[1] - 1, len(part.tokens)
-        of_row = select(memory, row_1.expand(rows).to(job.device))
-        log_probabilities_NV, state = job.step(part.tokens[:, -1], of_row, part.state, time)
-        if time == 0:
-            _refuse_too_many(job, row, log_probabilities_NV.shape[1])
-        permitted_NV = job.permitted(log_probabilities_NV, row_1.expand(rows), time)
-        parent_M, token_M, value_M = _continuations(permitted_NV)
-        token_MT = torch.cat([part.tokens[parent_M], token_M[:, None]], dim=1)
-        value_MT = torch.cat([part.values[parent_M], value_M[:, None]], dim=1)
-        ended_M = token_M == job.end
-        full = time + 1 == job.limits[row]
-        for over_M, has_ended in ((ended_M, True), (~ended_M & full, False)):
-            best = rank(best + _best(token_MT[over_M], value_MT[over_M], has_ended, settings), settings.nbest)
-        if not full:
-            for going_N in torch.split((~ended_M).nonzero()[:, 0], AT_ONCE):
-                after = select(state, parent_M[going_N].to(job.device))
-                waiting.append(Prefixes(token_MT[going_N], value_MT[going_N], after))
+        grown = _grown(job, row, waiting.pop(), memory)
+        ended_M = grown.tokens[:, -1] == job.end
+        best += _best(grown.chosen(ended_M), True, settings)
+        going = grown.chosen(~ended_M)
+        if going.tokens.shape[1] - 1 == job.limits[row]:
+            best += _best(going, False, settings)
+        else:
+            parts = torch.split(torch.arange(len(going.tokens)), AT_ONCE)
+            waiting += [going.chosen(part_N) for part_N in parts if len(part_N)]
+        best = rank(best, settings.nbest)
     return best
 
 
-def _continuations(log_probabilities_NV: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Parents, tokens and log-probabilities, (M,) each, of all continuations that are not impossible."""
-    parent_M, token_M = (log_probabilities_NV > -torch.inf).nonzero(as_tuple=True)
-    return parent_M.cpu(), token_M.cpu(), log_probabilities_NV[parent_M, token_M].to("cpu", torch.float64)
+def _grown(job: Job, row: int, part: Beginnings, memory: Tree) -> Beginnings:
+    """Every continuation of `part` by one token that is not impossible."""
+    rows, time = len(part.tokens), part.tokens.shape[1] - 1
+    row_N = torch.full((rows,), row)
+    memory, state = select(memory, row_N.to(job.device)), select(part.state, part.row.to(job.device))
+    log_probabilities_NV, state = job.step(part.tokens[:, -1], memory, state, time)
+    if time == 0:
+        _refuse_too_many(job, row, log_probabilities_NV.shape[1])
+    value_NV = job.permitted(log_probabilities_NV, row_N, time).to("cpu", torch.float64)
+    parent_M, token_M = (value_NV > -torch.inf).nonzero(as_tuple=True)
+    tokens_MT = torch.cat([part.tokens[parent_M], token_M[:, None]], dim=1)
+    values_MT = torch.cat([part.values[parent_M], value_NV[parent_M, token_M, None]], dim=1)
+    return Beginnings(tokens_MT, values_MT, state, parent_M)
 
 
-def _best(token_MT: Tensor, value_MT: Tensor, ended: bool, settings: Search) -> list[Hypothesis]:
+def _best(outputs: Beginnings, ended: bool, settings: Search) -> list[Hypothesis]:
     """The `nbest` best of outputs of one length."""
-    score_M = normalised(
-        value_MT.sum(dim=1), torch.tensor(token_MT.shape[1] - 1.0).to(value_MT), settings.alpha
-    )
-    order_M = score_M.argsort(descending=True, stable=True)[: settings.nbest]
+    total_M = outputs.values.sum(dim=1)
+    length_M = torch.full_like(total_M, outputs.tokens.shape[1] - 1)
+    order_M = normalised(total_M, length_M, settings.alpha).argsort(descending=True, stable=True)
+    listed = outputs.chosen(order_M[: settings.nbest])
     return [
         hypothesis(tokens, values, ended, settings.alpha)
-        for tokens, values in zip(token_MT[order_M, 1:].tolist(), value_MT[order_M, 1:].tolist(), strict=True)
+        for tokens, values in zip(listed.tokens[:, 1:].tolist(), listed.values[:, 1:].tolist(), strict=True)
     ]
 
 
@@ -98,7 +105,8 @@ def _refuse_too_many(job: Job, row: int, vocabulary: int) -> None:
     many = leaves(choices, steps)
     if many > MOST_LEAVES:
         raise InputError(
-            f"exhaustive search: line {job.lines[row]} has {many:.3g} outputs of up to {job.limits[row]} "
-            f"tokens, from {choices} and the end token; at most {MOST_LEAVES} can be looked at. "
+            f"exhaustive search: line {job.lines[row]} has about 10^{math.log10(many):.0f} outputs of "
+            f"up to {job.limits[row]} tokens, from {choices} and the end token; at most {MOST_LEAVES} can be "
+            "looked at. "
             'Lower max_length_factor and max_length_offset, or use method "beam".'
         )

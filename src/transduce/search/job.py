@@ -58,7 +58,7 @@ class Job:
             )
         if time == 0:
             self._check_vocabulary(log_probabilities_NV.shape[1])
-        greatest = float(log_probabilities_NV.amax()) if len(token_N) else 0.0
+        greatest = float(log_probabilities_NV.amax())
         if not greatest <= ROUNDING:
             raise TransduceError(
                 f"search: the model gave a log-probability of {greatest:g}; it should be at most 0. "

@@ -46,7 +46,7 @@ def drawn(log_probabilities_NV: Tensor, uniform_N: Tensor, settings: Search) -> 
 
 
 def cut(sorted_NV: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
-    """Probabilities (N, V) of the `top_k` likeliest, then of the fewest of these that hold `top_p` of their sum.
+    """Probabilities (N, V) of the `top_k` likeliest, then of the fewest of these that hold `top_p` of these.
 
     sorted_NV: log-probabilities, greatest first. What is left is not normalised anew.
     """

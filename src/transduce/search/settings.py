@@ -18,15 +18,15 @@ class Search(Config):
     """
 
     method: Literal["greedy", "beam", "sample", "exhaustive"] = "beam"
-    beam: int = Field(5, ge=1)
-    alpha: float = Field(0.75, ge=0, allow_inf_nan=False)
-    nbest: int = Field(1, ge=1)
-    max_length_factor: float = Field(1.5, ge=0, allow_inf_nan=False)
-    max_length_offset: int = Field(20, ge=0)
-    temperature: float = Field(1.0, gt=0, allow_inf_nan=False)
-    top_k: int | None = Field(None, ge=1)
-    top_p: float | None = Field(None, gt=0, le=1)
-    seed: int = Field(0, ge=0)
+    beam: int = Field(default=5, ge=1)
+    alpha: float = Field(default=0.75, ge=0, allow_inf_nan=False)
+    nbest: int = Field(default=1, ge=1)
+    max_length_factor: float = Field(default=1.5, ge=0, allow_inf_nan=False)
+    max_length_offset: int = Field(default=20, ge=0)
+    temperature: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    top_k: int | None = Field(default=None, ge=1)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
     def _can_list_nbest(self) -> Self:
