@@ -80,7 +80,7 @@ def _grown(job: Job, row: int, part: Beginnings, memory: Tree) -> Beginnings:
     log_probabilities_NV, state = job.step(part.tokens[:, -1], memory, state, time)
     if time == 0:
         _refuse_too_many(job, row, log_probabilities_NV.shape[1])
-    value_NV = job.permitted(log_probabilities_NV, row_N, time).to("cpu", torch.float64)
+    value_NV = job.permitted(log_probabilities_NV, row_N, time).cpu().double()
     parent_M, token_M = (value_NV > -torch.inf).nonzero(as_tuple=True)
     tokens_MT = torch.cat([part.tokens[parent_M], token_M[:, None]], dim=1)
     values_MT = torch.cat([part.values[parent_M], value_NV[parent_M, token_M, None]], dim=1)

@@ -32,7 +32,7 @@ def follow(job: Job, choose: Choose, alpha: float, copies: int = 1) -> list[Hypo
         token_N = choose(log_probabilities_NV, path_N, time)
         value_N = log_probabilities_NV.gather(1, token_N[:, None].to(job.device))[:, 0]
         token_N = token_N.cpu()
-        token_PT[path_N, time], value_PT[path_N, time] = token_N, value_N.to("cpu", torch.float64)
+        token_PT[path_N, time], value_PT[path_N, time] = token_N, value_N.cpu().double()
         ended_N = token_N == job.end
         length_P[path_N[ended_N]] = time + 1
         going_N = (~ended_N & (limit_P[path_N] > time + 1)).nonzero()[:, 0]

@@ -37,7 +37,7 @@ def uniforms(job: Job, seed: int, draws: int) -> Tensor:
 
 def drawn(log_probabilities_NV: Tensor, uniform_N: Tensor, settings: Search) -> Tensor:
     """The tokens (N,) at which the cumulative probability first exceeds `uniform_N`, found in float64."""
-    warm_NV = log_probabilities_NV.to("cpu", torch.float64) / settings.temperature
+    warm_NV = log_probabilities_NV.cpu().double() / settings.temperature
     if settings.top_k is None and settings.top_p is None:
         return inverse(warm_NV.softmax(dim=1), uniform_N)
     sorted_NV, token_NV = warm_NV.sort(dim=1, descending=True, stable=True)
@@ -61,10 +61,11 @@ def cut(sorted_NV: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
 
 
 def inverse(probability_NV: Tensor, uniform_N: Tensor) -> Tensor:
-    """The first columns (N,) where the cumulative sum exceeds `uniform_N` of the whole; none impossible."""
+    """The first columns (N,) where the cumulative sum exceeds `uniform_N` of the whole; none impossible.
+
+    uniform_N: float64 in [0, 1): times the whole it stays below the whole, also when rounded.
+    """
     cumulative_NV = probability_NV.cumsum(dim=1)
-    total_N1 = cumulative_NV[:, -1:]
-    threshold_N1 = (uniform_N[:, None] * total_N1).minimum(total_N1.nextafter(torch.zeros_like(total_N1)))
-    return torch.searchsorted(cumulative_NV, threshold_N1, right=True)[:, 0].clamp(
-        max=probability_NV.shape[1] - 1
-    )
+    threshold_N1 = uniform_N[:, None] * cumulative_NV[:, -1:]
+    column_N = torch.searchsorted(cumulative_NV, threshold_N1, right=True)[:, 0]
+    return column_N.clamp(max=probability_NV.shape[1] - 1)  # where nothing is possible, and the whole NaN

@@ -18,7 +18,7 @@ def top(values_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
     found = values_NV.topk(
         min(count + 1, columns), dim=1
     )  # one more shows whether the cut runs through a tie
-    value_NC, column_NC = found.values.to("cpu", torch.float64), found.indices.cpu()
+    value_NC, column_NC = found.values.cpu().double(), found.indices.cpu()
     if count < columns:
         value_NC, column_NC = _without_cut_ties(values_NV, value_NC, column_NC)
     return _ordered(value_NC, column_NC)
@@ -33,7 +33,7 @@ def _without_cut_ties(values_NV: Tensor, value_NC: Tensor, column_NC: Tensor) ->
         tied_MV = values_NV[tied_N.to(values_NV.device)]
         lowest_MC = _lowest_columns(tied_MV, column_NC.shape[1])
         column_NC[tied_N] = lowest_MC.cpu()
-        value_NC[tied_N] = tied_MV.gather(1, lowest_MC).to("cpu", torch.float64)
+        value_NC[tied_N] = tied_MV.gather(1, lowest_MC).cpu().double()
     return value_NC, column_NC
 
 
