@@ -1,0 +1,112 @@
+"""Exhaustive search: every output up to the limit. The oracle of the other searches, for tiny vocabularies.
+
+Shapes: N hypotheses of one sentence and one length, V vocabulary, T tokens so far.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transduce.errors import InputError
+from transduce.models.protocols import Tree, select
+from transduce.search.hypothesis import Hypothesis, hypothesis, rank
+from transduce.search.job import Job
+from transduce.search.length import normalised
+from transduce.search.settings import Search
+
+MOST_LEAVES = 2_000_000
+AT_ONCE = 4096  # hypotheses in one step of the model
+
+
+def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
+    """The `nbest` best of all outputs of each row, best first.
+
+    Raises:
+        InputError: there are more than `MOST_LEAVES` outputs to look at.
+    """
+    memory, state = job.begin()
+    return [_row(job, settings, row, memory, state) for row in range(job.rows)]
+
+
+def leaves(choices: int, steps: int) -> int:
+    """Outputs of at most `steps` tokens: after each of `choices` tokens an output may end or go on."""
+    return sum(int(choices**step) for step in range(steps + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Beginnings:
+    """Outputs begun, of one length, in the order of their token ids.
+
+    tokens, values: (N, 1 + T) the start token and its 0, then the tokens and their log-probabilities.
+    state, row: the model's state of hypothesis n is row[n] of `state`.
+    """
+
+    tokens: Tensor
+    values: Tensor
+    state: Tree
+    row: Tensor
+
+    def chosen(self, these: Tensor) -> "Beginnings":
+        """Those of `these`, a mask or numbers."""
+        return Beginnings(self.tokens[these], self.values[these], self.state, self.row[these])
+
+
+def _row(job: Job, settings: Search, row: int, memory: Tree, state: Tree) -> list[Hypothesis]:
+    """Depth first over the tree of outputs, in parts small enough for one step."""
+    row_1, zero_11 = torch.tensor([row]), torch.zeros(1, 1, dtype=torch.float64)
+    waiting = [Beginnings(torch.full((1, 1), job.start), zero_11, state, row_1)]
+    best: list[Hypothesis] = []
+    while waiting:
+        grown = _grown(job, row, waiting.pop(), memory)
+        ended_M = grown.tokens[:, -1] == job.end
+        best += _best(grown.chosen(ended_M), True, settings)
+        going = grown.chosen(~ended_M)
+        if going.tokens.shape[1] - 1 == job.limits[row]:
+            best += _best(going, False, settings)
+        else:
+            parts = torch.split(torch.arange(len(going.tokens)), AT_ONCE)
+            waiting += [going.chosen(part_N) for part_N in parts if len(part_N)]
+        best = rank(best, settings.nbest)
+    return best
+
+
+def _grown(job: Job, row: int, part: Beginnings, memory: Tree) -> Beginnings:
+    """Every continuation of `part` by one token that is not impossible."""
+    rows, time = len(part.tokens), part.tokens.shape[1] - 1
+    row_N = torch.full((rows,), row)
+    memory, state = select(memory, row_N.to(job.device)), select(part.state, part.row.to(job.device))
+    log_probabilities_NV, state = job.step(part.tokens[:, -1], memory, state, time)
+    if time == 0:
+        _refuse_too_many(job, row, log_probabilities_NV.shape[1])
+    value_NV = job.permitted(log_probabilities_NV, row_N, time).cpu().double()
+    parent_M, token_M = (value_NV > -torch.inf).nonzero(as_tuple=True)
+    tokens_MT = torch.cat([part.tokens[parent_M], token_M[:, None]], dim=1)
+    values_MT = torch.cat([part.values[parent_M], value_NV[parent_M, token_M, None]], dim=1)
+    return Beginnings(tokens_MT, values_MT, state, parent_M)
+
+
+def _best(outputs: Beginnings, ended: bool, settings: Search) -> list[Hypothesis]:
+    """The `nbest` best of outputs of one length."""
+    total_M = outputs.values.sum(dim=1)
+    length_M = torch.full_like(total_M, outputs.tokens.shape[1] - 1)
+    order_M = normalised(total_M, length_M, settings.alpha).argsort(descending=True, stable=True)
+    listed = outputs.chosen(order_M[: settings.nbest])
+    return [
+        hypothesis(tokens, values, ended, settings.alpha)
+        for tokens, values in zip(listed.tokens[:, 1:].tolist(), listed.values[:, 1:].tolist(), strict=True)
+    ]
+
+
+def _refuse_too_many(job: Job, row: int, vocabulary: int) -> None:
+    choices = vocabulary - len({job.end, *job.forbidden})
+    steps = job.limits[row] - len(job.prefixes[row])
+    many = leaves(choices, steps)
+    if many > MOST_LEAVES:
+        raise InputError(
+            f"exhaustive search: line {job.lines[row]} has about 10^{math.log10(many):.0f} outputs of "
+            f"up to {job.limits[row]} tokens, from {choices} and the end token; at most {MOST_LEAVES} can be "
+            "looked at. "
+            'Lower max_length_factor and max_length_offset, or use method "beam".'
+        )

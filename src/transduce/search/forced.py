@@ -1,0 +1,61 @@
+"""Forced decoding: what a model that steps says of outputs it is given. The slow reference for scoring."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from transduce.errors import InputError
+from transduce.models.protocols import Padded, Steps
+from transduce.search.hypothesis import Hypothesis
+from transduce.search.job import Job
+from transduce.search.path import follow
+
+
+@torch.inference_mode()
+def forced(
+    model: Steps,
+    source: Padded | None,
+    targets: Sequence[Sequence[int]],
+    *,
+    start: int,
+    end: int,
+    alpha: float = 0.0,
+    device: torch.device | str | None = None,
+) -> list[Hypothesis]:
+    """The hypotheses whose tokens are `targets`, one for each row of the source.
+
+    targets: without the start token; with the end token where it should count.
+    device: where the model is; needed without a source only.
+
+    Raises:
+        InputError: a target is empty, goes on after its end token, or is not in the vocabulary.
+        TransduceError: the model gave no log-probabilities.
+    """
+    refuse_unusable(targets, end)
+    if not targets:
+        return []
+    place = torch.device(device or "cpu") if source is None else source.values.device
+    limits, lines = [len(target) for target in targets], list(range(len(targets)))
+    job = Job(model, source, len(targets), start, end, limits, targets, lines, (), place)
+    target_NT = pad_sequence([torch.tensor(target) for target in targets], batch_first=True)
+
+    def given(log_probabilities_NV: Tensor, path_N: Tensor, time: int) -> Tensor:
+        return target_NT[path_N, time]
+
+    return follow(job, given, alpha)
+
+
+def refuse_unusable(targets: Sequence[Sequence[int]], end: int) -> None:
+    """Raises InputError for targets that no search could have found."""
+    problems = []
+    for row, target in enumerate(targets):
+        if not target:
+            problems.append(f"forced: target {row} is empty; give at least the end token {end}.")
+        elif min(target) < 0:
+            problems.append(f"forced: target {row} holds {min(target)}; token ids start at 0.")
+        elif end in target[:-1]:
+            problems.append(f"forced: target {row} goes on after its end token {end}; cut it there.")
+    if problems:
+        raise InputError(problems)

@@ -1,0 +1,18 @@
+"""Greedy search: at each step the likeliest token. The same as a beam of one; not the likeliest sequence."""
+
+from torch import Tensor
+
+from transduce.search.hypothesis import Hypothesis
+from transduce.search.job import Job
+from transduce.search.path import follow
+from transduce.search.settings import Search
+
+
+def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
+    """One hypothesis for each row."""
+    return [[found] for found in follow(job, likeliest, settings.alpha)]
+
+
+def likeliest(log_probabilities_NV: Tensor, path_N: Tensor, time: int) -> Tensor:
+    """The likeliest token (N,); of equal ones the lowest, which `argmax` promises."""
+    return log_probabilities_NV.argmax(dim=1)

@@ -1,0 +1,39 @@
+"""One output of a search, and the order in which outputs are listed."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from transduce.search.length import normalised
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """A sequence that a search found.
+
+    tokens: without the start token; with the end token when it ended.
+    log_probability: natural logarithm of the model's probability of `tokens`, the sum over all of them.
+    score: `log_probability` after the length rule; what hypotheses are ranked by.
+    token_log_probabilities: one for every token, the model's own: temperature and filters do not change them.
+    ended: False when the length limit came before the end token.
+    """
+
+    tokens: tuple[int, ...]
+    log_probability: float
+    score: float
+    token_log_probabilities: tuple[float, ...]
+    ended: bool
+
+
+def hypothesis(
+    tokens: Sequence[int], token_log_probabilities: Sequence[float], ended: bool, alpha: float
+) -> Hypothesis:
+    """The hypothesis of at least one token; its sum is rounded once, so all searches agree on it."""
+    total = math.fsum(token_log_probabilities)
+    score = normalised(total, len(tokens), alpha)
+    return Hypothesis(tuple(tokens), total, score, tuple(token_log_probabilities), ended)
+
+
+def rank(hypotheses: Iterable[Hypothesis], nbest: int) -> list[Hypothesis]:
+    """The `nbest` best, best first: ended before unended, then by score, then the shorter, the lower ids."""
+    return sorted(hypotheses, key=lambda h: (not h.ended, -h.score, len(h.tokens), h.tokens))[:nbest]

@@ -1,0 +1,113 @@
+"""What is searched: a model's steps, its sources, and what an output may look like.
+
+Shapes: B sentences, N hypotheses, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transduce.errors import InputError, TransduceError
+from transduce.models.protocols import Padded, Steps, Tree, select
+
+ROUNDING = 1e-3  # a log-probability may be this much above 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`rows` sources and the rules for their outputs; each list has one member for every row.
+
+    start, end: token ids; `end` ends an output.
+    limits: the most tokens of an output, `end` included.
+    prefixes: the tokens that an output must begin with; they count towards its probability.
+    lines: the number of each source in its file, which messages name and samples are seeded by.
+    forbidden: token ids that are never chosen (a prefix may hold them).
+    device: where the model is.
+    """
+
+    model: Steps
+    source: Padded | None
+    rows: int
+    start: int
+    end: int
+    limits: Sequence[int]
+    prefixes: Sequence[Sequence[int]]
+    lines: Sequence[int]
+    forbidden: Sequence[int]
+    device: torch.device
+
+    def begin(self) -> tuple[Tree, Tree]:
+        """The memory of the sources and the state before the first token, (B, ...) each."""
+        memory, state = self.model.start(self.source, self.rows)
+        return memory, state
+
+    def step(self, token_N: Tensor, memory: Tree, state: Tree, time: int) -> tuple[Tensor, Tree]:
+        """The log-probabilities (N, V) of the token at position `time`, and the state behind them.
+
+        Raises:
+            TransduceError: they are no log-probabilities.
+            InputError: a token id of this job is outside the vocabulary.
+        """
+        log_probabilities_NV, state = self.model.step(token_N.to(self.device), memory, state)
+        if log_probabilities_NV.ndim != 2 or len(log_probabilities_NV) != len(token_N):
+            raise TransduceError(
+                f"search: the model should give log-probabilities ({len(token_N)}, vocabulary) "
+                f"for {len(token_N)} hypotheses, and gave {tuple(log_probabilities_NV.shape)}."
+            )
+        if time == 0:
+            self._check_vocabulary(log_probabilities_NV.shape[1])
+        greatest = float(log_probabilities_NV.amax())
+        if not greatest <= ROUNDING:
+            raise TransduceError(
+                f"search: the model gave a log-probability of {greatest:g}; it should be at most 0. "
+                "NaN and inf come from diverged weights or overflow; others from logits without log_softmax."
+            )
+        return log_probabilities_NV, state
+
+    def permitted(self, log_probabilities_NV: Tensor, row_N: Tensor, time: int) -> Tensor:
+        """The same with -inf for what may not stand at position `time` of an output of the sentences `row_N`.
+
+        That is the forbidden tokens, and where a prefix goes on, every token but the prefix's.
+        """
+        row_M, token_M = self._imposed(row_N, time)
+        row_M, token_M = row_M.to(self.device), token_M.to(self.device)
+        value_M = log_probabilities_NV[row_M, token_M]
+        if self.forbidden:
+            forbidden_F = torch.tensor(self.forbidden, device=self.device)
+            log_probabilities_NV = log_probabilities_NV.index_fill(1, forbidden_F, -torch.inf)
+        if len(row_M):
+            log_probabilities_NV = log_probabilities_NV.index_fill(0, row_M, -torch.inf)
+            log_probabilities_NV[row_M, token_M] = value_M
+        return log_probabilities_NV
+
+    def _imposed(self, row_N: Tensor, time: int) -> tuple[Tensor, Tensor]:
+        """(M,) hypotheses whose prefix holds a token at position `time`, and (M,) these tokens."""
+        if all(time >= len(prefix) for prefix in self.prefixes):
+            return torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
+        token_B = [prefix[time] if time < len(prefix) else -1 for prefix in self.prefixes]
+        token_N = torch.tensor(token_B)[row_N]
+        row_M = (token_N >= 0).nonzero()[:, 0]
+        return row_M, token_N[row_M]
+
+    def _check_vocabulary(self, size: int) -> None:
+        outside = [f"end token {self.end}"] if self.end >= size else []
+        outside += [f"forbidden token {token}" for token in self.forbidden if token >= size]
+        outside += [
+            f"line {line}: prefix token {token}"
+            for line, prefix in zip(self.lines, self.prefixes, strict=True)
+            for token in prefix
+            if token >= size
+        ]
+        if outside:
+            raise InputError(
+                f"search: {what} is outside the model's vocabulary of {size}." for what in outside
+            )
+
+
+def reordered(tree: Tree, row_N: Tensor, rows: int, device: torch.device) -> Tree:
+    """`select(tree, row_N)` out of `rows` rows, without the copy where the order stays."""
+    if len(row_N) == rows and torch.equal(row_N, torch.arange(rows)):
+        return tree
+    return select(tree, row_N.to(device))

@@ -1,0 +1,114 @@
+"""From a model's steps to hypotheses, by the method that the settings name."""
+
+import importlib
+from collections.abc import Sequence
+
+import torch
+
+from transduce.errors import InputError, TransduceError
+from transduce.models.protocols import Padded, Steps
+from transduce.search.hypothesis import Hypothesis
+from transduce.search.job import Job
+from transduce.search.settings import Search
+
+
+@torch.inference_mode()
+def search(
+    model: Steps,
+    source: Padded | None,
+    rows: int,
+    settings: Search,
+    *,
+    start: int,
+    end: int,
+    limits: Sequence[int],
+    prefixes: Sequence[Sequence[int]] | None = None,
+    lines: Sequence[int] | None = None,
+    forbidden: Sequence[int] = (),
+    device: torch.device | str | None = None,
+) -> list[list[Hypothesis]]:
+    """For each row of the source its hypotheses, best first: at least one, at most `settings.nbest`.
+
+    What a row gets depends on that row alone: it is the same in any batch, in any order.
+
+    Args:
+        rows: sources; `source` is None for a model that reads none.
+        start, end: token ids.
+        limits: the most tokens of each row's outputs, the end token included; see `Search.limit`.
+        prefixes: for each row the tokens that its outputs must begin with.
+        lines: the number of each row in its file, counted from 0: messages name it, samples are seeded by it.
+        forbidden: token ids that are never chosen: padding, start, perhaps unknown.
+        device: where the model is; needed without a source only.
+
+    Raises:
+        InputError: the arguments disagree, or a token is not in the vocabulary.
+        TransduceError: the model gave no log-probabilities, or gives probability 0 to every output.
+    """
+    job = Job(
+        model,
+        source,
+        rows,
+        start,
+        end,
+        limits,
+        [[]] * rows if prefixes is None else prefixes,
+        range(rows) if lines is None else lines,
+        forbidden,
+        torch.device(device or "cpu") if source is None else source.values.device,
+    )
+    _check(job)
+    if rows == 0:
+        return []
+    method = importlib.import_module(f"transduce.search.{settings.method}")
+    found: list[list[Hypothesis]] = method.search(job, settings)
+    _refuse_impossible(job, found)
+    return found
+
+
+def _check(job: Job) -> None:
+    """Raises InputError with all that is wrong with the arguments."""
+    counts = {"limits": len(job.limits), "prefixes": len(job.prefixes), "lines": len(job.lines)}
+    if job.source is not None:
+        counts["source"] = len(job.source.lengths)
+    problems = [
+        f"search: {job.rows} rows, but {count} {name}." for name, count in counts.items() if count != job.rows
+    ]
+    if job.end in job.forbidden:
+        problems.append(f"search: the end token {job.end} is forbidden, so no output could end.")
+    if any(token < 0 for token in (job.end, *job.forbidden)):
+        problems.append("search: a negative end or forbidden token; token ids start at 0.")
+    if not problems:
+        problems = [problem for row in range(job.rows) for problem in _row_problems(job, row)]
+    if problems:
+        raise InputError(problems)
+
+
+def _row_problems(job: Job, row: int) -> list[str]:
+    line, limit, prefix = job.lines[row], job.limits[row], job.prefixes[row]
+    problems = []
+    if line < 0:
+        problems.append(f"search: row {row} has line number {line}; lines are counted from 0.")
+    if limit < 1:
+        problems.append(f"search: line {line} has a limit of {limit} tokens; at least 1 is needed.")
+    if len(prefix) > limit:
+        problems.append(
+            f"search: line {line} has a prefix of {len(prefix)} tokens, over its limit of {limit}."
+        )
+    if any(token < 0 for token in prefix):
+        problems.append(f"search: line {line} has a negative token in its prefix; token ids start at 0.")
+    if job.end in prefix:
+        problems.append(f"search: line {line} has the end token {job.end} in its prefix; leave it out.")
+    return problems
+
+
+def _refuse_impossible(job: Job, found: list[list[Hypothesis]]) -> None:
+    lost = [
+        line
+        for line, hypotheses in zip(job.lines, found, strict=True)
+        if not hypotheses or hypotheses[0].log_probability == float("-inf")
+    ]
+    if lost:
+        raise TransduceError(
+            f"search: the model gives probability 0 to every output of {len(lost)} of {job.rows} rows, "
+            f"the first at line {lost[0]}: check its prefix and the forbidden tokens."
+        )

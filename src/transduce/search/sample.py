@@ -1,0 +1,71 @@
+"""Sampling: tokens drawn from the model's distribution, sharpened or cut as asked.
+
+The draws of a source come from (seed, line number, draw) alone, so that its samples are the same alone, in
+any batch and in any order. Shapes: P paths, N paths not yet ended, V vocabulary, T positions.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transduce.search.hypothesis import Hypothesis, rank
+from transduce.search.job import Job
+from transduce.search.path import follow
+from transduce.search.settings import Search
+
+
+def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
+    """`nbest` independent draws for each row, best first; the same output may be drawn twice."""
+    draws = settings.nbest
+    uniform_PT = uniforms(job, settings.seed, draws)
+
+    def choose(log_probabilities_NV: Tensor, path_N: Tensor, time: int) -> Tensor:
+        return drawn(log_probabilities_NV, uniform_PT[path_N, time], settings)
+
+    found = follow(job, choose, settings.alpha, copies=draws)
+    return [rank(found[row * draws : (row + 1) * draws], draws) for row in range(job.rows)]
+
+
+def uniforms(job: Job, seed: int, draws: int) -> Tensor:
+    """(P, T) numbers in [0, 1): the whole randomness of each path, drawn before the first step."""
+    uniform_PT = np.zeros((job.rows * draws, max(job.limits)))
+    for row, (line, limit) in enumerate(zip(job.lines, job.limits, strict=True)):
+        for draw in range(draws):
+            uniform_PT[row * draws + draw, :limit] = np.random.default_rng([seed, line, draw]).random(limit)
+    return torch.from_numpy(uniform_PT)
+
+
+def drawn(log_probabilities_NV: Tensor, uniform_N: Tensor, settings: Search) -> Tensor:
+    """The tokens (N,) at which the cumulative probability first exceeds `uniform_N`, found in float64."""
+    warm_NV = log_probabilities_NV.cpu().double() / settings.temperature
+    if settings.top_k is None and settings.top_p is None:
+        return inverse(warm_NV.softmax(dim=1), uniform_N)
+    sorted_NV, token_NV = warm_NV.sort(dim=1, descending=True, stable=True)
+    place_N = inverse(cut(sorted_NV, settings.top_k, settings.top_p), uniform_N)
+    return token_NV.gather(1, place_N[:, None])[:, 0]
+
+
+def cut(sorted_NV: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
+    """Probabilities (N, V) of the `top_k` likeliest, then of the fewest of these that hold `top_p` of these.
+
+    sorted_NV: log-probabilities, greatest first. What is left is not normalised anew.
+    """
+    probability_NV = sorted_NV.softmax(dim=1)
+    if top_k is not None:
+        probability_NV[:, top_k:] = 0
+    if top_p is not None:
+        before_NV = probability_NV.cumsum(dim=1) - probability_NV
+        total_N1 = probability_NV.sum(dim=1, keepdim=True)
+        probability_NV = probability_NV.where(before_NV < top_p * total_N1, 0.0)
+    return probability_NV
+
+
+def inverse(probability_NV: Tensor, uniform_N: Tensor) -> Tensor:
+    """The first columns (N,) where the cumulative sum exceeds `uniform_N` of the whole; none impossible.
+
+    uniform_N: float64 in [0, 1): times the whole it stays below the whole, also when rounded.
+    """
+    cumulative_NV = probability_NV.cumsum(dim=1)
+    threshold_N1 = uniform_N[:, None] * cumulative_NV[:, -1:]
+    column_N = torch.searchsorted(cumulative_NV, threshold_N1, right=True)[:, 0]
+    return column_N.clamp(max=probability_NV.shape[1] - 1)  # where nothing is possible, and the whole NaN
