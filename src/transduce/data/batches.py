@@ -96,7 +96,7 @@ class Batches:
             random = self._random(number, 1, index)
             chosen = [visits[place] for place in order[first : first + self._config.pool]]
             pool = self._gather(chosen, number)
-            batches = _cut(pool, _sorted_by_length(pool, random), self._config.tokens)
+            batches = _cut(pool, _sorted_by_length(pool, random), self._config.tokens, random.random())
             for place in _shuffled(len(batches), random):
                 yield batches[place]
             for store in self.stores:
@@ -159,15 +159,20 @@ def _sorted_by_length(pool: _Pool, random: np.random.Generator) -> Numbers:
     return np.lexsort((random.random(len(source)), source, pool.target))
 
 
-def _cut(pool: _Pool, order: Numbers, budget: int) -> list[Rows]:
-    """Consecutive rows of `order`, as many to a batch as rows x longest side stays within the budget."""
+def _cut(pool: _Pool, order: Numbers, budget: int, share: float) -> list[Rows]:
+    """Consecutive rows of `order`, as many to a batch as rows x longest side stays within the budget.
+
+    The first batch gets a random share of the budget, which moves all cuts after it: long rows have few
+    equals to change places with, and would otherwise meet the same company every epoch.
+    """
     longer = np.maximum(pool.source, pool.target)[order].tolist()
     cuts, first, longest = [0], 0, 0
+    room = budget if len(longer) * max(longer, default=0) <= budget else share * budget
     for place, length in enumerate(longer):
         longest = max(longest, length)
-        if place > first and (place + 1 - first) * longest > budget:
+        if place > first and (place + 1 - first) * longest > room:
             cuts.append(place)
-            first, longest = place, length
+            first, longest, room = place, length, budget
     cuts.append(len(longer))
     stores, rows = pool.rows.stores[order], pool.rows.rows[order]
     return [Rows(stores[a:b], rows[a:b]) for a, b in pairwise(cuts) if b > a]

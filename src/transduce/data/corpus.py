@@ -106,10 +106,8 @@ def open_pairs_store(
         InputError: what `read_pairs` refuses, or no pair is left after filtering.
     """
     source, target = tokenizers
-    settings = {
-        "filters": filters.model_dump(),
-        "files": files.model_dump(exclude={"weight"}, exclude_none=True),
-    }
+    columns = None if files.tsv is None else [files.source_column, files.target_column]
+    settings = {"filters": filters.model_dump(), "columns": columns}
     parts = _parts("pairs", files.paths(root), tokenizers, settings)
 
     def build(path: Path) -> None:

@@ -41,7 +41,7 @@ class Store:
         self.path = Path(path)
         self._map, self._reader = _open(self.path)
         self.metadata = _closing_metadata(self.path, self._reader)
-        self.fields: tuple[str, ...] = tuple(self._reader.schema.names)
+        self.fields: tuple[str, ...] = tuple(self.metadata["fields"])
         self.blocks: int = self._reader.num_record_batches - 1
         self._views: dict[tuple[str, int], tuple[NDArray[np.int32], Ids]] = {}
 
@@ -168,10 +168,14 @@ def _open(path: Path) -> tuple[mmap.mmap, Any]:
 def _closing_metadata(path: Path, reader: Any) -> dict[str, Any]:
     try:
         closing, notes = reader.get_batch_with_custom_metadata(reader.num_record_batches - 1)
-        metadata: dict[str, Any] = json.loads(notes[b"transduce"])
-        sizes_fit = closing.num_rows == 0 and len(metadata["checksums"]) == reader.num_record_batches - 1
-        if metadata["format"] != FORMAT or not sizes_fit:
+        noted = notes[b"metadata"]
+        metadata: dict[str, Any] = json.loads(noted)
+        if metadata["format"] != FORMAT:
             raise ValueError(f"format {metadata['format']}, wanted {FORMAT}")
+        blocks_fit = closing.num_rows == 0 and len(metadata["checksums"]) == reader.num_record_batches - 1
+        is_as_written = int(notes[b"checksum"]) == zlib.crc32(noted)
+        if not (blocks_fit and is_as_written and reader.schema.names == metadata["fields"]):
+            raise ValueError("damaged")
         return metadata
     except _flaws() as error:
         raise InputError(
@@ -200,17 +204,10 @@ def _write(
                 checksums.append(_checksum(columns.values()))
                 count += len(block)
                 tokens = {field: tokens[field] + len(columns[field][1]) for field in fields}
-            closing = {
-                "format": FORMAT,
-                "examples": count,
-                "tokens": tokens,
-                "checksums": checksums,
-                **metadata,
-            }
-            nothing = pyarrow.RecordBatch.from_pylist([], schema=schema)
-            writer.write_batch(
-                nothing, custom_metadata={"transduce": json.dumps(closing, ensure_ascii=False)}
-            )
+            written = {"fields": list(fields), "examples": count, "tokens": tokens, "checksums": checksums}
+            noted = json.dumps({**metadata, "format": FORMAT, **written}, ensure_ascii=False).encode()
+            notes = {b"metadata": noted, b"checksum": str(zlib.crc32(noted)).encode()}
+            writer.write_batch(pyarrow.RecordBatch.from_pylist([], schema=schema), custom_metadata=notes)
         file.flush()
         os.fsync(file.fileno())
 

@@ -240,7 +240,8 @@ def _learn_unigram(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
         for word, _ in untrained.pre_tokenizer.pre_tokenize_str(untrained.normalizer.normalize_str(text))
     )
     _refuse_overflow(config, len(SPECIAL) + len(set().union(*words)))
-    pieces = learn_pieces(words, config.vocabulary - len(SPECIAL), config.min_frequency)
+    size = config.vocabulary - len(SPECIAL)
+    pieces = learn_pieces(words, size, config.min_frequency) if words else []
     return _subword(
         config, models.Unigram([(name, 0.0) for name in SPECIAL] + pieces, SPECIAL.index(UNKNOWN), False)
     )
