@@ -1,0 +1,196 @@
+"""Which examples go into which batch: by token budget, in an order fixed by (seed, epoch) alone.
+
+An epoch is planned pool by pool. Blocks of all stores are put in random order; the rows of `pool` blocks
+together are sorted by length, cut where the budget is full, and the batches shuffled. Planning reads lengths,
+never tokens, and its memory is one pool, however large the corpus.
+
+The length of a side is the number of positions that a model sees: a source of n tokens has n + 1 (... </s>),
+a target of n tokens n + 1 (<s> ... read, ... </s> predicted), and a row of a language model's n ids n - 1
+(nothing is added; the last one is only predicted).
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from transduce.config import Config
+from transduce.data.store import BLOCK, Store
+from transduce.errors import InputError
+
+Numbers = NDArray[np.int64]
+
+
+class BatchConfig(Config):
+    """How large a batch is and how far rows travel when shuffled."""
+
+    tokens: int = Field(4096, ge=1)
+    """Rows times the longest side of the batch, padding included; only one longer example may exceed it."""
+    pool: int = Field(32, ge=1)
+    """Blocks of 4,096 examples that are shuffled together."""
+
+
+class Rows(NamedTuple):
+    """The examples of one batch: row `rows[i]` of store `stores[i]`. Both (N,)."""
+
+    stores: Numbers
+    rows: Numbers
+
+
+class _Visit(NamedTuple):
+    """One showing of (part of) a block in an epoch."""
+
+    store: int
+    block: int
+    share: float
+
+
+class _Pool(NamedTuple):
+    """Rows with their lengths, all (N,). `source` is 0 where there is none."""
+
+    rows: Rows
+    source: Numbers
+    target: Numbers
+
+
+class Batches:
+    """The batches of weighted stores.
+
+    A store of weight 1 shows each row once an epoch, of weight 2.5 twice and a random half of the rows a
+    third time, of weight 0.5 a random half of them; which half, changes with the epoch.
+
+    Args:
+        stores: each with its weight; all must have the same fields.
+    """
+
+    def __init__(self, stores: Sequence[tuple[Store, float]], config: BatchConfig, seed: int) -> None:
+        self.stores = [store for store, _ in stores]
+        self._weights = [weight for _, weight in stores]
+        self._config, self._seed = config, seed
+        fields = {store.fields for store in self.stores}
+        if len(fields) != 1:
+            raise InputError(
+                f"batches: wanted stores with the same fields, got {sorted(fields) or 'no store at all'}."
+            )
+
+    def epoch(self, number: int, start: int = 0, rank: int = 0, world: int = 1) -> Iterator[Rows]:
+        """The batches of this process, from its `start`-th on.
+
+        Step by step, `world` processes share the epoch: every rank gets the same number of batches, and
+        together they get every row. Where the last step has too few batches for all, its batches are halved.
+        """
+        steps = _shared(self._plan(number), world)
+        return (step[rank] for step in islice(steps, start, None))
+
+    def count(self, number: int, world: int = 1) -> int:
+        """How many batches each process has in this epoch; plans it to the end."""
+        return sum(1 for _ in _shared(self._plan(number), world))
+
+    def _plan(self, number: int) -> Iterator[Rows]:
+        visits = self._visits()
+        order = _shuffled(len(visits), self._random(number))
+        for index, first in enumerate(range(0, len(visits), self._config.pool)):
+            random = self._random(number, 1, index)
+            chosen = [visits[place] for place in order[first : first + self._config.pool]]
+            pool = self._gather(chosen, number)
+            batches = _cut(pool, _sorted_by_length(pool, random), self._config.tokens, random.random())
+            for place in _shuffled(len(batches), random):
+                yield batches[place]
+            for store in self.stores:
+                store.release()
+
+    def _visits(self) -> list[_Visit]:
+        """Every block as often as its store's weight says; the last time perhaps in part."""
+        return [
+            _Visit(index, block, min(1.0, weight - showing))
+            for index, (store, weight) in enumerate(zip(self.stores, self._weights, strict=True))
+            for showing in range(int(np.ceil(weight)))
+            for block in range(store.blocks)
+        ]
+
+    def _gather(self, visits: list[_Visit], number: int) -> _Pool:
+        chosen = [self._rows_of(visit, number) for visit in visits]
+        stores = [np.full(len(rows), visit.store) for visit, rows in zip(visits, chosen, strict=True)]
+        source, target = (
+            [self._seen(field, visit, rows) for visit, rows in zip(visits, chosen, strict=True)]
+            for field in ("source", "target")
+        )
+        rows = [rows + visit.block * BLOCK for visit, rows in zip(visits, chosen, strict=True)]
+        return _Pool(
+            Rows(np.concatenate(stores), np.concatenate(rows)), np.concatenate(source), np.concatenate(target)
+        )
+
+    def _rows_of(self, visit: _Visit, number: int) -> Numbers:
+        """The rows within the block: all, or a random share; the blocks' shares add up to the store's."""
+        store = self.stores[visit.store]
+        first = visit.block * BLOCK
+        size = min(BLOCK, len(store) - first)
+        if visit.share == 1.0:
+            return np.arange(size)
+        count = int((first + size) * visit.share) - int(first * visit.share)
+        return _shuffled(size, self._random(number, 2, visit.store, visit.block))[:count]
+
+    def _seen(self, field: str, visit: _Visit, rows: Numbers) -> Numbers:
+        store = self.stores[visit.store]
+        if field not in store.fields:
+            return np.zeros(len(rows), dtype=np.int64)
+        added = 1 if "source" in store.fields else -1
+        return store.lengths(field, visit.block)[rows] + added
+
+    def _random(self, *place: int) -> np.random.Generator:
+        return np.random.Generator(np.random.PCG64([self._seed, *place]))
+
+
+def _shuffled(size: int, random: np.random.Generator) -> Numbers:
+    """A random order of `size` things, by sorting plain random numbers: numpy may change how it permutes."""
+    return np.argsort(random.random(size), kind="stable")
+
+
+def _sorted_by_length(pool: _Pool, random: np.random.Generator) -> Numbers:
+    """By target length, then source length, then at random.
+
+    Source lengths rise and fall by turns, so that they do not jump from longest to shortest where the target
+    length grows by one; a batch that spans the two would be half padding.
+    """
+    source = np.where(pool.target % 2 == 0, pool.source, -pool.source)
+    return np.lexsort((random.random(len(source)), source, pool.target))
+
+
+def _cut(pool: _Pool, order: Numbers, budget: int, share: float) -> list[Rows]:
+    """Consecutive rows of `order`, as many to a batch as rows x longest side stays within the budget.
+
+    The first batch gets a random share of the budget, which moves all cuts after it: long rows have few
+    equals to change places with, and would otherwise meet the same company every epoch.
+    """
+    longer = np.maximum(pool.source, pool.target)[order].tolist()
+    cuts, first, longest = [0], 0, 0
+    room = budget if len(longer) * max(longer, default=0) <= budget else share * budget
+    for place, length in enumerate(longer):
+        longest = max(longest, length)
+        if place > first and (place + 1 - first) * longest > room:
+            cuts.append(place)
+            first, longest, room = place, length, budget
+    cuts.append(len(longer))
+    stores, rows = pool.rows.stores[order], pool.rows.rows[order]
+    return [Rows(stores[a:b], rows[a:b]) for a, b in pairwise(cuts) if b > a]
+
+
+def _shared(batches: Iterator[Rows], world: int) -> Iterator[list[Rows]]:
+    """`world` batches at a time."""
+    while step := list(islice(batches, world)):
+        yield step if len(step) == world else _spread(step, world)
+
+
+def _spread(step: list[Rows], world: int) -> list[Rows]:
+    """Halve the largest batch until there are `world`; single rows that cannot be halved are shown again."""
+    while len(step) < world:
+        step = sorted(step, key=lambda batch: -len(batch.rows))
+        stores, rows = step[0]
+        half = len(rows) // 2
+        if half == 0:
+            return (step * world)[:world]
+        step = [*step[1:], Rows(stores[:half], rows[:half]), Rows(stores[half:], rows[half:])]
+    return step

@@ -1,0 +1,245 @@
+"""Text files -> examples -> stores of token ids. What is wrong with a file is said before tokenising it."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, model_validator
+
+from transduce.config import Config
+from transduce.data.files import count_lines, fingerprint, read_lines
+from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
+from transduce.data.store import Store, cache_key, cached_store, write_store
+from transduce.data.streams import running, sentences, windows
+from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.errors import InputError
+
+CHUNK = 10_000
+LINES_NAMED = 10
+Progress = Callable[[int], None]
+"""Called with the number of lines tokenised so far."""
+Item = TypeVar("Item")
+
+
+class PairFiles(Config):
+    """Sentence pairs: two files whose n-th lines belong together, or two columns of a tab-separated file."""
+
+    source: str | None = None
+    target: str | None = None
+    tsv: str | None = None
+    source_column: int = Field(0, ge=0)
+    target_column: int = Field(1, ge=0)
+    weight: float = Field(1.0, gt=0)
+    """How often an epoch shows each pair; see `transduce.data.batches`."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "PairFiles":
+        two = self.source is not None and self.target is not None
+        neither = self.source is None and self.target is None
+        if not (two if self.tsv is None else neither):
+            raise ValueError("name either source and target (two files) or tsv (one file with columns)")
+        return self
+
+    def paths(self, root: Path) -> list[Path]:
+        """The files themselves, relative ones from `root`."""
+        return [root / name for name in (self.source, self.target, self.tsv) if name is not None]
+
+
+class TextFile(Config):
+    """Text for language modelling."""
+
+    text: str
+    unit: Literal["line", "stream"] = "line"
+    """line: each line is a sentence ending with </s>. stream: running text; newlines are characters of it."""
+    weight: float = Field(1.0, gt=0)
+
+
+def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
+    """(line number from 1, source, target), in the files' order. The files are checked before the first pair
+    comes.
+
+    Raises:
+        InputError: unequal line counts, a line with too few columns, a missing file, text that is not UTF-8.
+    """
+    if files.tsv is not None:
+        return _read_columns(files, root / files.tsv)
+    source, target = files.paths(root)
+    return _read_two(source, target)
+
+
+def train_pair_tokenizers(
+    config: TokenizerConfig, corpora: Sequence[PairFiles], root: Path
+) -> tuple[Tokenizer, Tokenizer]:
+    """The source's and the target's tokenizer, learnt from these files; one and the same where `joint`."""
+    if config.joint:
+        both = (text for files in corpora for _, *pair in read_pairs(files, root) for text in pair)
+        joint = train_tokenizer(config, both, root)
+        return joint, joint
+    sources = (source for files in corpora for _, source, _ in read_pairs(files, root))
+    targets = (target for files in corpora for _, _, target in read_pairs(files, root))
+    return train_tokenizer(config, sources, root), train_tokenizer(config, targets, root)
+
+
+def train_text_tokenizer(config: TokenizerConfig, corpora: Sequence[TextFile], root: Path) -> Tokenizer:
+    """A tokenizer learnt from the lines of these files."""
+    return train_tokenizer(
+        config, (line for files in corpora for line in read_lines(root / files.text)), root
+    )
+
+
+def open_pairs_store(
+    files: PairFiles,
+    root: Path,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    filters: FilterConfig,
+    cache: Path,
+    *,
+    progress: Progress | None = None,
+) -> Store:
+    """The pairs as token ids, fields "source" and "target"; tokenised once, later opened from `cache`.
+
+    metadata["dropped"] is a `Dropped` as a dict, metadata["unknown"] the number of unknown tokens by field.
+
+    Raises:
+        InputError: what `read_pairs` refuses, or no pair is left after filtering.
+    """
+    source, target = tokenizers
+    columns = None if files.tsv is None else [files.source_column, files.target_column]
+    settings = {"filters": filters.model_dump(), "columns": columns}
+    parts = _parts("pairs", files.paths(root), tokenizers, settings)
+
+    def build(path: Path) -> None:
+        metadata = {**parts, "unknown": {"source": 0, "target": 0}, "dropped": {}}
+        examples = _tokenised_pairs(read_pairs(files, root), tokenizers, filters, metadata, progress)
+        write_store(path, examples, {"source": source.size, "target": target.size}, metadata)
+
+    store = cached_store(cache, cache_key(parts), build)
+    if not len(store):
+        what = Dropped.from_dict(store.metadata["dropped"]).report()
+        raise InputError(f"{', '.join(map(str, files.paths(root)))}: no pair to learn from. {what}")
+    return store
+
+
+def open_text_store(
+    file: TextFile,
+    root: Path,
+    tokenizer: Tokenizer,
+    context: int,
+    cache: Path,
+    *,
+    progress: Progress | None = None,
+) -> Store:
+    """The text as rows of context + 1 token ids (see `windows`), field "target"; later opened from `cache`.
+
+    metadata["lines"] counts the lines, metadata["unknown"] the unknown tokens, metadata["predicted"] the
+    tokens that the rows predict: all of the text, and in unit "line" an </s> for each line.
+
+    Raises:
+        InputError: a missing file, text that is not UTF-8, or no text at all.
+    """
+    path = root / file.text
+    settings = {"context": context, "unit": file.unit}
+    parts = _parts("text", [path], (tokenizer,), settings)
+
+    def build(destination: Path) -> None:
+        metadata = {**parts, "unknown": {"target": 0}, "lines": 0, "predicted": 0}
+        rows = windows(_tokenised_stream(path, file.unit, tokenizer, metadata, progress), context)
+        write_store(destination, _as_targets(rows, metadata), {"target": tokenizer.size}, metadata)
+
+    store = cached_store(cache, cache_key(parts), build)
+    if not len(store):
+        raise InputError(f"{path}: no text to learn from; the file is empty.")
+    return store
+
+
+def _parts(
+    kind: str, paths: list[Path], tokenizers: Sequence[Tokenizer], settings: dict[str, Any]
+) -> dict[str, Any]:
+    """All that decides a store's content."""
+    return {
+        "kind": kind,
+        "fingerprints": [fingerprint(path) for path in paths],
+        "tokenizers": [hashlib.sha256(each.to_json().encode()).hexdigest() for each in tokenizers],
+        "settings": settings,
+    }
+
+
+def _read_two(source: Path, target: Path) -> Iterator[tuple[int, str, str]]:
+    sources, targets = count_lines(source), count_lines(target)
+    if sources != targets:
+        raise InputError(
+            f"{source} has {sources:,} lines and {target} has {targets:,}: the n-th lines must belong "
+            "together. Find where they part, or make both again from one source; nothing is cut off silently."
+        )
+    pairs = zip(read_lines(source), read_lines(target), strict=True)
+    return ((number, *pair) for number, pair in enumerate(pairs, 1))
+
+
+def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]]:
+    wanted = max(files.source_column, files.target_column) + 1
+    short = [number for number, line in enumerate(read_lines(path), 1) if line.count("\t") + 1 < wanted]
+    if short:
+        named = ", ".join(map(str, short[:LINES_NAMED])) + (", …" if len(short) > LINES_NAMED else "")
+        raise InputError(
+            f"{path}: wanted {wanted} columns parted by tabs in every line, but {len(short):,} "
+            f"line{'s have' if len(short) > 1 else ' has'} fewer (line {named}). "
+            "Mend or delete them, or choose other columns."
+        )
+    rows = (line.split("\t") for line in read_lines(path))
+    return (
+        (number, row[files.source_column], row[files.target_column]) for number, row in enumerate(rows, 1)
+    )
+
+
+def _tokenised_pairs(
+    pairs: Iterable[tuple[int, str, str]],
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    filters: FilterConfig,
+    metadata: dict[str, Any],
+    progress: Progress | None,
+) -> Iterator[dict[str, list[int]]]:
+    """The kept pairs; what was dropped and what was unknown goes into `metadata`."""
+    dropped, unknown = Dropped(), metadata["unknown"]
+    for chunk in _chunks(pairs):
+        numbers, sources, targets = zip(*chunk, strict=True)
+        sides = zip(tokenizers[0].encode(sources), tokenizers[1].encode(targets), strict=True)
+        for number, (source, target) in zip(numbers, sides, strict=True):
+            reason = reason_to_drop(filters, source, target)
+            dropped.add(reason, number)
+            if reason is None:
+                unknown["source"] += source.count(tokenizers[0].unknown)
+                unknown["target"] += target.count(tokenizers[1].unknown)
+                yield {"source": source, "target": target}
+        if progress:
+            progress(numbers[-1])
+    metadata["dropped"] = dropped.to_dict()
+
+
+def _tokenised_stream(
+    path: Path, unit: str, tokenizer: Tokenizer, metadata: dict[str, Any], progress: Progress | None
+) -> Iterator[Sequence[int]]:
+    def tokenised() -> Iterator[list[int]]:
+        for chunk in _chunks(read_lines(path)):
+            texts = [line + "\n" for line in chunk] if unit == "stream" else chunk
+            for ids in tokenizer.encode(texts):
+                metadata["unknown"]["target"] += ids.count(tokenizer.unknown)
+                yield ids
+            metadata["lines"] += len(chunk)
+            if progress:
+                progress(metadata["lines"])
+
+    return (running if unit == "stream" else sentences)(tokenised(), tokenizer.end)
+
+
+def _as_targets(rows: Iterable[list[int]], metadata: dict[str, Any]) -> Iterator[dict[str, list[int]]]:
+    for row in rows:
+        metadata["predicted"] += len(row) - 1
+        yield {"target": row}
+
+
+def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
+    remaining = iter(items)
+    while chunk := list(islice(remaining, CHUNK)):
+        yield chunk

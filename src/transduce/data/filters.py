@@ -1,0 +1,96 @@
+"""Which pairs are worth training on. A pair is kept or dropped whole, and every drop is counted."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field
+
+from transduce.config import Config
+
+LINES_NAMED = 5
+REASONS = ("empty source", "empty target", "too long", "extreme ratio", "copy")
+
+
+class FilterConfig(Config):
+    """Limits on a pair, in tokens without start and end."""
+
+    max_tokens: int = Field(256, ge=1)
+    """The most tokens on either side."""
+    max_ratio: float = Field(9.0, ge=1.0)
+    """The most tokens of the longer side for one of the shorter."""
+    ratio_from: int = Field(10, ge=0)
+    """The ratio counts only where the longer side has more tokens than this: short phrases vary most."""
+    drop_copies: bool = False
+    """Drop pairs whose two sides are the same tokens; means something with a joint vocabulary only."""
+
+
+def reason_to_drop(config: FilterConfig, source: Sequence[int], target: Sequence[int]) -> str | None:
+    """The first of `REASONS` that holds for the pair, or None: keep it."""
+    if not source:
+        return "empty source"
+    if not target:
+        return "empty target"
+    shorter, longer = sorted((len(source), len(target)))
+    if longer > config.max_tokens:
+        return "too long"
+    if longer > config.ratio_from and longer > config.max_ratio * shorter:
+        return "extreme ratio"
+    if config.drop_copies and source == target:
+        return "copy"
+    return None
+
+
+class Dropped:
+    """Counts the pairs that were kept and, by reason, the ones that were not, with the first line numbers."""
+
+    def __init__(self) -> None:
+        self.kept = 0
+        self.counts: dict[str, int] = {}
+        self.lines: dict[str, list[int]] = {}
+
+    @property
+    def total(self) -> int:
+        """The pairs that were not kept."""
+        return sum(self.counts.values())
+
+    def add(self, reason: str | None, line: int) -> None:
+        """One pair, from the line numbered `line` (from 1); reason None = kept."""
+        if reason is None:
+            self.kept += 1
+            return
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        first = self.lines.setdefault(reason, [])
+        if len(first) < LINES_NAMED:
+            first.append(line)
+
+    def report(self) -> str:
+        """One sentence for people: how many of how many, why, and where to look."""
+        if not self.total:
+            return f"All {self.kept:,} pairs kept."
+        parts = (f"{count:,} {reason} ({self._where(reason)})" for reason, count in self.counts.items())
+        return f"Dropped {self.total:,} of {self.kept + self.total:,} pairs: {'; '.join(parts)}."
+
+    def _where(self, reason: str) -> str:
+        named, count = self.lines[reason], self.counts[reason]
+        more = ", …" if count > len(named) else ""
+        return f"line{'s' if count > 1 else ''} {', '.join(map(str, named))}{more}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a store's metadata, in the order of `REASONS`."""
+        seen = [reason for reason in REASONS if reason in self.counts]
+        return {
+            "kept": self.kept,
+            "counts": {reason: self.counts[reason] for reason in seen},
+            "lines": {reason: self.lines[reason] for reason in seen},
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Dropped":
+        """What `to_dict` gave."""
+        dropped = cls()
+        dropped.kept, dropped.counts, dropped.lines = (
+            values["kept"],
+            dict(values["counts"]),
+            dict(values["lines"]),
+        )
+        return dropped

@@ -1,0 +1,243 @@
+"""Token ids on disk: one Arrow IPC file, memory-mapped, read without copies; and a cache of such files.
+
+A store holds one column a field ("source", "target"), in blocks of 4,096 examples. The last block is empty:
+it carries the metadata, which is known only when everything is written, and its presence says that the writer
+finished.
+"""
+
+import hashlib
+import json
+import mmap
+import os
+import uuid
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.errors import InputError
+
+FORMAT = 1
+BLOCK = 4096
+Ids = NDArray[np.uint16] | NDArray[np.int32]
+Example = Mapping[str, Sequence[int]]
+
+
+class Store:
+    """The examples of one store file, open for reading.
+
+    fields: the columns. blocks: how many; every block but the last holds `BLOCK` examples.
+    metadata: what the writer noted, with "examples" and "tokens" by field.
+
+    Raises:
+        InputError: the file is missing, cut off, or not a store of this format.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._map, self._reader = _open(self.path)
+        self.metadata = _closing_metadata(self.path, self._reader)
+        self.fields: tuple[str, ...] = tuple(self.metadata["fields"])
+        self.blocks: int = self._reader.num_record_batches - 1
+        self._views: dict[tuple[str, int], tuple[NDArray[np.int32], Ids]] = {}
+
+    def __len__(self) -> int:
+        return int(self.metadata["examples"])
+
+    def lengths(self, field: str, block: int) -> NDArray[np.int64]:
+        """How many tokens each example of the block has in `field`; reads no tokens."""
+        return np.diff(self._view(field, block)[0]).astype(np.int64)
+
+    def read(self, field: str, rows: NDArray[np.int64]) -> list[Ids]:
+        """The ids of each row, as views of the map: nothing is copied."""
+        found = []
+        for row in rows.tolist():
+            offsets, values = self._view(field, row // BLOCK)
+            place = row % BLOCK
+            found.append(values[offsets[place] : offsets[place + 1]])
+        return found
+
+    def release(self) -> None:
+        """Give the pages read so far back to the system; views stay valid and are read again when touched."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+    def verify(self) -> None:
+        """Read everything and compare checksums.
+
+        Raises:
+            InputError: a block is not as it was written.
+        """
+        bad = [block for block in range(self.blocks) if not self._is_as_written(block)]
+        self.release()
+        if bad:
+            raise InputError(
+                f"{self.path}: damaged: {len(bad)} of {self.blocks} blocks differ from what was written "
+                f"(first: {bad[0]}). Delete the file; it is built again from the text."
+            )
+
+    def _is_as_written(self, block: int) -> bool:
+        try:
+            found = _checksum(self._view(field, block) for field in self.fields)
+        except _flaws():
+            return False
+        return bool(found == self.metadata["checksums"][block])
+
+    def _view(self, field: str, block: int) -> tuple[NDArray[np.int32], Ids]:
+        if (field, block) not in self._views:
+            batch = self._reader.get_batch(block)
+            batch.validate()
+            column = batch.column(field)
+            self._views[field, block] = (column.offsets.to_numpy(), column.values.to_numpy())
+        return self._views[field, block]
+
+
+def write_store(
+    path: str | Path,
+    examples: Iterable[Example],
+    fields: Mapping[str, int],
+    metadata: Mapping[str, Any],
+) -> None:
+    """Write `examples` in their order. `fields` names the columns with the size of each one's vocabulary.
+
+    Memory holds one block. `metadata` is read after the last example, so whoever yields them may still fill
+    it in. The file gets its name when it is complete and on disk; two writers of the same path do not disturb
+    each other.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        _write(unfinished, examples, fields, metadata)
+        unfinished.replace(path)
+        _sync_folder(path.parent)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def cache_key(parts: Mapping[str, Any]) -> str:
+    """SHA-256, in hex, of everything that decides a store's content, and of the format itself."""
+    canonical = json.dumps(
+        {"format": FORMAT, **parts}, sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    )
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def cached_store(folder: str | Path, key: str, build: Callable[[Path], None]) -> Store:
+    """The store of this key: opened and verified if it is there, else built by `build(path)` (see
+    `write_store`).
+
+    One that was damaged since it was written is built again.
+    """
+    path = Path(folder) / f"{key}.arrow"
+    try:
+        store = Store(path)
+        store.verify()
+        return store
+    except InputError:
+        build(path)
+        return Store(path)
+
+
+def _flaws() -> tuple[type[Exception], ...]:
+    """What a damaged file makes of Arrow, numpy and json."""
+    import pyarrow
+
+    return (pyarrow.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError)
+
+
+def _open(path: Path) -> tuple[mmap.mmap, Any]:
+    import pyarrow
+
+    if not path.is_file():
+        raise InputError(f"{path}: no such store.")
+    try:
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return mapped, pyarrow.ipc.open_file(pyarrow.py_buffer(mapped))
+    except _flaws() as error:
+        raise InputError(
+            f"{path}: not a complete store ({error}). Delete it; it is built again from the text."
+        ) from error
+
+
+def _closing_metadata(path: Path, reader: Any) -> dict[str, Any]:
+    try:
+        closing, notes = reader.get_batch_with_custom_metadata(reader.num_record_batches - 1)
+        noted = notes[b"metadata"]
+        metadata: dict[str, Any] = json.loads(noted)
+        if metadata["format"] != FORMAT:
+            raise ValueError(f"format {metadata['format']}, wanted {FORMAT}")
+        blocks_fit = closing.num_rows == 0 and len(metadata["checksums"]) == reader.num_record_batches - 1
+        is_as_written = int(notes[b"checksum"]) == zlib.crc32(noted)
+        if not (blocks_fit and is_as_written and reader.schema.names == metadata["fields"]):
+            raise ValueError("damaged")
+        return metadata
+    except _flaws() as error:
+        raise InputError(
+            f"{path}: not a store of this version ({error}). Delete it; it is built again."
+        ) from error
+
+
+def _write(
+    path: Path, examples: Iterable[Example], fields: Mapping[str, int], metadata: Mapping[str, Any]
+) -> None:
+    import pyarrow
+
+    types = {field: np.dtype(np.uint16 if size <= 1 << 16 else np.int32) for field, size in fields.items()}
+    schema = pyarrow.schema(
+        [(name, pyarrow.list_(pyarrow.from_numpy_dtype(kind))) for name, kind in types.items()]
+    )
+    checksums, tokens, count = [], dict.fromkeys(fields, 0), 0
+    with path.open("xb") as file:
+        with pyarrow.ipc.new_file(file, schema) as writer:
+            for block in _blocks(examples):
+                columns = {
+                    field: _column([example[field] for example in block], types[field]) for field in fields
+                }
+                arrays = [pyarrow.ListArray.from_arrays(*columns[field]) for field in fields]
+                writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
+                checksums.append(_checksum(columns.values()))
+                count += len(block)
+                tokens = {field: tokens[field] + len(columns[field][1]) for field in fields}
+            written = {"fields": list(fields), "examples": count, "tokens": tokens, "checksums": checksums}
+            noted = json.dumps({**metadata, "format": FORMAT, **written}, ensure_ascii=False).encode()
+            notes = {b"metadata": noted, b"checksum": str(zlib.crc32(noted)).encode()}
+            writer.write_batch(pyarrow.RecordBatch.from_pylist([], schema=schema), custom_metadata=notes)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _blocks(examples: Iterable[Example]) -> Iterator[list[Example]]:
+    remaining = iter(examples)
+    while block := list(islice(remaining, BLOCK)):
+        yield block
+
+
+def _column(rows: list[Sequence[int]], kind: np.dtype[Any]) -> tuple[NDArray[np.int32], Ids]:
+    """Offsets (rows + 1,) and all ids in one; an id beyond `kind` is an OverflowError, not another id."""
+    offsets = np.zeros(len(rows) + 1, dtype=np.int32)
+    np.cumsum([len(row) for row in rows], out=offsets[1:])
+    return offsets, np.fromiter(chain.from_iterable(rows), dtype=kind, count=int(offsets[-1]))
+
+
+def _checksum(columns: Iterable[tuple[NDArray[np.int32], Ids]]) -> int:
+    checksum = 0
+    for offsets, values in columns:
+        checksum = zlib.crc32(values.data, zlib.crc32(offsets.data, checksum))
+    return checksum
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name survive a power cut, where folders can be synced."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,316 @@
+"""Text <-> token ids: the library `tokenizers`, with four special tokens and one text policy fixed.
+
+What each kind makes of a text, before anything is learnt:
+
+| kind | unit | text policy |
+|---|---|---|
+| bpe, unigram | subword | NFC, control characters -> space, no spaces at the ends; punctuation stands alone |
+| whitespace | word between spaces | NFC, control characters -> space, one space between words |
+| character | character | NFC, control characters but "\\n" -> space |
+| byte | UTF-8 byte | none |
+
+decode(encode(text)) is the text under its kind's policy: inner runs of spaces survive but in whitespace, and
+byte gives back any text exactly. A character (or word) that training did not see reads "<unk>".
+
+"Control characters" are Unicode's Cc (NUL, CR, TAB, "\\n", U+0085, ...) and the line breaks U+2028 and
+U+2029: a decoded text of any kind but byte and character is therefore always one line. "▁" (U+2581) stands
+for a space and reads as one.
+
+A special token's name in a text is text: "</s>" is three punctuation marks and a letter, never the end of a
+sentence. One exception is meant: to a whitespace tokenizer the word "<unk>" *is* the unknown word, because
+corpora such as the Penn Treebank come with their rare words already replaced by it.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from transduce.config import Config
+from transduce.data.unigram import learn_pieces
+from transduce.errors import InputError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Inner
+    from tokenizers.normalizers import Normalizer
+
+PAD, START, END, UNKNOWN = SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
+USUAL_NAMES = {
+    "pad": (PAD, "[PAD]", "<|pad|>", "<|padding|>"),
+    "start": (START, "[CLS]", "[BOS]", "<bos>", "<|startoftext|>", "<|begin_of_text|>"),
+    "end": (END, "[SEP]", "[EOS]", "<eos>", "<|endoftext|>", "<|end_of_text|>"),
+    "unknown": (UNKNOWN, "[UNK]", "<|unk|>"),
+}
+CONTROL = "[\\p{Cc}\u2028\u2029]"
+CONTROL_BUT_NEWLINE = "[\\p{Cc}\u2028\u2029&&[^\n]]"
+
+
+class TokenizerConfig(Config):
+    """What a tokenizer is learnt as, or where a finished one lies."""
+
+    kind: Literal["bpe", "unigram", "byte", "character", "whitespace"] = "bpe"
+    vocabulary: int = Field(8000, ge=5)
+    """At most so many tokens, the four special ones included; byte always has 260."""
+    file: str | None = None
+    """An existing tokenizer.json; then the other settings are not used."""
+    joint: bool = True
+    """One vocabulary for both sides of a pair."""
+    lowercase: bool = False
+    min_frequency: int = Field(2, ge=1)
+    """Pairs (bpe), pieces (unigram), characters and words seen less often are not learnt."""
+
+
+class Tokenizer:
+    """Text to ids and back. Tokenizers learnt here have <pad>=0, <s>=1, </s>=2, <unk>=3.
+
+    A foreign tokenizer.json keeps its own ids; its special tokens are found by their usual names.
+
+    Raises:
+        InputError: a special token is missing from a foreign vocabulary; all that are missing are named.
+    """
+
+    def __init__(self, inner: "Inner") -> None:
+        inner.no_truncation()
+        inner.no_padding()
+        inner.encode_special_tokens = True  # "</s>" in a text is text
+        self._inner = inner
+        vocabulary = inner.get_vocab(with_added_tokens=True)
+        special = _find_special(vocabulary)
+        self.pad, self.start = special["pad"], special["start"]
+        self.end, self.unknown = special["end"], special["unknown"]
+        self.size = max(vocabulary.values()) + 1
+        self._silent = {self.pad, self.start, self.end}
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without start and end."""
+        encoded = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [self._only_text(encoding.ids) for encoding in encoded]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of `ids`: pad, start and end are skipped, an unknown shows as its name."""
+        kept = [int(index) for index in ids if index not in self._silent]
+        return str(self._inner.decode(kept, skip_special_tokens=False))
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The vocabulary's own spelling of each id, "▁" for a space; for figures."""
+        return [str(self._inner.id_to_token(int(index))) for index in ids]
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """For each token of `text`, the characters [first, last) of `text` that it came from.
+
+        The "▁" put before a text that begins with punctuation shares the offsets of its first character.
+        """
+        return list(self._inner.encode(text, add_special_tokens=False).offsets)
+
+    def to_json(self) -> str:
+        """A tokenizer.json as other tools read it; `from_json` gives the same tokenizer back."""
+        return str(self._inner.to_str())
+
+    @classmethod
+    def from_json(cls, text: str, name: str = "tokenizer.json") -> "Tokenizer":
+        """The tokenizer that `to_json` or the library `tokenizers` wrote; `name` is for messages."""
+        from tokenizers import Tokenizer as Inner
+
+        try:
+            json.loads(text)
+            inner = Inner.from_str(text)
+        except Exception as error:  # the library raises bare Exception for every flaw
+            raise InputError(
+                f"{name}: wanted a tokenizer.json of the library tokenizers, but it cannot be read: {error}."
+            ) from error
+        try:
+            return cls(inner)
+        except InputError as error:
+            raise InputError(f"{name}: {problem}" for problem in error.problems) from None
+
+    def _only_text(self, ids: list[int]) -> list[int]:
+        """No text can spell pad, start or end, also where the vocabulary looks whole words up."""
+        if self._silent.isdisjoint(ids):
+            return ids
+        return [self.unknown if index in self._silent else index for index in ids]
+
+
+def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], root: Path = Path()) -> Tokenizer:
+    """Learn a tokenizer from `texts`, or read `config.file` (relative to `root`) and leave `texts` alone.
+
+    The same texts in the same order give the same JSON, byte for byte, whatever the machine and its threads.
+
+    Raises:
+        InputError: the file is not a tokenizer, there is no text, or more characters than vocabulary.
+    """
+    if config.file is not None:
+        return _open(root / config.file)
+    learn: Callable[[TokenizerConfig, Iterable[str]], Inner] = {
+        "bpe": _learn_bpe,
+        "unigram": _learn_unigram,
+        "byte": _make_byte,
+        "character": _learn_character,
+        "whitespace": _learn_whitespace,
+    }[config.kind]
+    tokenizer = Tokenizer(_with_special(learn(config, texts)))
+    if tokenizer.size == len(SPECIAL):
+        raise InputError(
+            f"tokenizer: nothing to learn from: no {config.kind} unit occurs {config.min_frequency} times in "
+            "the training text. Give it text, or lower min_frequency."
+        )
+    return tokenizer
+
+
+def _open(path: Path) -> Tokenizer:
+    try:
+        return Tokenizer.from_json(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: wanted a tokenizer.json, but it cannot be read: {error}.") from error
+
+
+def _find_special(vocabulary: dict[str, int]) -> dict[str, int]:
+    found = {
+        role: next((vocabulary[name] for name in names if name in vocabulary), None)
+        for role, names in USUAL_NAMES.items()
+    }
+    missing = [role for role, index in found.items() if index is None]
+    if missing:
+        raise InputError(
+            f"the vocabulary has no {role} token (looked for {', '.join(USUAL_NAMES[role])}). "
+            f'Add one with the library: tokenizer.add_special_tokens(["{USUAL_NAMES[role][0]}"]), '
+            "then save it again."
+            for role in missing
+        )
+    return {role: index for role, index in found.items() if index is not None}
+
+
+def _policy(config: TokenizerConfig, control: str, strip: bool) -> "Normalizer":
+    """One text policy as a normaliser, in the order: case, NFC, control characters, ends."""
+    from tokenizers import Regex, normalizers
+
+    steps: list[Any] = [normalizers.Lowercase()] if config.lowercase else []
+    steps += [normalizers.NFC(), normalizers.Replace(Regex(control), " ")]
+    if strip:  # one space stays in front, where Metaspace takes it for the one it would have put there itself
+        steps += [normalizers.Replace(Regex(r"\A +"), " "), normalizers.Replace(Regex(r" +\z"), "")]
+    return normalizers.Sequence(steps)
+
+
+def _with_special(inner: "Inner") -> "Inner":
+    """Mark the special tokens, already first in the model's vocabulary, as special for other tools too."""
+    from tokenizers import AddedToken
+
+    inner.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in SPECIAL])
+    return inner
+
+
+def _subword(config: TokenizerConfig, model: Any) -> "Inner":
+    from tokenizers import Tokenizer as Inner
+    from tokenizers import decoders, pre_tokenizers
+
+    inner = Inner(model)
+    inner.normalizer = _policy(config, CONTROL, strip=True)
+    inner.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Punctuation("isolated"), pre_tokenizers.Metaspace(prepend_scheme="first")]
+    )
+    inner.decoder = decoders.Metaspace(prepend_scheme="first")
+    return inner
+
+
+def _learn_bpe(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
+    from tokenizers import models, trainers
+
+    inner = _subword(config, models.BPE(unk_token=UNKNOWN))
+    trainer = trainers.BpeTrainer(
+        vocab_size=config.vocabulary,
+        min_frequency=config.min_frequency,
+        special_tokens=list(SPECIAL),
+        show_progress=False,
+    )
+    inner.train_from_iterator(texts, trainer)
+    _refuse_overflow(config, inner.get_vocab_size())
+    return inner
+
+
+def _learn_unigram(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
+    """Not the library's own unigram trainer: its result changes from run to run with its hash seeds."""
+    from tokenizers import models
+
+    untrained = _subword(config, models.Unigram())
+    words = Counter(
+        word
+        for text in texts
+        for word, _ in untrained.pre_tokenizer.pre_tokenize_str(untrained.normalizer.normalize_str(text))
+    )
+    _refuse_overflow(config, len(SPECIAL) + len(set().union(*words)))
+    size = config.vocabulary - len(SPECIAL)
+    pieces = learn_pieces(words, size, config.min_frequency) if words else []
+    return _subword(
+        config, models.Unigram([(name, 0.0) for name in SPECIAL] + pieces, SPECIAL.index(UNKNOWN), False)
+    )
+
+
+def _refuse_overflow(config: TokenizerConfig, needed: int) -> None:
+    if needed > config.vocabulary:
+        raise InputError(
+            f"tokenizer: vocabulary = {config.vocabulary} cannot hold the {needed - len(SPECIAL)} different "
+            f"characters of the training text and {len(SPECIAL)} special tokens. "
+            f"{config.kind} needs at least {needed}: raise it well above that, or clean the text."
+        )
+
+
+def _most_frequent(config: TokenizerConfig, counts: Counter[str]) -> dict[str, int]:
+    """The special tokens, then the units by falling frequency; equal ones in code point order."""
+    ranked = sorted(counts, key=lambda unit: (-counts[unit], unit))
+    often = [unit for unit in ranked if counts[unit] >= config.min_frequency and unit not in SPECIAL]
+    kept = list(SPECIAL) + often[: config.vocabulary - len(SPECIAL)]
+    return {unit: index for index, unit in enumerate(kept)}
+
+
+def _learn_character(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
+    """A BPE model without merges, so that every character is a token."""
+    from tokenizers import Tokenizer as Inner
+    from tokenizers import decoders, models
+
+    policy = _policy(config, CONTROL_BUT_NEWLINE, strip=False)
+    counts = Counter(character for text in texts for character in policy.normalize_str(text))
+    counts["\n"] += config.min_frequency  # lines come without their ends; a stream's tokenizer must know them
+    inner = Inner(models.BPE(vocab=_most_frequent(config, counts), merges=[], unk_token=UNKNOWN))
+    inner.normalizer = policy
+    inner.decoder = decoders.Fuse()
+    return inner
+
+
+def _learn_whitespace(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
+    from tokenizers import Tokenizer as Inner
+    from tokenizers import models, pre_tokenizers
+
+    policy = _policy(config, CONTROL, strip=False)
+    counts = Counter(word for text in texts for word in policy.normalize_str(text).split(" ") if word)
+    inner = Inner(models.WordLevel(_most_frequent(config, counts), unk_token=UNKNOWN))
+    inner.normalizer = policy
+    inner.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
+    return inner
+
+
+def _make_byte(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
+    """Byte b has the id 4 + b; nothing is learnt."""
+    from tokenizers import Tokenizer as Inner
+    from tokenizers import decoders, models, normalizers, pre_tokenizers
+
+    names = [*SPECIAL, *_printable_bytes()]
+    vocabulary = {name: index for index, name in enumerate(names)}
+    inner = Inner(models.BPE(vocab=vocabulary, merges=[], unk_token=UNKNOWN))
+    if config.lowercase:
+        inner.normalizer = normalizers.Lowercase()
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    inner.decoder = decoders.ByteLevel()
+    return inner
+
+
+def _printable_bytes() -> Iterator[str]:
+    """The character by which byte-level tokenizers spell each byte 0..255 (GPT-2's `bytes_to_unicode`)."""
+    shifted = 256
+    for byte in range(256):
+        if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174:
+            yield chr(byte)
+        else:
+            yield chr(shifted)
+            shifted += 1

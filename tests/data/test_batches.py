@@ -1,0 +1,164 @@
+"""Batches: every row as often as due, budgets kept, order fixed by (seed, epoch), ranks share everything."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from transduce.data.batches import BatchConfig, Batches, Rows
+from transduce.data.store import Store, write_store
+from transduce.errors import InputError
+
+FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BUDGETS = st.integers(1, 400)
+SEEDS = st.integers(0, 1 << 32)
+
+
+def make(path: Path, lengths: list[tuple[int, int]]) -> Store:
+    write_store(
+        path, ({"source": [5] * s, "target": [6] * t} for s, t in lengths), {"source": 9, "target": 9}, {}
+    )
+    return Store(path)
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Store]:
+    """Three blocks and a bit, and one small store; lengths as skewed as sentences'."""
+    folder, random = tmp_path_factory.mktemp("stores"), np.random.default_rng(3)
+    drawn = [np.minimum(random.geometric(0.08, (size, 2)), 60).tolist() for size in (13_000, 700)]
+    return [make(folder / f"{index}.arrow", lengths) for index, lengths in enumerate(drawn)]
+
+
+def lengths_of(store: Store, field: str) -> np.ndarray[Any, Any]:
+    return np.concatenate([store.lengths(field, block) for block in range(store.blocks)])
+
+
+def shown(batches: list[Rows]) -> Counter[tuple[int, int]]:
+    return Counter(
+        (int(s), int(r)) for batch in batches for s, r in zip(batch.stores, batch.rows, strict=True)
+    )
+
+
+def same(some: list[Rows], others: list[Rows]) -> bool:
+    return len(some) == len(others) and all(
+        np.array_equal(a.rows, b.rows) and np.array_equal(a.stores, b.stores)
+        for a, b in zip(some, others, strict=True)
+    )
+
+
+@given(seed=SEEDS, epoch=st.integers(0, 9), budget=BUDGETS, pool=st.integers(1, 5))
+@FEW
+def test_every_row_once_and_no_batch_over_budget(
+    stores: list[Store], seed: int, epoch: int, budget: int, pool: int
+) -> None:
+    batches = list(Batches([(stores[1], 1.0)], BatchConfig(tokens=budget, pool=pool), seed).epoch(epoch))
+    assert shown(batches) == Counter({(0, row): 1 for row in range(len(stores[1]))})
+    source, target = lengths_of(stores[1], "source") + 1, lengths_of(stores[1], "target") + 1
+    for batch in batches:
+        longest = max(source[batch.rows].max(), target[batch.rows].max())
+        assert len(batch.rows) == 1 or len(batch.rows) * longest <= budget
+
+
+@pytest.mark.parametrize("pool", [1, 2, 32])
+def test_every_row_once_over_several_blocks_and_stores(stores: list[Store], pool: int) -> None:
+    batches = Batches([(store, 1.0) for store in stores], BatchConfig(tokens=900, pool=pool), 1)
+    rows = {(index, row): 1 for index, store in enumerate(stores) for row in range(len(store))}
+    for epoch in (0, 1):
+        assert shown(list(batches.epoch(epoch))) == Counter(rows)
+
+
+def test_order_is_fixed_by_seed_and_epoch(stores: list[Store]) -> None:
+    def order(seed: int, epoch: int) -> list[Rows]:
+        again = [(Store(store.path), 1.0) for store in stores]
+        return list(Batches(again, BatchConfig(tokens=900, pool=2), seed).epoch(epoch))
+
+    assert same(order(1, 0), order(1, 0))
+    assert not same(order(1, 0), order(1, 1))
+    assert not same(order(1, 0), order(2, 0))
+    assert not same(order(0, 1), order(1, 0))
+
+
+def test_the_order_of_one_seed_stays_what_it_was(tmp_path: Path) -> None:
+    """Training resumes across versions only if this never changes."""
+    store = make(tmp_path / "s.arrow", [(1, 1), (2, 2), (3, 3), (1, 2), (2, 1), (3, 1)])
+    batches = Batches([(store, 1.5)], BatchConfig(tokens=8), 1).epoch(2)
+    assert [batch.rows.tolist() for batch in batches] == [[1, 3], [5, 1], [4, 5], [2, 2], [0]]
+
+
+@given(start=st.integers(0, 700), world=st.integers(1, 4))
+@FEW
+def test_start_skips_exactly_so_many(stores: list[Store], start: int, world: int) -> None:
+    batches = Batches([(stores[1], 1.5)], BatchConfig(tokens=200, pool=1), 5)
+    for rank in range(world):
+        whole = list(batches.epoch(2, rank=rank, world=world))
+        assert same(list(batches.epoch(2, start, rank, world)), whole[start:])
+
+
+def test_skipping_reads_no_tokens(stores: list[Store]) -> None:
+    class Lengths(Store):
+        def read(self, field: str, rows: Any) -> Any:
+            raise AssertionError("planning read tokens")
+
+    batches = Batches([(Lengths(stores[0].path), 1.0)], BatchConfig(tokens=900, pool=1), 5)
+    assert len(list(batches.epoch(0, start=100))) == batches.count(0) - 100
+
+
+@given(world=st.integers(1, 7), budget=st.integers(50, 3000))
+@FEW
+def test_ranks_share_every_row_in_equally_many_batches(stores: list[Store], world: int, budget: int) -> None:
+    batches = Batches([(stores[1], 1.0)], BatchConfig(tokens=budget), 5)
+    ranks = [list(batches.epoch(1, rank=rank, world=world)) for rank in range(world)]
+    assert {len(rank) for rank in ranks} == {batches.count(1, world)}
+    counts = shown([batch for rank in ranks for batch in rank])
+    assert set(counts) == {(0, row) for row in range(len(stores[1]))}
+    fits = min(len(batch.rows) for batch in batches.epoch(1)) >= world
+    assert counts.total() - len(counts) < (1 if fits else world)
+
+
+def test_more_ranks_than_rows_see_rows_again(tmp_path: Path) -> None:
+    batches = Batches([(make(tmp_path / "s.arrow", [(2, 2)] * 2), 1.0)], BatchConfig(), 5)
+    ranks = [list(batches.epoch(0, rank=rank, world=3)) for rank in range(3)]
+    assert [len(rank) for rank in ranks] == [1, 1, 1]
+    assert set(shown([batch for rank in ranks for batch in rank])) == {(0, 0), (0, 1)}
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0, 2.0, 2.5, 0.001])
+def test_weights_are_kept_exactly(stores: list[Store], weight: float) -> None:
+    batches = Batches([(stores[0], weight)], BatchConfig(pool=2), 5)
+    counts = [shown(list(batches.epoch(epoch))) for epoch in (0, 1)]
+    for count in counts:
+        assert count.total() == int(len(stores[0]) * weight)
+        assert set(count.values()) <= {int(weight), int(weight) + 1}
+    assert (counts[0] == counts[1]) == (weight == int(weight))
+
+
+def test_batches_are_random_and_full(stores: list[Store]) -> None:
+    batches = list(Batches([(stores[0], 1.0)], BatchConfig(tokens=1000), 5).epoch(0))
+    longest = [
+        max(lengths_of(stores[0], f)[batch.rows].max() for f in ("source", "target")) for batch in batches
+    ]
+    used = [len(batch.rows) * (side + 1) for batch, side in zip(batches, longest, strict=True)]
+    assert np.mean(used) > 900
+    assert abs(np.corrcoef(longest[:-1], longest[1:])[0, 1]) < 0.2  # lengths do not rise through the epoch
+    again = list(Batches([(stores[0], 1.0)], BatchConfig(tokens=1000), 5).epoch(1))
+    company = [{frozenset(batch.rows.tolist()) for batch in epoch} for epoch in (batches, again)]
+    assert len(company[0] & company[1]) < len(company[0]) / 10
+
+
+def test_rows_of_a_language_model_count_what_they_predict(tmp_path: Path) -> None:
+    write_store(tmp_path / "s.arrow", [{"target": [4] * 65}] * 10, {"target": 9}, {})
+    batches = list(Batches([(Store(tmp_path / "s.arrow"), 1.0)], BatchConfig(tokens=256), 0).epoch(0))
+    sizes = [len(batch.rows) for batch in batches]
+    assert max(sizes) == 4 and sum(sizes) == 10
+
+
+def test_stores_must_agree_on_their_fields(stores: list[Store], tmp_path: Path) -> None:
+    write_store(tmp_path / "s.arrow", [{"target": [4]}], {"target": 9}, {})
+    with pytest.raises(InputError, match="same fields"):
+        Batches([(stores[0], 1.0), (Store(tmp_path / "s.arrow"), 1.0)], BatchConfig(), 0)
+    with pytest.raises(InputError, match="no store"):
+        Batches([], BatchConfig(), 0)

@@ -1,0 +1,226 @@
+"""Tokenizers: nothing is lost, nothing is left to chance, no text can spell a special token."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import unicodedata
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer as Inner
+from tokenizers import models
+
+from transduce.data.files import read_lines
+from transduce.data.tokenizer import SPECIAL, Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.errors import InputError
+
+DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
+KINDS = ["bpe", "unigram", "byte", "character", "whitespace"]
+TEXTS = [
+    "The dog didn't see the cat, did it?",
+    "A dog and a cat sat on the mat (again).",
+    "Der große Hund läuft über die Straße.",
+    "Ein Mädchen ißt Äpfel; zwei Männer grüßen.",
+    "L'animal n'est pas là, c'est l'été à Besançon.",
+    "Où est le cœur de l'œuvre ?",
+    "你好，世界。我喜欢学习中文！",
+    "他们在学习，世界很大。",
+] * 3
+ALPHABET = sorted(set("".join(TEXTS)) - {" "})
+WORDS = st.text(st.sampled_from(ALPHABET), min_size=1, max_size=8)
+
+
+@cache
+def trained(kind: str, **changes: object) -> Tokenizer:
+    return train_tokenizer(TokenizerConfig(kind=kind, vocabulary=400, **changes), TEXTS)
+
+
+def there_and_back(kind: str, text: str) -> str:
+    tokenizer = trained(kind)
+    return tokenizer.decode(tokenizer.encode([text])[0])
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "byte", "character"])
+@given(words=st.lists(WORDS, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_single_spaced_text_comes_back(kind: str, words: list[str]) -> None:
+    text = " ".join(words)
+    assert there_and_back(kind, text) == text
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@given(words=st.lists(st.one_of(WORDS, st.sampled_from(["", " "])), max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_runs_of_spaces_survive_inside_and_not_at_the_ends(kind: str, words: list[str]) -> None:
+    text = " ".join(words)
+    assert there_and_back(kind, text) == text.strip(" ")
+    assert trained(kind).encode([text]) == trained(kind).encode([text.strip(" ")])
+
+
+@given(text=st.text())
+@settings(max_examples=100, deadline=None)
+def test_bytes_give_back_any_text(text: str) -> None:
+    tokenizer = trained("byte")
+    (ids,) = tokenizer.encode([text])
+    assert tokenizer.decode(ids) == text
+    assert ids == [byte + 4 for byte in text.encode()]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "character", "whitespace"])
+@given(text=st.text("ad \r\0\t\x85\u2028\u2029\x0b"))
+@settings(max_examples=60, deadline=None)
+def test_control_characters_read_as_spaces(kind: str, text: str) -> None:
+    cleaned = "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in text)
+    tokenizer = trained(kind)
+    (ids,) = tokenizer.encode([text])
+    assert [ids] == tokenizer.encode([cleaned])
+    assert len(tokenizer.decode(ids).splitlines()) <= 1
+
+
+def test_a_newline_is_a_character_and_only_to_characters() -> None:
+    assert there_and_back("character", "a\nd") == "a\nd"
+    assert there_and_back("bpe", "a\nd") == "a d"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_cannot_spell_special_tokens(kind: str) -> None:
+    tokenizer = train_tokenizer(
+        TokenizerConfig(kind=kind, vocabulary=400, min_frequency=1), [*TEXTS, "<pad> <s> </s>"]
+    )
+    assert (tokenizer.pad, tokenizer.start, tokenizer.end, tokenizer.unknown) == (0, 1, 2, 3)
+    for ids in tokenizer.encode(["<pad> <s> </s> <unk>", "a</s>", "</s>", "<s>", "<pad>"]):
+        assert not {0, 1, 2} & set(ids)
+        assert ids
+
+
+def test_treebank_unknown_is_the_unknown_word() -> None:
+    tokenizer = train_tokenizer(
+        TokenizerConfig(kind="whitespace", min_frequency=1), ["no <unk> it was n't", "N <unk>"]
+    )
+    assert tokenizer.size == 4 + 5
+    assert tokenizer.encode(["it  <unk> was", "it never was"]) == [tokenizer.encode(["it <unk> was"])[0]] * 2
+    assert tokenizer.decode(tokenizer.encode(["it <unk> was"])[0]) == "it <unk> was"
+    assert tokenizer.tokens([0, 1, 2, 3]) == list(SPECIAL)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decoding_skips_pad_start_and_end(kind: str) -> None:
+    tokenizer = trained(kind)
+    (ids,) = tokenizer.encode(["the dog"])
+    assert tokenizer.decode([1, *ids, 2, 0, 0]) == tokenizer.decode(ids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_json_round_trip_is_exact(kind: str) -> None:
+    tokenizer = trained(kind)
+    again = Tokenizer.from_json(tokenizer.to_json())
+    assert again.to_json() == tokenizer.to_json()
+    assert again.encode([*TEXTS, "</s> x"]) == tokenizer.encode([*TEXTS, "</s> x"])
+    assert again.size == tokenizer.size
+
+
+def test_lowercase() -> None:
+    tokenizer = trained("bpe", lowercase=True)
+    assert tokenizer.decode(tokenizer.encode(["Der HUND"])[0]) == "der hund"
+
+
+def test_composed_and_decomposed_letters_are_one() -> None:
+    for kind in ("bpe", "unigram", "character", "whitespace"):
+        composed, decomposed = trained(kind).encode(["läuft", "la\u0308uft"])
+        assert composed == decomposed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_offsets_point_into_the_text(kind: str) -> None:
+    tokenizer, text = trained(kind), "Der Hund, l'animal 世界"
+    offsets = tokenizer.offsets(text)
+    assert len(offsets) == len(tokenizer.encode([text])[0])
+    assert all(0 <= first < last <= len(text) for first, last in offsets)
+    covered = {place for first, last in offsets for place in range(first, last)}
+    assert {place for place, c in enumerate(text) if c != " "} <= covered
+    if kind == "whitespace":
+        assert [text[a:b] for a, b in offsets] == text.split()
+
+
+def test_frequent_units_come_first_and_rare_ones_are_not_learnt() -> None:
+    texts = ["b b b a a c", "a a d d"]
+    tokenizer = train_tokenizer(TokenizerConfig(kind="whitespace", vocabulary=6), texts)
+    assert tokenizer.tokens(range(tokenizer.size)) == [*SPECIAL, "a", "b"]
+    tokenizer = train_tokenizer(TokenizerConfig(kind="whitespace"), texts)
+    assert tokenizer.tokens(range(4, tokenizer.size)) == ["a", "b", "d"]
+
+
+TRAIN = """
+import sys
+from transduce.data.files import read_lines
+from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+texts = open(sys.argv[2], encoding="utf-8", newline="\\n").read().split("\\n")
+sys.stdout.write(train_tokenizer(TokenizerConfig(kind=sys.argv[1], vocabulary=1000), texts).to_json())
+"""
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "character", "whitespace"])
+def test_training_gives_the_same_bytes_whatever_threads_and_hash_seeds(kind: str, tmp_path: Path) -> None:
+    path = DATA / "multi30k/raw/train.de.gz"
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    text = tmp_path / "text"
+    text.write_text("\n".join(islice(read_lines(path), 1500)), encoding="utf-8")
+    found = set()
+    for threads, seed in (("1", "1"), ("3", "2")):
+        environment = {**os.environ, "RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": seed}
+        made = subprocess.run(
+            [sys.executable, "-c", TRAIN, kind, str(text)], env=environment, capture_output=True, check=True
+        )
+        found.add(hashlib.sha256(made.stdout).hexdigest())
+    assert len(found) == 1
+
+
+def foreign(path: Path, vocabulary: list[str]) -> Path:
+    model = models.WordLevel({word: index for index, word in enumerate(vocabulary)}, unk_token="[UNK]")
+    Inner(model).save(str(path))
+    return path
+
+
+def test_foreign_tokenizer_keeps_its_ids(tmp_path: Path) -> None:
+    path = foreign(tmp_path / "tokenizer.json", ["a", "[UNK]", "[SEP]", "[CLS]", "[PAD]"])
+    tokenizer = train_tokenizer(TokenizerConfig(file="tokenizer.json"), [], root=tmp_path)
+    assert (tokenizer.pad, tokenizer.start, tokenizer.end, tokenizer.unknown) == (4, 3, 2, 1)
+    assert tokenizer.encode(["a", "[SEP]", "b"]) == [[0], [1], [1]]
+    assert path.exists()
+
+
+def test_foreign_tokenizer_says_all_that_is_missing(tmp_path: Path) -> None:
+    foreign(tmp_path / "t.json", ["a", "[UNK]", "[SEP]"])
+    with pytest.raises(InputError) as caught:
+        train_tokenizer(TokenizerConfig(file="t.json"), [], root=tmp_path)
+    assert len(caught.value.problems) == 2
+    assert "no pad token" in caught.value.problems[0] and "t.json" in caught.value.problems[0]
+    assert "no start token" in caught.value.problems[1]
+
+
+@pytest.mark.parametrize("content", ["", "{}", "not json", json.dumps({"model": {"type": "BPE"}})])
+def test_what_is_not_a_tokenizer_is_refused(content: str, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(content)
+    with pytest.raises(InputError, match=r"t\.json"):
+        train_tokenizer(TokenizerConfig(file="t.json"), [], root=tmp_path)
+
+
+def test_a_missing_file_and_missing_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"absent\.json"):
+        train_tokenizer(TokenizerConfig(file="absent.json"), [], root=tmp_path)
+    for kind in ("bpe", "whitespace", "unigram"):
+        with pytest.raises(InputError, match="nothing to learn"):
+            train_tokenizer(TokenizerConfig(kind=kind), ["", ""])
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_more_characters_than_vocabulary_is_refused(kind: str) -> None:
+    with pytest.raises(InputError, match="vocabulary = 10 cannot hold the"):
+        train_tokenizer(TokenizerConfig(kind=kind, vocabulary=10), TEXTS)
