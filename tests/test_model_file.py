@@ -271,9 +271,7 @@ def test_describe_says_what_is_in_the_file(saved: Path) -> None:
 
 
 def test_describe_counts_unigram_vocabularies_and_survives_strange_ones(tmp_path: Path) -> None:
-    unigram = Tokenizer(
-        models.Unigram([("<unk>", 0.0), ("a", -1.0), ("b", -2.0)], unk_id=0, byte_fallback=False)
-    )
+    unigram = Tokenizer(models.Unigram([("<unk>", 0.0), ("a", -1.0), ("b", -2.0)], unk_id=0, byte_fallback=False))
     unigram.add_special_tokens(["<s>", "<unk>"])
     strange = {
         "not_json": "{",
@@ -281,9 +279,7 @@ def test_describe_counts_unigram_vocabularies_and_survives_strange_ones(tmp_path
         "list": "[]",
         "odd": '{"model": {"vocab": [[]], "type": 1}}',
     }
-    save_model_file(
-        tmp_path / "x", dataclasses.replace(a_model(), tokenizers={"joint": unigram.to_str(), **strange})
-    )
+    save_model_file(tmp_path / "x", dataclasses.replace(a_model(), tokenizers={"joint": unigram.to_str(), **strange}))
     tokenizers = describe(tmp_path / "x")["tokenizers"]
     assert tokenizers.pop("joint") == {"kind": "Unigram", "size": 4}
     assert all(entry == {"kind": "unknown", "size": None} for entry in tokenizers.values())

@@ -91,13 +91,11 @@ def test_equal_input_gives_equal_bytes_in_any_order_and_process(tmp_path: Path, 
     backwards = dict(reversed(some_tensors().items()))
     write_tensors(tmp_path / "again", backwards, dict(reversed(METADATA.items())))
     script = (
-        "import sys, torch; from transduce.storage import *; "
-        "write_tensors(sys.argv[2], *read_tensors(sys.argv[1]))"
+        "import sys, torch; from transduce.storage import *; write_tensors(sys.argv[2], *read_tensors(sys.argv[1]))"
     )
     subprocess.run([sys.executable, "-c", script, str(sound), str(tmp_path / "other")], check=True)
     digests = {
-        hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in (sound, tmp_path / "again", tmp_path / "other")
+        hashlib.sha256(path.read_bytes()).hexdigest() for path in (sound, tmp_path / "again", tmp_path / "other")
     }
     assert len(digests) == 1
 
@@ -255,7 +253,5 @@ def test_reading_metadata_imports_no_torch(sound: Path) -> None:
         "import sys; from transduce.storage import read_metadata; "
         "print(read_metadata(sys.argv[1])['format']); sys.exit('torch' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(sound)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script, str(sound)], capture_output=True, text=True, check=True)
     assert done.stdout == "test\n"

@@ -113,16 +113,12 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if not path.is_dir():
         if not path.exists():
-            raise InputError(
-                f"{path}: there is no such file or folder; a model file or a run's folder is wanted."
-            )
+            raise InputError(f"{path}: there is no such file or folder; a model file or a run's folder is wanted.")
         return path
     if (path / NAME).is_file():
         return path / NAME
     if _is_run(path):
-        raise InputError(
-            f"{path}: this run is not finished: it has no {NAME} yet. Let its training end first."
-        )
+        raise InputError(f"{path}: this run is not finished: it has no {NAME} yet. Let its training end first.")
     raise InputError(f"{path}: this folder has no {NAME}, so it is not the folder of a finished run.")
 
 
@@ -143,9 +139,7 @@ def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, 
         for name, shape in expected.items()
         if name not in weights
     ]
-    problems += [
-        f'weight "{name}" is in the file, but not in the model.' for name in weights if name not in expected
-    ]
+    problems += [f'weight "{name}" is in the file, but not in the model.' for name in weights if name not in expected]
     problems += [
         f'weight "{name}" has shape {list(weights[name].shape)} in the file and {list(shape)} in the model.'
         for name, shape in expected.items()

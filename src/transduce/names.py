@@ -13,7 +13,7 @@ from typing import Any
 
 from transduce.errors import InputError
 
-NOT_A_KIND = {"protocols"}
+NOT_A_KIND = {"protocols", "tokenizers"}
 
 
 def known(room: str) -> list[str]:

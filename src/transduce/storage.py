@@ -167,9 +167,7 @@ def _chunks(header: bytes, tensors: Mapping[str, "torch.Tensor"]) -> Iterator[by
         yield _raw(tensor)
 
 
-def _checksum(
-    infos: Mapping[str, TensorInfo], digests: Mapping[str, str], metadata: Mapping[str, str]
-) -> str:
+def _checksum(infos: Mapping[str, TensorInfo], digests: Mapping[str, str], metadata: Mapping[str, str]) -> str:
     """SHA-256 over what a reader gets: names, dtypes, shapes, each tensor's own SHA-256, and the metadata."""
     content = {
         "metadata": dict(metadata),
@@ -255,9 +253,7 @@ def _verify(path: Path, header: Header, digests: Mapping[str, str]) -> None:
     if header.checksum is None:
         raise InputError(f"{path}: it has no checksum, so Transduce did not write it; nothing was loaded.")
     if _checksum(header.tensors, digests, header.metadata) != header.checksum:
-        raise InputError(
-            f"{path}: it is damaged: its content does not match its checksum. Copy or download it again."
-        )
+        raise InputError(f"{path}: it is damaged: its content does not match its checksum. Copy or download it again.")
 
 
 def _parse_header(path: Path, file: BufferedReader) -> Header:
@@ -310,9 +306,7 @@ def _header_json(path: Path, encoded: bytes | bytearray) -> dict[str, Any]:
     try:
         entries = json.loads(encoded.decode("utf-8"), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path}: not a safetensors file, or damaged: its header is not JSON ({error})."
-        ) from error
+        raise InputError(f"{path}: not a safetensors file, or damaged: its header is not JSON ({error}).") from error
     if not isinstance(entries, dict):
         raise InputError(f"{path}: not a safetensors file, or damaged: its header is not a JSON object.")
     return entries

@@ -64,9 +64,7 @@ def test_information_needs_no_torch(saved: Path) -> None:
         "print(*({'torch', 'numpy', 'rich.console', 'transduce.storage'} & light), file=sys.stderr); "
         "sys.exit('torch' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(saved)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script, str(saved)], capture_output=True, text=True, check=True)
     assert "transduce.storage" not in done.stderr
     assert json.loads(done.stdout)["metrics"] == {"BLEU": 41.5}
 

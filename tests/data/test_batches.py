@@ -19,9 +19,7 @@ SEEDS = st.integers(0, 1 << 32)
 
 
 def make(path: Path, lengths: list[tuple[int, int]]) -> Store:
-    write_store(
-        path, ({"source": [5] * s, "target": [6] * t} for s, t in lengths), {"source": 9, "target": 9}, {}
-    )
+    write_store(path, ({"source": [5] * s, "target": [6] * t} for s, t in lengths), {"source": 9, "target": 9}, {})
     return Store(path)
 
 
@@ -38,15 +36,12 @@ def lengths_of(store: Store, field: str) -> np.ndarray[Any, Any]:
 
 
 def shown(batches: list[Rows]) -> Counter[tuple[int, int]]:
-    return Counter(
-        (int(s), int(r)) for batch in batches for s, r in zip(batch.stores, batch.rows, strict=True)
-    )
+    return Counter((int(s), int(r)) for batch in batches for s, r in zip(batch.stores, batch.rows, strict=True))
 
 
 def same(some: list[Rows], others: list[Rows]) -> bool:
     return len(some) == len(others) and all(
-        np.array_equal(a.rows, b.rows) and np.array_equal(a.stores, b.stores)
-        for a, b in zip(some, others, strict=True)
+        np.array_equal(a.rows, b.rows) and np.array_equal(a.stores, b.stores) for a, b in zip(some, others, strict=True)
     )
 
 
@@ -138,9 +133,7 @@ def test_weights_are_kept_exactly(stores: list[Store], weight: float) -> None:
 
 def test_batches_are_random_and_full(stores: list[Store]) -> None:
     batches = list(Batches([(stores[0], 1.0)], BatchConfig(tokens=1000), 5).epoch(0))
-    longest = [
-        max(lengths_of(stores[0], f)[batch.rows].max() for f in ("source", "target")) for batch in batches
-    ]
+    longest = [max(lengths_of(stores[0], f)[batch.rows].max() for f in ("source", "target")) for batch in batches]
     used = [len(batch.rows) * (side + 1) for batch, side in zip(batches, longest, strict=True)]
     assert np.mean(used) > 900
     assert abs(np.corrcoef(longest[:-1], longest[1:])[0, 1]) < 0.2  # lengths do not rise through the epoch

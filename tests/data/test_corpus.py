@@ -39,9 +39,7 @@ def write_pairs(root: Path, pairs: list[tuple[str, str]]) -> None:
 
 
 def texts(store: Store) -> list[tuple[str, ...]]:
-    columns = [
-        [BYTES.decode(ids) for ids in store.read(field, np.arange(len(store)))] for field in store.fields
-    ]
+    columns = [[BYTES.decode(ids) for ids in store.read(field, np.arange(len(store)))] for field in store.fields]
     return list(zip(*columns, strict=True))
 
 

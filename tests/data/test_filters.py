@@ -42,8 +42,7 @@ def test_report_counts_and_names_lines() -> None:
     dropped.add("empty source", 1010)
     assert dropped.total == 9
     assert dropped.report() == (
-        "Dropped 9 of 1,009 pairs: 8 too long (lines 1001, 1002, 1003, 1004, 1005, …); "
-        "1 empty source (line 1010)."
+        "Dropped 9 of 1,009 pairs: 8 too long (lines 1001, 1002, 1003, 1004, 1005, …); 1 empty source (line 1010)."
     )
     again = Dropped.from_dict(json.loads(json.dumps(dropped.to_dict())))
     assert again.to_dict() == dropped.to_dict() and again.total == 9

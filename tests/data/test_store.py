@@ -18,9 +18,7 @@ from transduce.errors import InputError
 
 FIELDS = {"source": 1000, "target": 100_000}
 SMALL = [{"source": [i % 1000, 7], "target": list(range(i % 5))} for i in range(50)]
-SHARED_FOLDER = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SHARED_FOLDER = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def everything(store: Store) -> list[dict[str, list[int]]]:

@@ -90,9 +90,7 @@ def test_a_newline_is_a_character_and_only_to_characters() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_cannot_spell_special_tokens(kind: str) -> None:
-    tokenizer = train_tokenizer(
-        TokenizerConfig(kind=kind, vocabulary=400, min_frequency=1), [*TEXTS, "<pad> <s> </s>"]
-    )
+    tokenizer = train_tokenizer(TokenizerConfig(kind=kind, vocabulary=400, min_frequency=1), [*TEXTS, "<pad> <s> </s>"])
     assert (tokenizer.pad, tokenizer.start, tokenizer.end, tokenizer.unknown) == (0, 1, 2, 3)
     for ids in tokenizer.encode(["<pad> <s> </s> <unk>", "a</s>", "</s>", "<s>", "<pad>"]):
         assert not {0, 1, 2} & set(ids)
@@ -100,9 +98,7 @@ def test_texts_cannot_spell_special_tokens(kind: str) -> None:
 
 
 def test_treebank_unknown_is_the_unknown_word() -> None:
-    tokenizer = train_tokenizer(
-        TokenizerConfig(kind="whitespace", min_frequency=1), ["no <unk> it was n't", "N <unk>"]
-    )
+    tokenizer = train_tokenizer(TokenizerConfig(kind="whitespace", min_frequency=1), ["no <unk> it was n't", "N <unk>"])
     assert tokenizer.size == 4 + 5
     assert tokenizer.encode(["it  <unk> was", "it never was"]) == [tokenizer.encode(["it <unk> was"])[0]] * 2
     assert tokenizer.decode(tokenizer.encode(["it <unk> was"])[0]) == "it <unk> was"

@@ -27,11 +27,7 @@ def test_scores_are_log_probabilities_in_falling_order() -> None:
     assert math.isclose(sum(map(math.exp, scores)), 1, abs_tol=1e-4)
 
 
-@given(
-    words=st.dictionaries(
-        st.text("abcd▁", min_size=1, max_size=9), st.integers(1, 9), min_size=1, max_size=30
-    )
-)
+@given(words=st.dictionaries(st.text("abcd▁", min_size=1, max_size=9), st.integers(1, 9), min_size=1, max_size=30))
 @settings(max_examples=40, deadline=None)
 def test_the_alphabet_is_kept_and_the_order_of_words_does_not_matter(words: dict[str, int]) -> None:
     pieces = learn_pieces(Counter(words), 12, 2)

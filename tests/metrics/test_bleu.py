@@ -61,9 +61,7 @@ def test_the_formulas_parts_on_the_worked_example() -> None:
     assert notes_bleu(["ABBCD"], [["ABCDEF"]], 3) == pytest.approx(by_hand, rel=1e-12)
     third_only = notes_bleu(["ABBCD"], [["ABCDEF"]], 3, weights=[0, 0, 1])
     assert third_only == pytest.approx(brevity / 3, rel=1e-12)
-    assert notes_bleu(["ABBCD"], [["ABCDEF"]], 4, weights=[0.5, 0.5, 0, 0]) == pytest.approx(
-        0.634186, abs=5e-7
-    )
+    assert notes_bleu(["ABBCD"], [["ABCDEF"]], 4, weights=[0.5, 0.5, 0, 0]) == pytest.approx(0.634186, abs=5e-7)
 
 
 @pytest.mark.parametrize(("max_order", "value"), [(1, 0.732295), (2, 0.681477), (3, 0.594034), (4, 0.0)])

@@ -17,9 +17,7 @@ def noisy_corpus(size: int) -> tuple[list[str], list[str]]:
     draw = random.Random(0)
     words = [f"w{number}" for number in range(50)]
     references = [draw.choices(words, k=draw.randint(6, 14)) for _ in range(size)]
-    hypotheses = [
-        [draw.choice(words) if draw.random() < 0.2 else word for word in line] for line in references
-    ]
+    hypotheses = [[draw.choice(words) if draw.random() < 0.2 else word for word in line] for line in references]
     return [" ".join(line) for line in hypotheses], [" ".join(line) for line in references]
 
 
@@ -36,9 +34,7 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     draw = np.random.default_rng(2)
     covered = 0
     for _ in range(200):
-        interval = bootstrap_interval(
-            draw.normal(0, 1, (60, 1)), lambda sums_1: float(sums_1[0]) / 60, resamples=200
-        )
+        interval = bootstrap_interval(draw.normal(0, 1, (60, 1)), lambda sums_1: float(sums_1[0]) / 60, resamples=200)
         assert interval is not None
         covered += interval[0] <= 0 <= interval[1]
     assert 0.88 <= covered / 200 <= 0.99

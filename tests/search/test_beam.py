@@ -19,9 +19,7 @@ seeds = st.integers(0, 10**6)
 
 
 @few
-@given(
-    seed=seeds, beam=st.integers(1, 7), limit=st.integers(1, 6), alpha=alphas, vocabulary=st.integers(2, 6)
-)
+@given(seed=seeds, beam=st.integers(1, 7), limit=st.integers(1, 6), alpha=alphas, vocabulary=st.integers(2, 6))
 def test_equals_its_definition_without_early_stop(
     seed: int, beam: int, limit: int, alpha: float, vocabulary: int
 ) -> None:
@@ -37,9 +35,7 @@ def test_equals_its_definition_without_early_stop(
 
 
 @few
-@given(
-    seed=seeds, limit=st.integers(1, 4), alpha=alphas, vocabulary=st.integers(2, 4), nbest=st.integers(1, 9)
-)
+@given(seed=seeds, limit=st.integers(1, 4), alpha=alphas, vocabulary=st.integers(2, 4), nbest=st.integers(1, 9))
 def test_a_beam_as_wide_as_the_tree_is_exhaustive(
     seed: int, limit: int, alpha: float, vocabulary: int, nbest: int
 ) -> None:
@@ -47,8 +43,7 @@ def test_a_beam_as_wide_as_the_tree_is_exhaustive(
     wide = Search(beam=sum((vocabulary - 1) ** t for t in range(limit + 1)) + nbest, alpha=alpha, nbest=nbest)
     all_of_them = Search(method="exhaustive", alpha=alpha, nbest=nbest)
     by_beam, by_exhaustion = (
-        search(model, source, 1, asked, start=START, end=END, limits=[limit])[0]
-        for asked in (wide, all_of_them)
+        search(model, source, 1, asked, start=START, end=END, limits=[limit])[0] for asked in (wide, all_of_them)
     )
     ended = [h for h in by_exhaustion if h.ended]
     assert [h for h in by_beam if h.ended] == ended
@@ -99,9 +94,7 @@ def test_the_work_shrinks_as_hypotheses_and_sentences_finish() -> None:
     assert model.rows[0] == 4  # before the first token the hypotheses of a sentence are one
     for time, rows in enumerate(model.rows):
         assert rows <= 3 * sum(limit > time for limit in limits)
-    assert any(
-        rows < 3 * sum(limit > time for limit in limits) for time, rows in enumerate(model.rows[1:], 1)
-    )
+    assert any(rows < 3 * sum(limit > time for limit in limits) for time, rows in enumerate(model.rows[1:], 1))
 
 
 def test_a_finished_hypothesis_keeps_its_slot() -> None:

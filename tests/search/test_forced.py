@@ -12,9 +12,7 @@ from transduce.search.forced import forced
 
 VOCABULARY = 9
 token = st.integers(2, VOCABULARY - 1)
-pairs = st.tuples(
-    st.lists(token, min_size=1, max_size=5), st.lists(token, min_size=1, max_size=6), st.booleans()
-)
+pairs = st.tuples(st.lists(token, min_size=1, max_size=5), st.lists(token, min_size=1, max_size=6), st.booleans())
 
 
 @settings(max_examples=20, deadline=None)
@@ -22,14 +20,9 @@ pairs = st.tuples(
 def test_every_token_given_those_before(corpus: list[tuple[list[int], list[int], bool]], seed: int) -> None:
     model = TinyAttention(VOCABULARY, seed)
     targets = [target + [END] * ended for _, target, ended in corpus]
-    found = forced(
-        model, padded([source for source, _, _ in corpus]), targets, start=START, end=END, alpha=1.0
-    )
+    found = forced(model, padded([source for source, _, _ in corpus]), targets, start=START, end=END, alpha=1.0)
     for (source, _, ended), target, hypothesis in zip(corpus, targets, found, strict=True):
-        values = [
-            next_log_probabilities(model, padded([source]), target[:t])[token]
-            for t, token in enumerate(target)
-        ]
+        values = [next_log_probabilities(model, padded([source]), target[:t])[token] for t, token in enumerate(target)]
         assert (hypothesis.tokens, hypothesis.ended) == (tuple(target), ended)
         assert hypothesis.token_log_probabilities == pytest.approx(values, abs=1e-5)
         assert hypothesis.log_probability == pytest.approx(math.fsum(values), abs=1e-5)

@@ -32,9 +32,7 @@ def test_the_length_rule_of_tensors_is_that_of_numbers() -> None:
     before=st.integers(0, 20),
     alpha=st.floats(0, 2),
 )
-def test_no_continuation_beats_the_bound(
-    live: float, costs: list[float], room: int, before: int, alpha: float
-) -> None:
+def test_no_continuation_beats_the_bound(live: float, costs: list[float], room: int, before: int, alpha: float) -> None:
     length = before + len(costs)
     bound = upper_bound(live, length + room, alpha)
     assert normalised(live - sum(costs), length, alpha) <= bound + 1e-12

@@ -47,9 +47,7 @@ def test_minus_infinity_is_a_log_probability(asked: Search) -> None:
 @pytest.mark.parametrize("prefixes", [[[], []], [[], [3, 2]]])
 def test_a_row_without_a_possible_output(asked: Search, prefixes: list[list[int]]) -> None:
     model = PrefixTable({(3,): (1, 0, 0, 0)}, otherwise=(0.5, 0, 0, 0.5))
-    with pytest.raises(
-        TransduceError, match=r"probability 0 to every output of . of 2 rows, the first at line"
-    ):
+    with pytest.raises(TransduceError, match=r"probability 0 to every output of . of 2 rows, the first at line"):
         search(
             model,
             None,
@@ -75,9 +73,7 @@ def test_log_probabilities_of_another_shape() -> None:
             log_probabilities_NV, state = super().step(token, memory, state)
             return log_probabilities_NV.T, state
 
-    with pytest.raises(
-        TransduceError, match=r"should give log-probabilities \(2, vocabulary\) .* gave \(5, 2\)"
-    ):
+    with pytest.raises(TransduceError, match=r"should give log-probabilities \(2, vocabulary\) .* gave \(5, 2\)"):
         search(Transposed(5, seed=1), None, 2, Search(), start=START, end=END, limits=[3, 3])
 
 

@@ -25,9 +25,7 @@ def chi_square(observed: Counter[tuple[int, ...]], expected: dict[tuple[int, ...
     return sum((observed[outcome] - count) ** 2 / count for outcome, count in expected.items())
 
 
-FAIR = PrefixTable(
-    {(): (0, 0.1, 0.5, 0.4), (2,): (0, 0.6, 0.1, 0.3), (3,): (0, 0.2, 0.2, 0.6)}, otherwise=(0, 1, 0, 0)
-)
+FAIR = PrefixTable({(): (0, 0.1, 0.5, 0.4), (2,): (0, 0.6, 0.1, 0.3), (3,): (0, 0.2, 0.2, 0.6)}, otherwise=(0, 1, 0, 0))
 
 
 @pytest.mark.parametrize("draws", [1, 4])
@@ -71,9 +69,7 @@ def test_the_likeliest_alone_is_greedy() -> None:
 def test_the_seed_and_the_line_choose_the_sample() -> None:
     def drawn(seed: int, line: int) -> tuple[int, ...]:
         asked = Search(method="sample", seed=seed)
-        found = search(
-            RandomTree(50, seed=4), None, 1, asked, start=START, end=END, limits=[20], lines=[line]
-        )
+        found = search(RandomTree(50, seed=4), None, 1, asked, start=START, end=END, limits=[20], lines=[line])
         return found[0][0].tokens
 
     assert drawn(1, 5) == drawn(1, 5)

@@ -77,9 +77,7 @@ class TinyAttention:
         hidden_ND, _ = state
         score_NS = torch.einsum("nd,nsd->ns", hidden_ND, memory_NSD).masked_fill(~mask_NS, -torch.inf)
         context_ND = torch.einsum("ns,nsd->nd", score_NS.softmax(dim=1), memory_NSD)
-        hidden_ND = torch.tanh(
-            self.embed_VD[token] + hidden_ND @ self.inner_DD + context_ND @ self.context_DD
-        )
+        hidden_ND = torch.tanh(self.embed_VD[token] + hidden_ND @ self.inner_DD + context_ND @ self.context_DD)
         return (4 * hidden_ND @ self.out_DV).log_softmax(dim=1), (hidden_ND, None)
 
 
@@ -122,9 +120,7 @@ def outputs(vocabulary: int, limit: int) -> Iterator[tuple[int, ...]]:
     yield from product(others, repeat=limit)
 
 
-def slow_beam(
-    model: Steps, source: Padded | None, beam: int, limit: int, alpha: float
-) -> list[tuple[int, ...]]:
+def slow_beam(model: Steps, source: Padded | None, beam: int, limit: int, alpha: float) -> list[tuple[int, ...]]:
     """Beam search by its definition, with lists, without an early stop: all that was found, best first."""
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     done: list[tuple[float, tuple[int, ...]]] = []

@@ -27,9 +27,9 @@ Numbers = NDArray[np.int64]
 class BatchConfig(Config):
     """How large a batch is and how far rows travel when shuffled."""
 
-    tokens: int = Field(4096, ge=1)
+    tokens: int = Field(default=4096, ge=1)
     """Rows times the longest side of the batch, padding included; only one longer example may exceed it."""
-    pool: int = Field(32, ge=1)
+    pool: int = Field(default=32, ge=1)
     """Blocks of 4,096 examples that are shuffled together."""
 
 
@@ -72,9 +72,7 @@ class Batches:
         self._config, self._seed = config, seed
         fields = {store.fields for store in self.stores}
         if len(fields) != 1:
-            raise InputError(
-                f"batches: wanted stores with the same fields, got {sorted(fields) or 'no store at all'}."
-            )
+            raise InputError(f"batches: wanted stores with the same fields, got {sorted(fields) or 'no store at all'}.")
 
     def epoch(self, number: int, start: int = 0, rank: int = 0, world: int = 1) -> Iterator[Rows]:
         """The batches of this process, from its `start`-th on.
@@ -119,9 +117,7 @@ class Batches:
             for field in ("source", "target")
         )
         rows = [rows + visit.block * BLOCK for visit, rows in zip(visits, chosen, strict=True)]
-        return _Pool(
-            Rows(np.concatenate(stores), np.concatenate(rows)), np.concatenate(source), np.concatenate(target)
-        )
+        return _Pool(Rows(np.concatenate(stores), np.concatenate(rows)), np.concatenate(source), np.concatenate(target))
 
     def _rows_of(self, visit: _Visit, number: int) -> Numbers:
         """The rows within the block: all, or a random share; the blocks' shares add up to the store's."""

@@ -42,9 +42,7 @@ def collate(stores: Sequence[Store], rows: Rows, start: int, end: int, pad: int 
     return Batch(source, target, int(target.lengths.sum()) - len(target.lengths))
 
 
-def padded(
-    sequences: Sequence[Ids], pad: int = 0, start: int | None = None, end: int | None = None
-) -> Padded:
+def padded(sequences: Sequence[Ids], pad: int = 0, start: int | None = None, end: int | None = None) -> Padded:
     """Sequences as one (B, T) tensor of int64, each with `start` before it and `end` after it, if given."""
     before, after = int(start is not None), int(end is not None)
     inner = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
@@ -66,8 +64,6 @@ def _read(stores: Sequence[Store], field: str, rows: Rows) -> list[Ids]:
     found: list[Ids] = [np.empty(0, np.int32)] * len(rows.rows)
     for index in np.unique(rows.stores).tolist():
         places = np.flatnonzero(rows.stores == index)
-        for place, sequence in zip(
-            places.tolist(), stores[index].read(field, rows.rows[places]), strict=True
-        ):
+        for place, sequence in zip(places.tolist(), stores[index].read(field, rows.rows[places]), strict=True):
             found[place] = sequence
     return found

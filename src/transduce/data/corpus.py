@@ -29,9 +29,9 @@ class PairFiles(Config):
     source: str | None = None
     target: str | None = None
     tsv: str | None = None
-    source_column: int = Field(0, ge=0)
-    target_column: int = Field(1, ge=0)
-    weight: float = Field(1.0, gt=0)
+    source_column: int = Field(default=0, ge=0)
+    target_column: int = Field(default=1, ge=0)
+    weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each pair; see `transduce.data.batches`."""
 
     @model_validator(mode="after")
@@ -53,7 +53,7 @@ class TextFile(Config):
     text: str
     unit: Literal["line", "stream"] = "line"
     """line: each line is a sentence ending with </s>. stream: running text; newlines are characters of it."""
-    weight: float = Field(1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0)
 
 
 def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
@@ -84,9 +84,7 @@ def train_pair_tokenizers(
 
 def train_text_tokenizer(config: TokenizerConfig, corpora: Sequence[TextFile], root: Path) -> Tokenizer:
     """A tokenizer learnt from the lines of these files."""
-    return train_tokenizer(
-        config, (line for files in corpora for line in read_lines(root / files.text)), root
-    )
+    return train_tokenizer(config, (line for files in corpora for line in read_lines(root / files.text)), root)
 
 
 def open_pairs_store(
@@ -154,9 +152,7 @@ def open_text_store(
     return store
 
 
-def _parts(
-    kind: str, paths: list[Path], tokenizers: Sequence[Tokenizer], settings: dict[str, Any]
-) -> dict[str, Any]:
+def _parts(kind: str, paths: list[Path], tokenizers: Sequence[Tokenizer], settings: dict[str, Any]) -> dict[str, Any]:
     """All that decides a store's content."""
     return {
         "kind": kind,
@@ -188,9 +184,7 @@ def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]
             "Mend or delete them, or choose other columns."
         )
     rows = (line.split("\t") for line in read_lines(path))
-    return (
-        (number, row[files.source_column], row[files.target_column]) for number, row in enumerate(rows, 1)
-    )
+    return ((number, row[files.source_column], row[files.target_column]) for number, row in enumerate(rows, 1))
 
 
 def _tokenised_pairs(

@@ -14,11 +14,11 @@ REASONS = ("empty source", "empty target", "too long", "extreme ratio", "copy")
 class FilterConfig(Config):
     """Limits on a pair, in tokens without start and end."""
 
-    max_tokens: int = Field(256, ge=1)
+    max_tokens: int = Field(default=256, ge=1)
     """The most tokens on either side."""
-    max_ratio: float = Field(9.0, ge=1.0)
+    max_ratio: float = Field(default=9.0, ge=1.0)
     """The most tokens of the longer side for one of the shorter."""
-    ratio_from: int = Field(10, ge=0)
+    ratio_from: int = Field(default=10, ge=0)
     """The ratio counts only where the longer side has more tokens than this: short phrases vary most."""
     drop_copies: bool = False
     """Drop pairs whose two sides are the same tokens; means something with a joint vocabulary only."""

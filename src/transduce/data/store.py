@@ -121,9 +121,7 @@ def write_store(
 
 def cache_key(parts: Mapping[str, Any]) -> str:
     """SHA-256, in hex, of everything that decides a store's content, and of the format itself."""
-    canonical = json.dumps(
-        {"format": FORMAT, **parts}, sort_keys=True, ensure_ascii=False, separators=(",", ":")
-    )
+    canonical = json.dumps({"format": FORMAT, **parts}, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
@@ -178,27 +176,19 @@ def _closing_metadata(path: Path, reader: Any) -> dict[str, Any]:
             raise ValueError("damaged")
         return metadata
     except _flaws() as error:
-        raise InputError(
-            f"{path}: not a store of this version ({error}). Delete it; it is built again."
-        ) from error
+        raise InputError(f"{path}: not a store of this version ({error}). Delete it; it is built again.") from error
 
 
-def _write(
-    path: Path, examples: Iterable[Example], fields: Mapping[str, int], metadata: Mapping[str, Any]
-) -> None:
+def _write(path: Path, examples: Iterable[Example], fields: Mapping[str, int], metadata: Mapping[str, Any]) -> None:
     import pyarrow
 
     types = {field: np.dtype(np.uint16 if size <= 1 << 16 else np.int32) for field, size in fields.items()}
-    schema = pyarrow.schema(
-        [(name, pyarrow.list_(pyarrow.from_numpy_dtype(kind))) for name, kind in types.items()]
-    )
+    schema = pyarrow.schema([(name, pyarrow.list_(pyarrow.from_numpy_dtype(kind))) for name, kind in types.items()])
     checksums, tokens, count = [], dict.fromkeys(fields, 0), 0
     with path.open("xb") as file:
         with pyarrow.ipc.new_file(file, schema) as writer:
             for block in _blocks(examples):
-                columns = {
-                    field: _column([example[field] for example in block], types[field]) for field in fields
-                }
+                columns = {field: _column([example[field] for example in block], types[field]) for field in fields}
                 arrays = [pyarrow.ListArray.from_arrays(*columns[field]) for field in fields]
                 writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
                 checksums.append(_checksum(columns.values()))

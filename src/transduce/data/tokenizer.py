@@ -52,14 +52,14 @@ class TokenizerConfig(Config):
     """What a tokenizer is learnt as, or where a finished one lies."""
 
     kind: Literal["bpe", "unigram", "byte", "character", "whitespace"] = "bpe"
-    vocabulary: int = Field(8000, ge=5)
+    vocabulary: int = Field(default=8000, ge=5)
     """At most so many tokens, the four special ones included; byte always has 260."""
     file: str | None = None
     """An existing tokenizer.json; then the other settings are not used."""
     joint: bool = True
     """One vocabulary for both sides of a pair."""
     lowercase: bool = False
-    min_frequency: int = Field(2, ge=1)
+    min_frequency: int = Field(default=2, ge=1)
     """Pairs (bpe), pieces (unigram), characters and words seen less often are not learnt."""
 
 
@@ -242,9 +242,7 @@ def _learn_unigram(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
     _refuse_overflow(config, len(SPECIAL) + len(set().union(*words)))
     size = config.vocabulary - len(SPECIAL)
     pieces = learn_pieces(words, size, config.min_frequency) if words else []
-    return _subword(
-        config, models.Unigram([(name, 0.0) for name in SPECIAL] + pieces, SPECIAL.index(UNKNOWN), False)
-    )
+    return _subword(config, models.Unigram([(name, 0.0) for name in SPECIAL] + pieces, SPECIAL.index(UNKNOWN), False))
 
 
 def _refuse_overflow(config: TokenizerConfig, needed: int) -> None:

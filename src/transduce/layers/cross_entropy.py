@@ -11,8 +11,13 @@ from torch import Tensor
 CHUNK = 64  # rows at a time: 64 x 8,000 fp32 logits stay in the processor's cache
 
 
+IGNORED = -1  # the target of a position that is not predicted: padding
+
+
 def smoothed_cross_entropy(logits_NV: Tensor, target_N: Tensor, smoothing: float = 0.0) -> Tensor:
     """Sum over N of the label-smoothed cross-entropy in nats (Szegedy et al. 2016, section 7), a scalar.
+
+    Positions whose target is `IGNORED` add nothing and get no gradient.
 
         loss = -(1 - e) log p(y) - e / V * sum_v log p(v)
 
@@ -27,7 +32,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits_NV: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
-        total = torch.zeros((), dtype=torch.float64)
+        total = torch.zeros((), dtype=torch.float64, device=logits_NV.device)
         gradient_NV = torch.empty_like(logits_NV)
         for start in range(0, len(logits_NV), CHUNK):
             rows = slice(start, start + CHUNK)
@@ -44,13 +49,15 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 def _loss_and_gradient(logits_NV: Tensor, target_N1: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
     """Loss of these rows, summed, and its gradient (N, V)."""
+    real_N1 = target_N1 != IGNORED
+    target_N1 = target_N1.clamp(min=0)
     highest_N1 = logits_NV.amax(1, keepdim=True)
     shifted_NV = logits_NV - highest_N1
     right_N1 = shifted_NV.gather(1, target_N1)
     mean_N1 = shifted_NV.mean(1, keepdim=True)
     probability_NV = shifted_NV.exp_()
     mass_N1 = probability_NV.sum(1, keepdim=True)
-    loss = (mass_N1.log() - (1 - smoothing) * right_N1 - smoothing * mean_N1).sum(dtype=torch.float64)
+    loss_N1 = mass_N1.log() - (1 - smoothing) * right_N1 - smoothing * mean_N1
     gradient_NV = probability_NV.div_(mass_N1).sub_(smoothing / logits_NV.shape[1])
     gradient_NV.scatter_add_(1, target_N1, torch.full_like(right_N1, smoothing - 1))
-    return loss, gradient_NV
+    return (loss_N1 * real_N1).sum(dtype=torch.float64), gradient_NV.mul_(real_N1)

@@ -21,14 +21,16 @@ State = tuple[KeyValue, ...]  # per block, keys and values (B, H, T, E) of the p
 class StackConfig(Config):
     """Sizes and places that encoders and decoders share. The defaults suit tens of thousands of sentence pairs."""
 
-    d_model: int = Field(256, ge=2)
-    heads: int = Field(4, ge=1)
-    feed_forward: int = Field(1024, ge=1)
-    dropout: float = Field(0.1, ge=0, lt=1)
-    inner_dropout: float = Field(0.0, ge=0, lt=1, description="on attention weights and inside the feed-forward")
+    d_model: int = Field(default=256, ge=2)
+    heads: int = Field(default=4, ge=1)
+    feed_forward: int = Field(default=1024, ge=1)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    inner_dropout: float = Field(
+        default=0.0, ge=0, lt=1, description="on attention weights and inside the feed-forward"
+    )
     norm: NormPlacement = "pre"
     positions: Literal["none", "sinusoidal", "learned", "rotary"] = "sinusoidal"
-    max_length: int = Field(1024, ge=1, description="how many positions learned positions reach")
+    max_length: int = Field(default=1024, ge=1, description="how many positions learned positions reach")
 
     @model_validator(mode="after")
     def _widths_divide(self) -> Self:

@@ -48,9 +48,7 @@ def bleu(
     return sacrebleu_score(metric, hypotheses, references, name="BLEU")
 
 
-def moses_bleu(
-    hypotheses: Sequence[str], references: Sequence[str], language: str, lowercase: bool = True
-) -> Score:
+def moses_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str, lowercase: bool = True) -> Score:
     """BLEU of Moses-tokenised text, as older papers report it; a point or two away from `bleu`.
 
     Both sides come as plain text and are lower-cased, normalised and tokenised here.

@@ -39,9 +39,6 @@ def bootstrap_interval(
     if sentences < 2:
         return None
     generator = np.random.default_rng(seed)
-    figures = [
-        figure(statistics_SN[generator.integers(0, sentences, sentences)].sum(axis=0))
-        for _ in range(resamples)
-    ]
+    figures = [figure(statistics_SN[generator.integers(0, sentences, sentences)].sum(axis=0)) for _ in range(resamples)]
     low, high = np.quantile(figures, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

@@ -43,8 +43,6 @@ def check_corpus(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if isinstance(hypotheses, str) or isinstance(references, str):
         raise InputError("hypotheses and references are lists of sentences; one of them is a single text.")
     if len(hypotheses) != len(references):
-        raise InputError(
-            f"{len(hypotheses)} hypotheses, but {len(references)} references: line n must answer line n."
-        )
+        raise InputError(f"{len(hypotheses)} hypotheses, but {len(references)} references: line n must answer line n.")
     if not hypotheses:
         raise InputError("there are no sentences to score: both lists are empty.")

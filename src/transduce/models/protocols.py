@@ -69,7 +69,8 @@ class Steps(Protocol):
 
 def select(tree: AnyTree, rows: Tensor) -> AnyTree:
     """The rows `rows` (N,) of axis 0 of every tensor in `tree`, in that order, repeats allowed."""
-    return map_tree(tree, lambda tensor: tensor.index_select(0, rows))
+    selected: AnyTree = map_tree(tree, lambda tensor: tensor.index_select(0, rows))
+    return selected
 
 
 def map_tree(tree: Any, change: Any) -> Any:

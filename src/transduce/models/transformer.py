@@ -19,10 +19,10 @@ class TransformerConfig(StackConfig):
     """The sizes of `StackConfig`, and how many blocks on each side."""
 
     kind: Literal["transformer"] = "transformer"
-    encoder_layers: int = Field(3, ge=1)
-    decoder_layers: int = Field(3, ge=1)
+    encoder_layers: int = Field(default=3, ge=1)
+    decoder_layers: int = Field(default=3, ge=1)
     tied: Literal["all", "output", "none"] = Field(
-        "all", description="all: one matrix for source, target and output, if their vocabulary is joint"
+        default="all", description="all: one matrix for source, target and output, if their vocabulary is joint"
     )
 
 

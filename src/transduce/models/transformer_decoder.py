@@ -18,8 +18,8 @@ class TransformerDecoderConfig(StackConfig):
     """The sizes of `StackConfig`, and how many blocks."""
 
     kind: Literal["transformer_decoder"] = "transformer_decoder"
-    layers: int = Field(4, ge=1)
-    tied: bool = Field(True, description="one matrix for input and output")
+    layers: int = Field(default=4, ge=1)
+    tied: bool = Field(default=True, description="one matrix for input and output")
 
 
 class TransformerDecoder(nn.Module):

@@ -101,9 +101,7 @@ class Job:
             if token >= size
         ]
         if outside:
-            raise InputError(
-                f"search: {what} is outside the model's vocabulary of {size}." for what in outside
-            )
+            raise InputError(f"search: {what} is outside the model's vocabulary of {size}." for what in outside)
 
 
 def reordered(tree: Tree, row_N: Tensor, rows: int, device: torch.device) -> Tree:

@@ -42,7 +42,5 @@ def follow(job: Job, choose: Choose, alpha: float, copies: int = 1) -> list[Hypo
         path_N, token_N = path_N[going_N], token_N[going_N]
     return [
         hypothesis(tokens[:length], values[:length], tokens[length - 1] == job.end, alpha)
-        for tokens, values, length in zip(
-            token_PT.tolist(), value_PT.tolist(), length_P.tolist(), strict=True
-        )
+        for tokens, values, length in zip(token_PT.tolist(), value_PT.tolist(), length_P.tolist(), strict=True)
     ]

@@ -70,9 +70,7 @@ def _check(job: Job) -> None:
     counts = {"limits": len(job.limits), "prefixes": len(job.prefixes), "lines": len(job.lines)}
     if job.source is not None:
         counts["source"] = len(job.source.lengths)
-    problems = [
-        f"search: {job.rows} rows, but {count} {name}." for name, count in counts.items() if count != job.rows
-    ]
+    problems = [f"search: {job.rows} rows, but {count} {name}." for name, count in counts.items() if count != job.rows]
     if job.end in job.forbidden:
         problems.append(f"search: the end token {job.end} is forbidden, so no output could end.")
     if any(token < 0 for token in (job.end, *job.forbidden)):
@@ -91,9 +89,7 @@ def _row_problems(job: Job, row: int) -> list[str]:
     if limit < 1:
         problems.append(f"search: line {line} has a limit of {limit} tokens; at least 1 is needed.")
     if len(prefix) > limit:
-        problems.append(
-            f"search: line {line} has a prefix of {len(prefix)} tokens, over its limit of {limit}."
-        )
+        problems.append(f"search: line {line} has a prefix of {len(prefix)} tokens, over its limit of {limit}.")
     if any(token < 0 for token in prefix):
         problems.append(f"search: line {line} has a negative token in its prefix; token ids start at 0.")
     if job.end in prefix:

@@ -33,9 +33,7 @@ class Search(Config):
         if self.method == "greedy" and self.nbest > 1:
             raise ValueError(f'nbest = {self.nbest}: method "greedy" finds one; use "beam" or "sample"')
         if self.method == "beam" and self.nbest > self.beam:
-            raise ValueError(
-                f"nbest = {self.nbest} is more than beam = {self.beam}: a beam finds at most beam"
-            )
+            raise ValueError(f"nbest = {self.nbest} is more than beam = {self.beam}: a beam finds at most beam")
         return self
 
     @model_validator(mode="after")

@@ -15,9 +15,7 @@ def top(values_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     columns = values_NV.shape[1]
     count = min(count, columns)
-    found = values_NV.topk(
-        min(count + 1, columns), dim=1
-    )  # one more shows whether the cut runs through a tie
+    found = values_NV.topk(min(count + 1, columns), dim=1)  # one more shows whether the cut runs through a tie
     value_NC, column_NC = found.values.cpu().double(), found.indices.cpu()
     if count < columns:
         value_NC, column_NC = _without_cut_ties(values_NV, value_NC, column_NC)

@@ -1,0 +1,53 @@
+"""The command `transduce`: one verb a file. Verbs import what is slow when they run, so that --help is instant."""
+
+import sys
+
+import typer
+
+from transduce.cli.demo import demo
+from transduce.cli.doctor import doctor
+from transduce.cli.evaluate import evaluate
+from transduce.cli.info import info
+from transduce.cli.predict import predict
+from transduce.cli.score import score
+from transduce.cli.train import train
+from transduce.errors import TransduceError
+from transduce.version import __version__
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="transduce",
+    help="Train a sequence model on your own data in one command, see what its attention does, "
+    "know honestly how good it is, ship it.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong input, 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+for verb in (train, predict, evaluate, score, doctor, info, demo):
+    app.command()(verb)
+
+
+@app.callback(invoke_without_command=True)
+def version(show: bool = typer.Option(False, "--version", help="Print the version and leave.")) -> None:
+    """What is true of all verbs."""
+    if show:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; every error on purpose becomes its message and its exit code."""
+    try:
+        app()
+    except TransduceError as error:
+        print(f"transduce: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("transduce: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)

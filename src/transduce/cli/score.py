@@ -1,0 +1,44 @@
+"""`transduce score MODEL --source A --target B`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def score(
+    model: Annotated[Path, typer.Argument(help="A run directory or a model file.")],
+    target: Annotated[Path, typer.Option(help="Texts whose probability is asked for, one a line.")],
+    source: Annotated[Path | None, typer.Option(help="Their sources; none for a language model.")] = None,
+    batch_size: Annotated[int, typer.Option(help="Lines scored together.")] = 64,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, the summary last.")] = False,
+    trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
+) -> None:
+    """Log-probability (nats) of each given target, and the perplexity of all."""
+    from transduce.cli.text import bar, tell, write_line
+    from transduce.data.files import read_lines
+    from transduce.errors import InputError
+    from transduce.inference import Likelihood
+    from transduce.pipeline import load
+
+    targets = list(read_lines(target))
+    sources = list(read_lines(source)) if source else [""] * len(targets)
+    if len(sources) != len(targets):
+        raise InputError(
+            f"{source} has {len(sources):,} lines and {target} has {len(targets):,}: line n must belong to line n."
+        )
+    pipeline = load(model, trust_code=trust_code)
+    if ("source" in pipeline.task.tokenizers) != (source is not None):
+        wanted = "needs --source" if source is None else "is a language model and has no --source"
+        raise InputError(f"{model}: {wanted}.")
+    with bar("scoring", len(targets)) as advance:
+        found = pipeline.score(list(zip(sources, targets, strict=True)), batch_size, advance)
+    total = Likelihood(sum(each.log_probability for each in found), sum(each.tokens for each in found))
+    for each, text in zip(found, targets, strict=True):
+        write_line({"target": text, **each.to_dict()} if as_json else f"{each.log_probability:.4f}\t{text}")
+    if as_json:
+        write_line({"total": total.to_dict()})
+    else:
+        tell(
+            f"perplexity {total.perplexity:.3f} a token ({total.loss:.4f} nats, {total.tokens:,} tokens, ends counted)"
+        )

@@ -1,0 +1,58 @@
+"""Lines in from files or standard input, lines out to standard output, everything else to standard error."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from transduce.errors import InputError
+
+
+def read_source(path: Path | None) -> list[str]:
+    """The lines of a file or of standard input, UTF-8; only a newline ends a line.
+
+    Raises:
+        InputError: not UTF-8; the lines are named.
+    """
+    if path is not None:
+        from transduce.data.files import read_lines
+
+        return list(read_lines(path))
+    raw = sys.stdin.buffer.read()
+    parts = raw.split(b"\n")
+    if parts[-1] == b"":
+        parts.pop()
+    lines, wrong = [], []
+    for number, part in enumerate(parts, 1):
+        try:
+            lines.append(part.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            wrong.append(f"standard input, line {number}: not UTF-8 ({error.reason}).")
+    if wrong:
+        raise InputError(wrong)
+    return lines
+
+
+def write_line(value: str | dict[str, Any]) -> None:
+    """One line of standard output, UTF-8: text as it is, a dict as JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    sys.stdout.buffer.write(text.replace("\n", " ").encode() + b"\n")
+
+
+def tell(line: str) -> None:
+    """One line to the person, on standard error."""
+    print(line, file=sys.stderr)
+
+
+@contextmanager
+def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, when that is a terminal; inside, call what it gives with each step."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.advance(task, done)

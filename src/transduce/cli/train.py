@@ -1,0 +1,38 @@
+"""`transduce train RECIPE [key=value ...] --run DIR`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    recipe: Annotated[Path, typer.Argument(help="A recipe, TOML.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to set, as training.updates=2000.")
+    ] = None,
+    run: Annotated[Path | None, typer.Option(help="Run directory; runs/<recipe name> by default.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show recipe, parameters, memory and batches; train nothing.")
+    ] = False,
+) -> None:
+    """Train a recipe; the same command again goes on where it stopped."""
+    from rich.console import Console
+
+    from transduce.recipe import load_recipe
+    from transduce.training.display import Display
+
+    resolved = load_recipe(recipe, overrides or [])
+    console = Console()
+    if dry_run:
+        from transduce.training.dry_run import dry_run as show
+
+        show(resolved, Display(console))
+        return
+    from transduce.training.run import run_training
+
+    folder = run or Path("runs") / resolved.name
+    report = run_training(resolved, folder, Display(console))
+    console.print(
+        f"{folder / 'model.safetensors'}  sha256 {report['model']['sha256']}", highlight=False, soft_wrap=True
+    )

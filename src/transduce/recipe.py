@@ -1,0 +1,197 @@
+"""A recipe: everything that decides what a training makes, read from TOML.
+
+    base = "other.toml"              # optional, one level: what this file does not say, the other one does
+    [task]                           # kind = "translation" | "language_modelling"
+    [data]                           # which files; its keys depend on the task
+    [tokenizer] [batch] [model] [training] [search]
+
+Keys on the command line win: `training.updates=2000`. All problems of a recipe are reported at once.
+"""
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, SerializeAsAny, ValidationError
+
+from transduce.config import Config
+from transduce.data.batches import BatchConfig
+from transduce.data.tokenizer import TokenizerConfig
+from transduce.errors import InputError
+from transduce.names import resolve, suggest
+from transduce.search.settings import Search
+from transduce.training.config import TrainingConfig
+
+Table = dict[str, Any]
+
+
+class Recipe(Config):
+    """A resolved recipe: every key has its value. `task`, `data` and `model` are of the kinds that it names."""
+
+    name: str
+    task: SerializeAsAny[Config]
+    data: SerializeAsAny[Config]
+    tokenizer: TokenizerConfig
+    batch: BatchConfig
+    model: SerializeAsAny[Config]
+    training: TrainingConfig
+    search: Search
+
+    def to_table(self) -> Table:
+        """Plain tables and values, as TOML and JSON have them."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
+    """The recipe in a TOML file, with `a.b=value` overrides.
+
+    Raises:
+        InputError: no such file, not TOML, unknown keys (the nearest is suggested), wrong values: all at once.
+    """
+    table = _read_with_base(path)
+    table.setdefault("name", path.stem)
+    return parse_recipe(apply_overrides(table, overrides), str(path))
+
+
+def parse_recipe(table: Table, where: str) -> Recipe:
+    """The recipe that `table` writes out; `where` names it in errors. Raises InputError as `load_recipe` does."""
+    problems = [f"{where}: unknown section [{key}].{suggest(key, SECTIONS)}" for key in table if key not in SECTIONS]
+    sections: dict[str, Any] = {"name": table.get("name", "")}
+    for name, kind in _section_kinds(table, where, problems).items():
+        value = table.get(name, {})
+        try:
+            sections[name] = kind.model_validate(value)
+        except ValidationError as error:
+            problems += [f"{where}: {problem}" for problem in explain(error, kind, name)]
+    if problems:
+        raise InputError(problems)
+    return Recipe(**sections)
+
+
+SECTIONS = list(Recipe.model_fields)
+
+
+def _section_kinds(table: Table, where: str, problems: list[str]) -> dict[str, type[Config]]:
+    kinds: dict[str, type[Config]] = {
+        "tokenizer": TokenizerConfig,
+        "batch": BatchConfig,
+        "training": TrainingConfig,
+        "search": Search,
+    }
+    for section, room in (("task", "tasks"), ("model", "models")):
+        try:
+            found = resolve(room, _kind_of(table, section))
+        except InputError as error:
+            problems += [f"{where}: [{section}] kind: {problem}" for problem in error.problems]
+            continue
+        kinds[section] = found.Config
+        if section == "task":
+            kinds["data"] = found.Data
+    return kinds
+
+
+def _kind_of(table: Table, section: str) -> str:
+    value = table.get(section, {})
+    default = {"task": "translation", "model": "transformer"}[section]
+    return str(value.get("kind", default)) if isinstance(value, dict) else default
+
+
+def apply_overrides(table: Table, overrides: Iterable[str]) -> Table:
+    """`table` with `a.b=value` set; a value is read as TOML and, if it is none, as the text it is.
+
+    Raises:
+        InputError: an override without `=`, or through something that is no section.
+    """
+    problems = []
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals or not key.strip():
+            problems.append(f'"{override}": an override is key=value, as in training.updates=2000.')
+            continue
+        *sections, last = key.strip().split(".")
+        inner = table
+        for section in sections:
+            inner = inner.setdefault(section, {}) if isinstance(inner, dict) else inner
+        if isinstance(inner, dict):
+            inner[last] = _value(value)
+        else:
+            problems.append(f'"{override}": {".".join(sections)} is not a section.')
+    if problems:
+        raise InputError(problems)
+    return table
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _read_with_base(path: Path) -> Table:
+    table = _read(path)
+    base = table.pop("base", None)
+    if base is None:
+        return table
+    below = _read(path.parent / base)
+    if "base" in below:
+        raise InputError(f"{path.parent / base}: is the base of {path} and has a base itself; one level is allowed.")
+    return merge(below, table)
+
+
+def merge(below: Table, above: Table) -> Table:
+    """`above` laid over `below`, table by table; a list or a value replaces the whole one below it."""
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        merged[key] = merge(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _read(path: Path) -> Table:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        near = suggest(path.name, [each.name for each in path.parent.glob("*.toml")]) if path.parent.is_dir() else ""
+        raise InputError(f"{path}: there is no such recipe.{near}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not TOML: {error}") from error
+
+
+def explain(error: ValidationError, kind: type[BaseModel], section: str) -> list[str]:
+    """Pydantic's errors as sentences: key, what was wanted, what came."""
+    return [_explain_one(detail, kind, section) for detail in error.errors()]
+
+
+def _explain_one(detail: Any, kind: type[BaseModel], section: str) -> str:
+    location = [str(part) for part in detail["loc"]]
+    key = ".".join([section, *location])
+    if detail["type"] == "extra_forbidden":
+        return f"unknown key {key}.{suggest(location[-1], _keys_at(kind, location[:-1]))}"
+    if detail["type"] == "missing":
+        return f"{key} is missing."
+    message = detail["msg"].removeprefix("Value error, ")
+    came = "" if isinstance(detail["input"], dict) else f"; this was given: {detail['input']!r}"
+    return f"{key}: {message}{came}."
+
+
+def _keys_at(kind: type[BaseModel], location: list[str]) -> list[str]:
+    """The keys of the model that stands at `location` inside `kind`."""
+    for part in location:
+        field = kind.model_fields.get(part)
+        if field is None:
+            continue
+        models = [
+            each for each in _types_in(field.annotation) if isinstance(each, type) and issubclass(each, BaseModel)
+        ]
+        if models:
+            kind = models[0]
+    return list(kind.model_fields)
+
+
+def _types_in(annotation: Any) -> list[Any]:
+    inner = getattr(annotation, "__args__", ())
+    return [annotation, *(found for each in inner for found in _types_in(each))]

@@ -1,0 +1,116 @@
+"""Text alone: how probable is it, and how does it go on. Decoder-only models."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from transduce.config import Config
+from transduce.data.corpus import TextFile, open_text_store, train_text_tokenizer
+from transduce.data.files import fingerprint
+from transduce.data.store import Store
+from transduce.data.tokenizer import TokenizerConfig
+from transduce.metrics.score import Score
+from transduce.models.protocols import Sizes
+from transduce.search.settings import Search
+from transduce.tasks.protocols import Dataset, Request, TaskData, Tell, Tokenizers
+
+
+class LanguageModellingConfig(Config):
+    """How far back a prediction looks, in training and in perplexity."""
+
+    kind: Literal["language_modelling"] = "language_modelling"
+    context: int = Field(default=128, ge=2, description="tokens in a row of training text; rows do not overlap")
+
+
+class LanguageModellingData(Config):
+    """The files of a language model; paths are relative to `root`, `root` to the working directory."""
+
+    root: str = "."
+    train: tuple[TextFile, ...]
+    validation: TextFile | None = None
+    test: dict[str, TextFile] = {}
+
+    @model_validator(mode="after")
+    def _has_training_text(self) -> Self:
+        if not self.train:
+            raise ValueError('name at least one training file: [[data.train]] text = "train.txt"')
+        return self
+
+
+class LanguageModelling:
+    """The end of a line is what stands before the next one: </s> both starts and ends a sentence."""
+
+    Config = LanguageModellingConfig
+    Data = LanguageModellingData
+
+    def __init__(self, config: LanguageModellingConfig, data: LanguageModellingData, tokenizers: Tokenizers) -> None:
+        self.config = config
+        self.data = data
+        self.root = Path(data.root)
+        self.tokenizers = tokenizers
+        self.target = tokenizers["target"]
+
+    @classmethod
+    def learn_tokenizers(cls, config: TokenizerConfig, data: LanguageModellingData) -> Tokenizers:
+        """One, from the training text."""
+        return {"target": train_text_tokenizer(config, data.train, Path(data.root))}
+
+    @staticmethod
+    def training_files(data: LanguageModellingData) -> list[Path]:
+        """What the tokenizer is learnt from."""
+        return [Path(data.root) / file.text for file in data.train]
+
+    @property
+    def sizes(self) -> Sizes:
+        """No source."""
+        return Sizes(None, self.target.size)
+
+    @property
+    def start(self) -> int:
+        """</s>, the end of the line before."""
+        return self.target.end
+
+    @property
+    def end(self) -> int:
+        """</s>."""
+        return self.target.end
+
+    @property
+    def readable(self) -> int:
+        """The context."""
+        return self.config.context
+
+    def open(self, cache: Path, tell: Tell) -> TaskData:
+        """Encode the recipe's files as rows of `context` predictions, or find them in the cache."""
+        data = self.data
+        corpora = [(self._store(file, cache), file.weight) for file in data.train]
+        for file, (store, _) in zip(data.train, corpora, strict=True):
+            tell(f"{self.root / file.text}: {store.metadata['predicted']:,} tokens in {len(store):,} rows.")
+        validation = Dataset(self._store(data.validation, cache)) if data.validation else None
+        tests = {name: Dataset(self._store(file, cache)) for name, file in data.test.items()}
+        named = {"validation": data.validation, **data.test} if data.validation else dict(data.test)
+        provenance = {
+            "train": [_provenance(file, self.root) for file in data.train],
+            **{name: _provenance(file, self.root) for name, file in named.items() if file},
+        }
+        return TaskData(corpora, validation, tests, provenance)
+
+    def request(self, text: str, search: Search) -> Request:
+        """The prompt is imposed; the output has at most the offset's tokens more, and stays within the context."""
+        ids = self.target.encode([text])[0]
+        return Request(None, ids, max(min(len(ids) + search.max_length_offset, self.config.context), len(ids) + 1))
+
+    def evaluate(
+        self, hypotheses: Sequence[str], references: Sequence[str], names: Sequence[str] | None = None
+    ) -> dict[str, Score]:
+        """None: a language model is judged by perplexity."""
+        return {}
+
+    def _store(self, file: TextFile, cache: Path) -> Store:
+        return open_text_store(file, self.root, self.target, self.config.context, cache)
+
+
+def _provenance(file: TextFile, root: Path) -> dict[str, object]:
+    return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(root / file.text)]}

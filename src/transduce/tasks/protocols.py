@@ -1,0 +1,159 @@
+"""What a task binds together, so that training, prediction and the command line need not know which task it is."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from transduce.config import Config
+from transduce.data.store import Store
+from transduce.data.tokenizer import Tokenizer, TokenizerConfig
+from transduce.metrics.score import Score
+from transduce.models.protocols import Sizes
+from transduce.search.hypothesis import Hypothesis
+from transduce.search.settings import Search
+
+Tell = Callable[[str], None]  # tells the user one line
+Tokenizers = dict[str, Tokenizer]  # "target", and "source" for a task that has one
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Held-out examples.
+
+    store: encoded, for their likelihood.
+    texts: inputs and references, for decoding; empty for a task that is judged by likelihood alone.
+    """
+
+    store: Store
+    texts: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """Everything that a training reads.
+
+    corpora: each with its weight.
+    validation: None when the recipe names no validation files.
+    tests: by name.
+    provenance: fingerprints and counts by file, for the model file.
+    """
+
+    corpora: list[tuple[Store, float]]
+    validation: Dataset | None
+    tests: dict[str, Dataset]
+    provenance: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One input, ready for search.
+
+    source: ids with the end token; None for a task without a source.
+    prefix: ids that the output must begin with.
+    limit: the most output tokens, end token included.
+    """
+
+    source: Sequence[int] | None
+    prefix: Sequence[int]
+    limit: int
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model makes of one input.
+
+    text: the output, detokenised; tokens: the same as the model's own pieces, without the end token.
+    score: what outputs were ranked by, log p / L^alpha; log_probability: log p itself, in nats.
+    ended: False when the output was cut off at its limit.
+    alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
+    """
+
+    source: str
+    text: str
+    score: float
+    log_probability: float
+    tokens: tuple[str, ...]
+    token_log_probabilities: tuple[float, ...]
+    ended: bool = True
+    alternatives: tuple["Prediction", ...] = ()
+
+    @classmethod
+    def from_hypotheses(cls, text: str, hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> "Prediction":
+        """The best of `hypotheses` (best first) as text, with all of them as alternatives when there are several."""
+        listed = tuple(cls._from_hypothesis(text, each, tokenizer) for each in hypotheses)
+        return listed[0] if len(listed) == 1 else replace(listed[0], alternatives=listed)
+
+    @classmethod
+    def _from_hypothesis(cls, text: str, hypothesis: Hypothesis, tokenizer: Tokenizer) -> "Prediction":
+        ids = hypothesis.tokens[:-1] if hypothesis.ended else hypothesis.tokens
+        return cls(
+            source=text,
+            text=tokenizer.decode(ids),
+            score=hypothesis.score,
+            log_probability=hypothesis.log_probability,
+            tokens=tuple(tokenizer.tokens(ids)),
+            token_log_probabilities=hypothesis.token_log_probabilities,
+            ended=hypothesis.ended,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; the alternatives as a list under `nbest`, without repeating the source."""
+        values = {**vars(self), "nbest": [each.to_dict() for each in self.alternatives]}
+        for each in values["nbest"]:
+            del each["source"]
+        return {name: value for name, value in values.items() if name != "alternatives" and value != []}
+
+
+class Task(Protocol):
+    """One kind of input and output."""
+
+    Config: ClassVar[type[Config]]
+    Data: ClassVar[type[Config]]
+    tokenizers: Tokenizers
+
+    def __init__(self, config: Any, data: Any, tokenizers: Tokenizers) -> None: ...
+
+    @classmethod
+    def learn_tokenizers(cls, config: TokenizerConfig, data: Any) -> Tokenizers:
+        """Learn what the recipe asks for from the training text, or open the file that it names."""
+        ...
+
+    @staticmethod
+    def training_files(data: Any) -> list[Path]:
+        """What the tokenizers are learnt from."""
+        ...
+
+    @property
+    def sizes(self) -> Sizes:
+        """How many ids each side has."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """The id before the first target token."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """The id that ends an output."""
+        ...
+
+    @property
+    def readable(self) -> int:
+        """The most input tokens that training showed the model."""
+        ...
+
+    def open(self, cache: Path, tell: Tell) -> TaskData:
+        """Encode the recipe's files, or find them in the cache."""
+        ...
+
+    def request(self, text: str, search: Search) -> Request:
+        """What search needs to know of one input."""
+        ...
+
+    def evaluate(
+        self, hypotheses: Sequence[str], references: Sequence[str], names: Sequence[str] | None = None
+    ) -> dict[str, Score]:
+        """The metrics `names`, by default the recipe's, over decoded texts."""
+        ...

@@ -1,0 +1,134 @@
+"""Text pairs: one line in, one line out. Translation, transliteration, pronunciation, dates, queries."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from transduce.config import Config
+from transduce.data.corpus import PairFiles, open_pairs_store, read_pairs, train_pair_tokenizers
+from transduce.data.files import fingerprint
+from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.store import Store
+from transduce.data.tokenizer import TokenizerConfig
+from transduce.metrics.evaluate import evaluate
+from transduce.metrics.score import Score
+from transduce.models.protocols import Sizes
+from transduce.search.settings import Search
+from transduce.tasks.protocols import Dataset, Request, TaskData, Tell, Tokenizers
+
+NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)  # held-out pairs are never dropped for their size
+
+
+class TranslationConfig(Config):
+    """What the two sides are called, and what a translation is judged by."""
+
+    kind: Literal["translation"] = "translation"
+    source: str = Field(default="", description="language code of the source, such as en")
+    target: str = Field(default="", description="language code of the target; chooses the Moses tokenizer")
+    metrics: tuple[str, ...] = ("bleu", "chrf")
+
+
+class TranslationData(Config):
+    """The files of a text-pair recipe; paths are relative to `root`, `root` to the working directory."""
+
+    root: str = "."
+    train: tuple[PairFiles, ...]
+    validation: PairFiles | None = None
+    test: dict[str, PairFiles] = {}
+    filters: FilterConfig = FilterConfig()
+
+    @model_validator(mode="after")
+    def _has_training_text(self) -> Self:
+        if not self.train:
+            raise ValueError("name at least one pair of training files: [[data.train]] source = .. target = ..")
+        return self
+
+
+class Translation:
+    """Source text -> target text, through an encoder-decoder."""
+
+    Config = TranslationConfig
+    Data = TranslationData
+
+    def __init__(self, config: TranslationConfig, data: TranslationData, tokenizers: Tokenizers) -> None:
+        self.config = config
+        self.data = data
+        self.root = Path(data.root)
+        self.tokenizers = tokenizers
+        self.source, self.target = tokenizers["source"], tokenizers["target"]
+
+    @classmethod
+    def learn_tokenizers(cls, config: TokenizerConfig, data: TranslationData) -> Tokenizers:
+        """One for both sides when `config.joint`, else one each."""
+        source, target = train_pair_tokenizers(config, data.train, Path(data.root))
+        return {"source": source, "target": target}
+
+    @staticmethod
+    def training_files(data: TranslationData) -> list[Path]:
+        """What the tokenizers are learnt from."""
+        return [path for files in data.train for path in files.paths(Path(data.root))]
+
+    @property
+    def sizes(self) -> Sizes:
+        """How many ids each side has."""
+        return Sizes(self.source.size, self.target.size)
+
+    @property
+    def start(self) -> int:
+        """The id before the first target token."""
+        return self.target.start
+
+    @property
+    def end(self) -> int:
+        """The id that ends an output."""
+        return self.target.end
+
+    @property
+    def readable(self) -> int:
+        """The longest source that the filters let through."""
+        return self.data.filters.max_tokens
+
+    def open(self, cache: Path, tell: Tell) -> TaskData:
+        """Encode the recipe's files, or find them in the cache; dropped pairs are told."""
+        data = self.data
+        corpora = [(self._store(files, data.filters, cache), files.weight) for files in data.train]
+        for files, (store, _) in zip(data.train, corpora, strict=True):
+            name = ", ".join(str(path) for path in files.paths(self.root))
+            tell(f"{name}: {Dropped.from_dict(store.metadata['dropped']).report()}")
+        validation = self._held_out("validation", data.validation, cache, tell) if data.validation else None
+        tests = {name: self._held_out(name, files, cache, tell) for name, files in data.test.items()}
+        named = {"validation": data.validation, **data.test} if data.validation else dict(data.test)
+        provenance = {
+            "train": [_provenance(files, self.root) for files in data.train],
+            **{name: _provenance(files, self.root) for name, files in named.items() if files},
+        }
+        return TaskData(corpora, validation, tests, provenance)
+
+    def request(self, text: str, search: Search) -> Request:
+        """The source's ids; the output may grow with the source's length."""
+        ids = self.source.encode([text])[0]
+        return Request([*ids, self.source.end], [], search.limit(len(ids)))
+
+    def evaluate(
+        self, hypotheses: Sequence[str], references: Sequence[str], names: Sequence[str] | None = None
+    ) -> dict[str, Score]:
+        """The metrics `names`, by default the recipe's."""
+        wanted = self.config.metrics if names is None else names
+        return dict(zip(wanted, evaluate(wanted, hypotheses, references, self.config.target or None), strict=True))
+
+    def _store(self, files: PairFiles, filters: FilterConfig, cache: Path) -> Store:
+        return open_pairs_store(files, self.root, (self.source, self.target), filters, cache)
+
+    def _held_out(self, name: str, files: PairFiles, cache: Path, tell: Tell) -> Dataset:
+        store = self._store(files, NO_LIMITS, cache)
+        dropped = Dropped.from_dict(store.metadata["dropped"])
+        if dropped.total:
+            tell(f"{name}: the loss leaves out what has an empty side. {dropped.report()}")
+        return Dataset(store, [(source, target) for _, source, target in read_pairs(files, self.root)])
+
+
+def _provenance(files: PairFiles, root: Path) -> dict[str, object]:
+    named = files.model_dump(exclude_none=True)
+    return {**named, "sha256": [fingerprint(path) for path in files.paths(root)]}

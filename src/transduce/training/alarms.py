@@ -1,0 +1,44 @@
+"""What is going wrong, in plain words."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+
+def unigram_entropy(tokens: Iterable[int]) -> float:
+    """Entropy of the token frequencies in nats a token: the loss of a model that has learnt frequencies alone."""
+    counts = Counter(tokens)
+    total = sum(counts.values())
+    return -sum(n / total * math.log(n / total) for n in counts.values()) if total else 0.0
+
+
+def alarms(
+    sources: Sequence[str], outputs: Sequence[str], references: Sequence[str], loss: float, entropy: float
+) -> list[str]:
+    """Plain sentences about validation outputs that no healthy model gives; an empty list when all is well.
+
+    Args:
+        sources: what was translated; empty for tasks without a source.
+        outputs: what came out, one a reference.
+        references: what should have come out.
+        loss: validation loss, nats a token.
+        entropy: `unigram_entropy` of the training targets.
+    """
+    found = []
+    if outputs and not any(output.strip() for output in outputs):
+        found.append("Every output is empty: the model ends each sentence at once.")
+    elif len(outputs) > 1 and len(set(outputs)) == 1 and len(set(references)) > 1:
+        found.append(f"Every output is the same, whatever the source: {outputs[0]!r}.")
+    if sources and _copies(sources, outputs) > 0.5 > _copies(sources, references):
+        found.append("More than half of the outputs are copies of their source.")
+    if loss > entropy > 0:
+        found.append(
+            f"The validation loss ({loss:.2f} nats a token) is above the unigram entropy ({entropy:.2f}): "
+            "guessing by word frequency alone would do better."
+        )
+    return found
+
+
+def _copies(sources: Sequence[str], outputs: Sequence[str]) -> float:
+    pairs = list(zip(sources, outputs, strict=True))
+    return sum(s.strip() == o.strip() != "" for s, o in pairs) / len(pairs) if pairs else 0.0

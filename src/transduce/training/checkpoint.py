@@ -1,0 +1,116 @@
+"""Checkpoints of a training: whole or not there, checksummed, the newest undamaged one is resumed from."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from transduce.errors import InputError
+from transduce.storage import canonical_json, read_metadata, read_tensors, write_tensors
+from transduce.training.average import MovingAverage
+from transduce.training.optimizer import Optimizers
+from transduce.training.progress import Progress
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training changes, together: what a checkpoint holds."""
+
+    model: nn.Module
+    optimizers: Optimizers
+    average: MovingAverage
+    progress: Progress
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors by `model/...`, `optimizer/...` and `average/...`."""
+        parts = {
+            "model": dict(self.model.named_parameters()),
+            "optimizer": self.optimizers.tensors(),
+            "average": self.average.tensors(),
+        }
+        return {f"{part}/{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Take back what `tensors` gave."""
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "average": {}}
+        for key, tensor in tensors.items():
+            part, _, name = key.partition("/")
+            parts[part][name] = tensor
+        for name, parameter in self.model.named_parameters():
+            parameter.data.copy_(parts["model"][name])
+        self.optimizers.restore(parts["optimizer"])
+        self.average.restore(parts["average"])
+
+
+class Checkpoints:
+    """The folder `checkpoints/` of a run: `update-00000500.safetensors`, and the best weights they refer to.
+
+    A best file is written before the first checkpoint that refers to it and deleted after the last one is gone,
+    so that at every moment each checkpoint's best weights are on disk.
+    """
+
+    def __init__(self, run: Path, keep: int) -> None:
+        self.folder = run / "checkpoints"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.keep = keep
+
+    def save(self, trained: Trained) -> None:
+        """Write the checkpoint of this update, then delete all but the newest `keep`.
+
+        Raises:
+            TransduceError: the disk is full, or another failure of the system; older checkpoints are intact.
+        """
+        path = self.folder / f"update-{trained.progress.update:08d}.safetensors"
+        write_tensors(path, trained.tensors(), {"progress": canonical_json(trained.progress.to_dict())})
+        for old in self._newest_first()[self.keep :]:
+            old.unlink()
+        self._delete_unused_bests()
+
+    def restore_newest(self, trained: Trained, warn: Callable[[str], None]) -> Progress | None:
+        """Restore the newest checkpoint that is undamaged; None when there is none.
+
+        Each damaged one is named through `warn` and set aside under the suffix `.damaged`.
+        """
+        for path in self._newest_first():
+            try:
+                tensors, metadata = read_tensors(path)
+                progress = Progress.from_dict(json.loads(metadata["progress"]))
+                if progress.best:
+                    self.load_best(progress)
+            except InputError as error:
+                warn(f"{error} Going back to the checkpoint before it.")
+                path.rename(path.with_suffix(".damaged"))
+                continue
+            trained.restore(tensors)
+            return progress
+        return None
+
+    def save_best(self, weights: dict[str, Tensor], update: int) -> None:
+        """The weights of the best validation so far, made after update number `update`."""
+        write_tensors(self._best(update), weights, {})
+
+    def load_best(self, progress: Progress) -> dict[str, Tensor]:
+        """The weights that `progress.best` speaks of.
+
+        Raises:
+            InputError: they are missing or damaged.
+        """
+        return read_tensors(self._best(int(progress.best["update"])))[0]
+
+    def _best(self, update: int) -> Path:
+        return self.folder / f"best-{update:08d}.safetensors"
+
+    def _delete_unused_bests(self) -> None:
+        referred = set()
+        for path in self._newest_first():
+            best = json.loads(read_metadata(path)["progress"])["best"]
+            if best:
+                referred.add(self._best(int(best["update"])))
+        for path in self.folder.glob("best-*.safetensors"):
+            if path not in referred:
+                path.unlink()
+
+    def _newest_first(self) -> list[Path]:
+        return sorted(self.folder.glob("update-*.safetensors"), reverse=True)

@@ -1,0 +1,61 @@
+"""What a person sees of a training: a bar with loss, speed and time left, and lines for what happens."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from transduce.training import progress as counters
+
+
+class Display:
+    """Writes to a console; on a terminal with a live bar, elsewhere a line now and then."""
+
+    def __init__(self, console: Console, quiet_every: int = 500) -> None:
+        self.console = console
+        self._quiet_every = quiet_every
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("loss {task.fields[loss]:.3f}  {task.fields[speed]:,.0f} tokens/s"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("training", total=None, loss=float("nan"), speed=0.0)
+
+    @contextmanager
+    def open(self, updates: int, done: int) -> Iterator[Self]:
+        """The bar is on the screen inside."""
+        self._bar.update(self._task, total=updates, completed=done)
+        with self._bar:
+            yield self
+
+    def show(self, progress: counters.Progress, loss: float, rate: float, speed: float) -> None:
+        """After an update."""
+        self._bar.update(self._task, completed=progress.update, loss=loss, speed=speed)
+        if not self.console.is_terminal and progress.update % self._quiet_every == 0:
+            self.tell(f"update {progress.update}: loss {loss:.3f}, {speed:,.0f} tokens/s, {progress.seconds:.0f} s")
+
+    def tell(self, line: str) -> None:
+        """One line of text, as it is."""
+        self.console.print(escape(line), highlight=False, soft_wrap=True)
+
+    def warn(self, line: str) -> None:
+        """One line that must not be missed."""
+        self.console.print(f"[bold yellow]{escape(line)}[/]", highlight=False, soft_wrap=True)
+
+    def samples(self, rows: list[tuple[str, str, str]]) -> None:
+        """Sources, outputs and references, a few."""
+        table = Table(show_header=False, box=None, padding=(0, 1))
+        for source, output, reference in rows:
+            for name, text in (("source", source), ("output", output), ("reference", reference)):
+                if text:
+                    table.add_row(f"[dim]{name}[/]", escape(text))
+        self.console.print(table)

@@ -1,0 +1,90 @@
+"""What a recipe would do: the resolved recipe, parameters, memory and batches, before hours are spent on it."""
+
+from statistics import mean
+from typing import Any
+
+import torch
+from rich.table import Table
+from torch import Tensor, nn
+
+from transduce.atomic import human_size
+from transduce.data.batches import Batches
+from transduce.data.collate import Batch
+from transduce.inference import batches_of
+from transduce.recipe import Recipe
+from transduce.training.display import Display
+from transduce.training.loop import target_loss
+from transduce.training.precision import autocast, resolve_precision
+from transduce.training.run import device, new_training, open_task
+
+PLANNED = 2000  # batches that are looked at
+
+
+def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
+    """Show and return the figures; nothing is trained and no run directory made."""
+    import tomli_w
+
+    display.tell(tomli_w.dumps(recipe.to_table()))
+    task, data = open_task(recipe, display)
+    trained = new_training(recipe, task)
+    batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
+    load = batches_of(batches.stores, task, device())
+    first = [load(rows) for rows, _ in zip(batches.epoch(0), range(PLANNED), strict=False)]
+    largest = max(first, key=lambda batch: batch.target.values.numel())
+    precision = resolve_precision(recipe.training.precision, device())
+    parameters = sum(weight.numel() for weight in trained.model.parameters())
+    activations = activation_bytes(trained.model, largest, precision)
+    states = 1 + 1 + 2 + (1 if recipe.training.average else 0)  # weights, gradients, two moments, average
+    figures = {
+        "parameters": parameters,
+        "memory_bytes": {"weights_and_optimizer": parameters * 4 * states, "activations": activations},
+        "precision": precision,
+        "batches_an_epoch": batches.count(0),
+        "examples": sum(len(store) for store in batches.stores),
+        "sentences_a_batch": mean(len(batch.target.lengths) for batch in first),
+        "target_tokens_a_batch": mean(batch.count for batch in first),
+        "padding": {
+            "target": padding([batch.target for batch in first]),
+            "source": padding([batch.source for batch in first if batch.source]),
+        },
+    }
+    display.console.print(_table(figures))
+    return figures
+
+
+def activation_bytes(model: nn.Module, batch: Batch, precision: str) -> int:
+    """What the backward pass keeps of one forward pass over `batch`, measured by running it."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), autocast(precision, device()):
+        target_loss(model, batch)
+    return sum(size for place, size in kept.items() if place not in weights)
+
+
+def padding(sequences: list[Any]) -> float:
+    """The share of positions that hold no token."""
+    positions = sum(each.values.shape[0] * each.values.shape[1] for each in sequences)
+    return 1 - sum(int(each.lengths.sum()) for each in sequences) / positions if positions else 0.0
+
+
+def _table(figures: dict[str, Any]) -> Table:
+    memory, pads = figures["memory_bytes"], figures["padding"]
+    table = Table(show_header=False, box=None)
+    for name, value in (
+        ("parameters", f"{figures['parameters']:,}"),
+        ("weights, gradients, optimizer, average", human_size(memory["weights_and_optimizer"])),
+        ("activations of the largest batch", f"{human_size(memory['activations'])} (measured, {figures['precision']})"),
+        ("examples", f"{figures['examples']:,}"),
+        ("batches an epoch", f"{figures['batches_an_epoch']:,}"),
+        ("sentences a batch", f"{figures['sentences_a_batch']:.1f}"),
+        ("target tokens a batch", f"{figures['target_tokens_a_batch']:,.0f}"),
+        ("padding, source / target", f"{pads['source']:.1%} / {pads['target']:.1%}"),
+    ):
+        table.add_row(name, value)
+    return table

@@ -1,0 +1,44 @@
+"""What a figure was measured on."""
+
+import os
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import torch
+
+from transduce.version import __version__
+
+LIBRARIES = ("torch", "numpy", "tokenizers", "pyarrow", "safetensors", "sacrebleu", "sacremoses", "pydantic")
+
+
+def library_versions() -> dict[str, str]:
+    """Of Transduce, Python and the libraries whose release can change a result."""
+    ours = {"transduce": __version__, "python": platform.python_version()}
+    return ours | {name: version(name) for name in LIBRARIES}
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores, threads and memory."""
+    capabilities = torch.cpu.get_capabilities()
+    described: dict[str, Any] = {
+        "system": platform.system(),
+        "processor": str(capabilities.get("cpu_name") or platform.processor() or platform.machine()),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+    }
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        described["memory_gib"] = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
+    if torch.cuda.is_available():
+        described["accelerator"] = torch.cuda.get_device_name()
+    return described
+
+
+def peak_memory_bytes() -> int | None:
+    """The most memory this process has held so far, where the system tells."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if platform.system() == "Darwin" else peak * 1024

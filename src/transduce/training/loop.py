@@ -1,0 +1,221 @@
+"""Training, top to bottom: the whole order of things in one place.
+
+    read a batch -> predict every next token -> loss -> gradient -> update -> average -> log | validate | checkpoint
+
+Every random number of an update comes from (seed, update, rank) and the order of batches from (seed, epoch), so a
+resumed run needs to remember counters, not generators, and goes on bit for bit as if it had never stopped.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from transduce.data.batches import Batches
+from transduce.data.collate import Batch
+from transduce.errors import Interrupted, TransduceError
+from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
+from transduce.training.checkpoint import Checkpoints, Trained
+from transduce.training.config import TrainingConfig
+from transduce.training.log import Log
+from transduce.training.precision import autocast
+from transduce.training.progress import Progress
+from transduce.training.schedule import learning_rate
+from transduce.training.signals import StopRequest
+
+Metrics = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """This process among those that train together: number `rank` of `world`."""
+
+    rank: int = 0
+    world: int = 1
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What the loop hands out and gets back, so that it depends on nobody's presence.
+
+    validate: metrics of the model as it stands ("loss" among them); None = no validation data.
+    show: told after every update: progress, loss in nats a token, learning rate, tokens a second.
+    tell: told one line for people.
+    """
+
+    validate: Callable[[], Metrics] | None
+    show: Callable[[Progress, float, float, float], None]
+    tell: Callable[[str], None]
+
+
+def train(
+    config: TrainingConfig,
+    trained: Trained,
+    batches: Batches,
+    load: Callable[[Any], Batch],
+    checkpoints: Checkpoints,
+    log: Log,
+    hands: Hands,
+    stop: StopRequest,
+    precision: str,
+    workers: Workers = Workers(),
+) -> str:
+    """Train until the updates, the minutes or the patience are used up; says which.
+
+    Raises:
+        Interrupted: someone asked to stop; everything is saved.
+        TransduceError: the loss is not a number any more.
+    """
+    progress = trained.progress
+    stream = _stream(batches, progress, workers)
+    clock = _Clock(progress)
+    meter = _Meter()
+    while (reason := _finished(config, progress)) is None:
+        rows = list(islice(stream, config.accumulate))
+        loss, tokens = _update(config, trained, [load(each) for _, _, each in rows], precision, workers)
+        progress.update += 1
+        progress.tokens += tokens
+        progress.epoch, progress.batch = rows[-1][0], rows[-1][1] + 1
+        clock.tick()
+        meter.add(loss, tokens, progress.seconds)
+        rate = learning_rate(config, progress.update)
+        hands.show(progress, meter.loss, rate, meter.speed)
+        if progress.update % config.log_every == 0:
+            values = {"loss": meter.loss, "learning_rate": rate, "tokens_per_second": meter.speed}
+            log.write("train", progress.update, epoch=progress.epoch, seconds=progress.seconds, **values)
+            meter = _Meter(progress.seconds)
+        last = _finished(config, progress) is not None
+        if hands.validate and (progress.update % config.validate_every == 0 or last):
+            _validate(config, trained, checkpoints, log, hands.validate)
+            clock.tick()
+            meter = _Meter(progress.seconds)
+        if progress.update % config.checkpoint_every == 0 or last or stop:
+            checkpoints.save(trained)
+        if stop and not last:
+            raise Interrupted(
+                f"Stopped by {stop.signal} after update {progress.update}; saved. The same command goes on from here."
+            )
+    return reason
+
+
+def _update(
+    config: TrainingConfig, trained: Trained, batches: list[Batch], precision: str, workers: Workers
+) -> tuple[float, int]:
+    """One update from `batches`: the loss in nats a target token, and how many tokens."""
+    update = trained.progress.update + 1
+    torch.manual_seed(derived_seed(config.seed, update, workers.rank))
+    tokens = sum(batch.count for batch in batches)
+    trained.model.train()
+    loss = 0.0
+    for batch in batches:
+        device = batch.target.values.device
+        with autocast(precision, device):
+            part = target_loss(trained.model, batch, config.label_smoothing) / tokens
+        part.backward()  # type: ignore[no-untyped-call]
+        loss += part.item()
+    if not math.isfinite(loss):
+        raise TransduceError(
+            f"The loss of update {update} is {loss}. A lower training.learning_rate, a longer training.warmup or "
+            "training.clip usually helps; the last checkpoint is intact."
+        )
+    if config.clip:
+        nn.utils.clip_grad_norm_(trained.model.parameters(), config.clip)
+    trained.optimizers.step(learning_rate(config, update))
+    trained.average.update(update)
+    return loss, tokens
+
+
+def target_loss(model: nn.Module, batch: Batch, smoothing: float = 0.0) -> Tensor:
+    """Teacher forcing: the summed cross-entropy, in nats, of each target token given all true ones before it."""
+    target = batch.target
+    logits_BTV = model(batch.source, target._replace(values=target.values[:, :-1], lengths=target.lengths - 1))
+    next_BT = target.values[:, 1:].masked_fill(~target.mask()[:, 1:], IGNORED)
+    return smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_BT.flatten(), smoothing)
+
+
+def derived_seed(*parts: int) -> int:
+    """One 64-bit seed out of several numbers, so that near ones give unrelated streams."""
+    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _stream(batches: Batches, progress: Progress, workers: Workers) -> Iterator[tuple[int, int, Any]]:
+    """(epoch, batch, rows) from where `progress` stands, without end."""
+    start = progress.batch
+    for epoch in count(progress.epoch):
+        plan = batches.epoch(epoch, start, workers.rank, workers.world)
+        yield from ((epoch, number, rows) for number, rows in enumerate(plan, start))
+        start = 0
+
+
+def _validate(
+    config: TrainingConfig, trained: Trained, checkpoints: Checkpoints, log: Log, validate: Callable[[], Metrics]
+) -> None:
+    progress = trained.progress
+    with trained.average.swapped_in():
+        metrics = validate()
+        log.write("validation", progress.update, **metrics)
+        if _is_better(config, metrics, progress.best):
+            progress.best, progress.stale = {"update": progress.update, **metrics}, 0
+            checkpoints.save_best(dict(trained.model.named_parameters()), progress.update)
+        else:
+            progress.stale += 1
+
+
+def _is_better(config: TrainingConfig, metrics: Metrics, best: Metrics) -> bool:
+    if not best:
+        return True
+    if config.best == "bleu" and "bleu" in metrics:
+        return metrics["bleu"] > best["bleu"]
+    return metrics["loss"] < best["loss"]
+
+
+def _finished(config: TrainingConfig, progress: Progress) -> str | None:
+    if progress.update >= config.updates:
+        return f"all {config.updates} updates done"
+    if config.minutes is not None and progress.seconds >= config.minutes * 60:
+        return f"{config.minutes:g} minutes used"
+    if config.patience is not None and progress.stale >= config.patience:
+        return f"no better validation in {config.patience}"
+    return None
+
+
+class _Clock:
+    """Adds the time that passes to `progress.seconds`."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._last = time.monotonic()
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        self._progress.seconds += now - self._last
+        self._last = now
+
+
+class _Meter:
+    """Mean loss and speed since it was made."""
+
+    def __init__(self, since: float | None = None) -> None:
+        self._since = since
+        self._nats = self._tokens = self._seconds = 0.0
+
+    def add(self, loss: float, tokens: int, seconds: float) -> None:
+        if self._since is None:
+            self._since = seconds
+        self._nats += loss * tokens
+        self._tokens += tokens
+        self._seconds = seconds - self._since
+
+    @property
+    def loss(self) -> float:
+        return self._nats / self._tokens
+
+    @property
+    def speed(self) -> float:
+        return self._tokens / self._seconds if self._seconds else 0.0

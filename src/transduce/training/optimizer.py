@@ -1,0 +1,102 @@
+"""The optimisers: AdamW (Loshchilov & Hutter 2019), and Muon for the hidden matrices (Jordan et al. 2024)."""
+
+import torch
+from torch import Tensor, nn
+
+from transduce.training.config import TrainingConfig
+
+MOMENTUM = 0.95
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # Jordan et al. 2024: the quintic that pulls singular values towards 1
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum whose update is made orthogonal, for matrices (Jordan et al. 2024).
+
+    The update is scaled by 0.2 sqrt(max(rows, columns)), which gives it AdamW's typical size, so that one learning
+    rate serves both (Liu et al. 2025, "Muon is Scalable for LLM Training", equation 4). Weight decay is decoupled.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], learning_rate: float, weight_decay: float) -> None:
+        super().__init__(parameters, {"lr": learning_rate, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """One update of every matrix that has a gradient."""
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    self._update(weight, group["lr"], group["weight_decay"])
+
+    def _update(self, weight: nn.Parameter, rate: float, decay: float) -> None:
+        assert weight.grad is not None
+        momentum = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        momentum.lerp_(weight.grad, 1 - MOMENTUM)
+        direction = orthogonalised(weight.grad.lerp(momentum, MOMENTUM))
+        weight.mul_(1 - rate * decay)
+        weight.add_(direction.to(weight.dtype), alpha=-rate * 0.2 * max(weight.shape) ** 0.5)
+
+
+def orthogonalised(matrix_RC: Tensor, steps: int = 5) -> Tensor:
+    """(R, C) in bf16: the matrix with all singular values near 1, by Newton-Schulz iteration."""
+    a, b, c = NEWTON_SCHULZ
+    tall = matrix_RC.shape[0] > matrix_RC.shape[1]
+    x_RC = (matrix_RC.T if tall else matrix_RC).bfloat16()
+    x_RC = x_RC / (x_RC.norm() + 1e-7)
+    for _ in range(steps):
+        gram_RR = x_RC @ x_RC.T
+        x_RC = a * x_RC + (b * gram_RR + c * gram_RR @ gram_RR) @ x_RC
+    return x_RC.T if tall else x_RC
+
+
+class Optimizers:
+    """One optimiser or two behind one face: AdamW for everything, or Muon for hidden matrices and AdamW for the rest.
+
+    Embeddings, output layers, norms, biases and positions are never Muon's: their rows are looked up, not multiplied.
+    """
+
+    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
+        named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+        self._names = {weight: name for name, weight in named}
+        hidden = [weight for name, weight in named if config.optimizer == "muon" and _is_hidden_matrix(name, weight)]
+        taken = set(hidden)
+        rest = [weight for _, weight in named if weight not in taken]
+        decayed = [weight for weight in rest if weight.ndim >= 2]
+        plain = [weight for weight in rest if weight.ndim < 2]
+        groups = [
+            {"params": decayed, "weight_decay": config.weight_decay},
+            {"params": plain, "weight_decay": 0.0},
+        ]
+        self._parts: list[torch.optim.Optimizer] = [
+            torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas, fused=True)
+        ]
+        if hidden:
+            self._parts.append(Muon(hidden, config.learning_rate, config.weight_decay))
+
+    def step(self, rate: float) -> None:
+        """Update every weight at learning rate `rate`, then forget the gradients."""
+        for part in self._parts:
+            for group in part.param_groups:
+                group["lr"] = rate
+            part.step()
+            part.zero_grad(set_to_none=True)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that the optimisers remember, by parameter and slot: `encoder.norm.weight/exp_avg`."""
+        return {
+            f"{self._names[weight]}/{slot}": value
+            for part in self._parts
+            for weight, slots in part.state.items()
+            for slot, value in slots.items()
+        }
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Take back what `tensors` gave."""
+        weights = {name: weight for weight, name in self._names.items()}
+        owner = {weight: part for part in self._parts for group in part.param_groups for weight in group["params"]}
+        for key, value in tensors.items():
+            name, _, slot = key.rpartition("/")
+            owner[weights[name]].state[weights[name]][slot] = value.clone()
+
+
+def _is_hidden_matrix(name: str, weight: Tensor) -> bool:
+    return weight.ndim == 2 and "embedding" not in name and "positions" not in name and not name.startswith("output.")

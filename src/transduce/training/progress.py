@@ -1,0 +1,34 @@
+"""Where a training is: everything a resumed run must know besides tensors."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+
+@dataclass
+class Progress:
+    """Counters after `update` updates.
+
+    update: updates done.
+    epoch, batch: the next batch to read is number `batch` of epoch `epoch`, both from 0.
+    tokens: target tokens trained on.
+    seconds: time spent training and validating, summed over resumes.
+    best: metrics of the best validation so far, with its "update"; empty before the first.
+    stale: validations since the best one.
+    """
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    best: dict[str, float] = field(default_factory=dict)
+    stale: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """What `to_dict` gave."""
+        return cls(**values)

@@ -1,0 +1,25 @@
+"""The learning rate as a function of the update: pure, so that a resumed run needs nothing remembered."""
+
+import math
+
+from transduce.training.config import TrainingConfig
+
+
+def learning_rate(config: TrainingConfig, update: int) -> float:
+    """The rate of update number `update`, counted from 1: linear warm-up, then the schedule's decay.
+
+    cosine        half a cosine from the peak down to 0 at `config.updates` (Loshchilov & Hutter 2017)
+    inverse_sqrt  peak * sqrt(warmup / update) (Vaswani et al. 2017, equation 3, with its peak given directly)
+    constant      the peak
+    """
+    warm = min(1.0, update / config.warmup) if config.warmup else 1.0
+    return config.learning_rate * warm * _decay(config, update)
+
+
+def _decay(config: TrainingConfig, update: int) -> float:
+    if update <= config.warmup or config.schedule == "constant":
+        return 1.0
+    if config.schedule == "inverse_sqrt":
+        return math.sqrt(max(config.warmup, 1) / update)
+    done = (update - config.warmup) / max(1, config.updates - config.warmup)
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))

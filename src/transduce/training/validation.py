@@ -1,0 +1,65 @@
+"""How good is the model right now: loss on held-out examples, metrics of decoded ones, samples, alarms."""
+
+import math
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from torch import nn
+
+from transduce.data.store import Store
+from transduce.inference import dataset_likelihood, decode
+from transduce.search.settings import Search
+from transduce.tasks.protocols import Dataset, Task
+from transduce.training.alarms import alarms, unigram_entropy
+from transduce.training.config import TrainingConfig
+from transduce.training.display import Display
+
+GREEDY = Search(method="greedy")
+ENTROPY_SAMPLE = 20_000  # training examples that the unigram entropy is taken from
+
+
+@dataclass(frozen=True)
+class Validator:
+    """Validates a model as it stands.
+
+    entropy: unigram entropy of the training targets, nats a token.
+    """
+
+    model: nn.Module
+    task: Task
+    dataset: Dataset
+    config: TrainingConfig
+    display: Display
+    entropy: float
+
+    def __call__(self) -> dict[str, float]:
+        """`loss` (nats a token), `perplexity` (e^loss), and the task's metrics by name; tells what a person wants."""
+        loss = dataset_likelihood(self.model, self.task, self.dataset.store).loss
+        metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+        texts = spread(self.dataset.texts, self.config.decode_sentences)
+        sources, references = [source for source, _ in texts], [reference for _, reference in texts]
+        outputs = [each.text for each in decode(self.model, self.task, sources, GREEDY)]
+        if texts:
+            scores = self.task.evaluate(outputs, references)
+            metrics |= {name: score.value for name, score in scores.items()}
+        self.display.tell("validation: " + ", ".join(f"{name} {value:.3f}" for name, value in metrics.items()))
+        shown = list(zip(sources, outputs, references, strict=True))
+        self.display.samples(shown[: self.config.samples])
+        for alarm in alarms(sources, outputs, references, loss, self.entropy):
+            self.display.warn(f"Alarm: {alarm}")
+        return metrics
+
+
+def spread(texts: list[tuple[str, str]], count: int) -> list[tuple[str, str]]:
+    """`count` of the texts, evenly spread over all of them."""
+    if count >= len(texts):
+        return texts
+    return [texts[place * len(texts) // count] for place in range(count)]
+
+
+def target_entropy(store: Store) -> float:
+    """Unigram entropy of the first training targets, their ends included."""
+    targets = store.read("target", np.arange(min(len(store), ENTROPY_SAMPLE)))
+    ends = [-1] * len(targets) if "source" in store.fields else []
+    return unigram_entropy(chain(chain.from_iterable(target.tolist() for target in targets), ends))
