@@ -95,7 +95,7 @@ def _search(model: Any, task: Task, requests: list[Request], lines: list[int], s
     target = task.tokenizers["target"]
     return search(
         model,
-        to_device(padded([np.asarray(ids) for ids in sources]), device) if sources else None,
+        to_device(padded([np.asarray(ids, np.int32) for ids in sources]), device) if sources else None,
         len(requests),
         settings,
         start=task.start,
@@ -130,8 +130,8 @@ def pair_likelihoods(
     found: dict[int, Likelihood] = {}
     for first in range(0, len(order), batch_size):
         places = order[first : first + batch_size]
-        target_rows = padded([np.asarray(targets[place], np.int64) for place in places], 0, task.start, task.end)
-        source_rows = padded([np.asarray(sources[p], np.int64) for p in places], 0, end=source.end) if source else None
+        target_rows = padded([np.asarray(targets[place], np.int32) for place in places], 0, task.start, task.end)
+        source_rows = padded([np.asarray(sources[p], np.int32) for p in places], 0, end=source.end) if source else None
         each_BT = batch_log_probabilities(model, Batch(source_rows, target_rows, 0))
         for row, place in enumerate(places):
             found[place] = Likelihood(float(each_BT[row].sum()), len(targets[place]) + 1)

@@ -1,4 +1,4 @@
-"""Texts longer than the model can read, cut into pieces that it can: at sentence ends, else at spaces, else anywhere."""
+"""Texts longer than a model can read, cut into pieces: at sentence ends, else at spaces, else anywhere."""
 
 import re
 from collections.abc import Callable

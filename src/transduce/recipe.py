@@ -110,7 +110,7 @@ def apply_overrides(table: Table, overrides: Iterable[str]) -> Table:
             problems.append(f'"{override}": an override is key=value, as in training.updates=2000.')
             continue
         *sections, last = key.strip().split(".")
-        inner = table
+        inner: Any = table
         for section in sections:
             inner = inner.setdefault(section, {}) if isinstance(inner, dict) else inner
         if isinstance(inner, dict):

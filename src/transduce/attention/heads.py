@@ -40,6 +40,12 @@ class MultiHeadAttention(nn.Module):
         key_BHSE, value_BHSE = (self._split(half) for half in self.key_value(y_BSD).chunk(2, -1))
         return KeyValue(rotate(key_BHSE, offset) if self.rotary else key_BHSE, value_BHSE)
 
+    def empty(self, rows: int) -> KeyValue:
+        """The keys and values of no positions, for `rows` sequences."""
+        weight = self.query.weight
+        nothing_BHSE = weight.new_empty(rows, self.heads, 0, len(weight) // self.heads)
+        return KeyValue(nothing_BHSE, nothing_BHSE)
+
     def forward(self, x_BTD: Tensor, memory: KeyValue, allowed: Tensor | None = None, offset: int = 0) -> Tensor:
         """What each query x reads from `memory`: (B, T, D).
 
@@ -57,8 +63,7 @@ class MultiHeadAttention(nn.Module):
         else:
             read_BHTE, alpha_BHTS = attend_visibly(query_BHTE, memory.key, memory.value, allowed, rate)
             record.take(self, alpha_BHTS)
-        output: Tensor = self.output(read_BHTE.transpose(1, 2).flatten(2))
-        return output
+        return self.output(read_BHTE.transpose(1, 2).flatten(2))
 
     def _split(self, x_BTD: Tensor) -> Tensor:
-        return x_BTD.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return x_BTD.view(*x_BTD.shape[:2], self.heads, -1).transpose(1, 2)

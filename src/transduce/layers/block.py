@@ -43,6 +43,11 @@ class Block(nn.Module):
         self.feed_forward = FeedForward(width, feed_forward, inner_dropout)
         self.feed_forward_residual = Residual(width, dropout, norm)
 
+    def cross_keys_values(self, encoded_BSD: Tensor) -> KeyValue:
+        """The encoder's states as this block's cross-attention sees them."""
+        assert self.cross_attention is not None
+        return self.cross_attention.keys_values(encoded_BSD)
+
     def forward(
         self,
         x_BTD: Tensor,
@@ -56,7 +61,7 @@ class Block(nn.Module):
         Args:
             allowed: who of the T queries may see whom of past and present, True = may.
             past: keys and values of the positions before x's first.
-            source: `cross_attention.keys_values` of the encoder's states, computed once a sentence.
+            source: `cross_keys_values` of the encoder's states, computed once a sentence.
             source_allowed: the real source positions, broadcastable to (B, H, T, S).
         """
         seen = past

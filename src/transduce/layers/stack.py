@@ -3,6 +3,7 @@
 Shapes: B batch, T positions, S source positions, D model width, H heads, E = D / H.
 """
 
+from collections.abc import Iterable
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -58,7 +59,8 @@ class Stack(nn.Module):
         self.dropout = Dropout(config.dropout)
         rotary = config.positions == "rotary"
         sizes = (config.d_model, config.heads, config.feed_forward, config.dropout, config.inner_dropout)
-        self.blocks = nn.ModuleList(Block(*sizes, config.norm, rotary, cross) for _ in range(layers))
+        blocks = [Block(*sizes, config.norm, rotary, cross) for _ in range(layers)]
+        self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
         # Pre-norm leaves the residual stream unnormed at the top, so it gets one more norm there.
         self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
@@ -105,14 +107,11 @@ class Stack(nn.Module):
 
     def keys_values(self, encoded_BSD: Tensor) -> State:
         """The encoder's states as each block's cross-attention sees them."""
-        return tuple(block.cross_attention.keys_values(encoded_BSD) for block in self.blocks)
+        return tuple(block.cross_keys_values(encoded_BSD) for block in self.blocks)
 
     def empty(self, rows: int) -> State:
         """The state before the first position."""
-        weight = self.blocks[0].self_attention.query.weight
-        heads = self.blocks[0].self_attention.heads
-        nothing_BHTE = weight.new_empty(rows, heads, 0, len(weight) // heads)
-        return tuple(KeyValue(nothing_BHTE, nothing_BHTE) for _ in self.blocks)
+        return tuple(block.self_attention.empty(rows) for block in self.blocks)
 
     @staticmethod
     def _positions(config: StackConfig) -> nn.Module:

@@ -30,7 +30,7 @@ class LanguageModellingData(Config):
     root: str = "."
     train: tuple[TextFile, ...]
     validation: TextFile | None = None
-    test: dict[str, TextFile] = {}
+    test: dict[str, TextFile] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _has_training_text(self) -> Self:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from transduce.config import Config
 from transduce.data.store import Store
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
 from transduce.metrics.score import Score
@@ -108,8 +107,8 @@ class Prediction:
 class Task(Protocol):
     """One kind of input and output."""
 
-    Config: ClassVar[type[Config]]
-    Data: ClassVar[type[Config]]
+    Config: ClassVar[Any]
+    Data: ClassVar[Any]
     tokenizers: Tokenizers
 
     def __init__(self, config: Any, data: Any, tokenizers: Tokenizers) -> None: ...

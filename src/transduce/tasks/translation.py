@@ -36,7 +36,7 @@ class TranslationData(Config):
     root: str = "."
     train: tuple[PairFiles, ...]
     validation: PairFiles | None = None
-    test: dict[str, PairFiles] = {}
+    test: dict[str, PairFiles] = Field(default_factory=dict)
     filters: FilterConfig = FilterConfig()
 
     @model_validator(mode="after")

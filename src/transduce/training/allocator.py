@@ -12,4 +12,5 @@ def keep_freed_memory() -> bool:
         return False
     mallopt = ctypes.CDLL(None).mallopt
     settings = {M_MMAP_MAX: 0, M_TRIM_THRESHOLD: 2**31 - 1, M_TOP_PAD: 2**26}
-    return all([mallopt(name, value) == 1 for name, value in settings.items()])
+    accepted = [mallopt(name, value) for name, value in settings.items()]
+    return all(accepted)

@@ -25,8 +25,8 @@ class Trained:
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors by `model/...`, `optimizer/...` and `average/...`."""
-        parts = {
-            "model": dict(self.model.named_parameters()),
+        parts: dict[str, dict[str, Tensor]] = {
+            "model": {name: weight.detach() for name, weight in self.model.named_parameters()},
             "optimizer": self.optimizers.tensors(),
             "average": self.average.tensors(),
         }

@@ -63,4 +63,4 @@ def _tensorboard(folder: Path, update: int) -> Any:
         raise InputError(
             'training.tensorboard = true needs TensorBoard: pip install "transduce[tensorboard]", or leave it out.'
         ) from error
-    return SummaryWriter(str(folder), purge_step=update + 1)  # type: ignore[no-untyped-call]
+    return SummaryWriter(str(folder), purge_step=update + 1)

@@ -56,7 +56,7 @@ class Optimizers:
 
     def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
         named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
-        self._names = {weight: name for name, weight in named}
+        self._names: dict[Tensor, str] = {weight: name for name, weight in named}
         hidden = [weight for name, weight in named if config.optimizer == "muon" and _is_hidden_matrix(name, weight)]
         taken = set(hidden)
         rest = [weight for _, weight in named if weight not in taken]
