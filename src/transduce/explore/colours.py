@@ -4,7 +4,7 @@ The scale runs from cream through teal to navy. Its OKLab lightness falls linear
 weight look equally large, and it reads the same to eyes that do not tell red from green, or in grey print.
 
 Source: OKLab, Björn Ottosson, "A perceptual color space for image processing" (2020). Head colours: Okabe and
-Ito, "Color Universal Design" (2008), without the yellow, which is too pale for lines on white.
+Ito, "Color Universal Design" (2008), with grey for its yellow, which is too pale for lines on white.
 """
 
 import math
@@ -15,7 +15,7 @@ LIGHTEST, DARKEST = 0.975, 0.27  # OKLab lightness at weight 0 and 1
 FIRST_HUE, LAST_HUE = 105.0, 272.0  # degrees: yellow to blue
 FIRST_CHROMA, LAST_CHROMA = 0.02, 0.085  # with more colour in the middle, as far as sRGB reaches
 
-HEADS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+HEADS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7A7A7A")
 
 
 def ink(weight: float) -> RGB:
