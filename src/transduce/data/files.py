@@ -1,0 +1,149 @@
+"""The one place that opens text: plain, gzip, zstd or xz by suffix, streamed, and only "\\n" ends a line.
+
+A carriage return, U+2028, U+0085 and every other separator stay in the text, so that line 7 here is line 7
+for `wc -l`, for git, and for the other side of a parallel corpus.
+"""
+
+import gzip
+import hashlib
+import io
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from transduce.errors import InputError
+from transduce.names import suggest
+
+BLOCK_BYTES = 1 << 20
+BAD_LINES_NAMED = 10
+DAMAGED = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
+
+
+def open_bytes(path: str | Path) -> BinaryIO:
+    """The file's decompressed bytes as a stream; `.gz`, `.zst` and `.xz` are told by suffix.
+
+    Raises:
+        InputError: the file is missing (the nearest name in its folder is suggested), is a folder, or
+            may not be read.
+    """
+    path = existing_file(path)
+    try:
+        return _open_by_suffix(path)
+    except PermissionError as error:
+        raise InputError(f"{path}: may not be read ({error.strerror}).") from error
+
+
+def _open_by_suffix(path: Path) -> BinaryIO:
+    match path.suffix.lower():
+        case ".gz":
+            return cast(BinaryIO, gzip.open(path, "rb"))
+        case ".xz":
+            return cast(BinaryIO, lzma.open(path, "rb"))
+        case ".zst":
+            import pyarrow
+
+            return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
+        case _:
+            return path.open("rb")
+
+
+def existing_file(path: str | Path) -> Path:
+    """`path` itself when it is a file.
+
+    Raises:
+        InputError: it is a folder, or does not exist; the nearest existing name is suggested.
+    """
+    path = Path(path)
+    if path.is_file() or path.is_fifo():
+        return path
+    if path.is_dir():
+        raise InputError(f"{path}: a file was wanted, this is a folder.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: no such file; even the folder {path.parent} does not exist.")
+    neighbours = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
+    raise InputError(f"{path}: no such file.{suggest(path.name, neighbours)}")
+
+
+def read_blocks(path: str | Path) -> Iterator[bytes]:
+    """The decompressed bytes, a block at a time.
+
+    Raises:
+        InputError: missing, or the compressed stream is damaged or cut off.
+    """
+    with open_bytes(path) as stream:
+        while block := _next_block(stream, path):
+            yield block
+
+
+def _next_block(stream: BinaryIO, path: str | Path) -> bytes:
+    try:
+        return stream.read(BLOCK_BYTES)
+    except DAMAGED as error:
+        raise InputError(
+            f"{path}: cannot be read to its end, it is damaged or cut off ({error}). "
+            "Fetch or compress it again."
+        ) from error
+
+
+def read_raw_lines(path: str | Path) -> Iterator[bytes]:
+    """Every line without its b"\\n", undecoded. A last line without b"\\n" counts."""
+    pieces: list[bytes] = []
+    for block in read_blocks(path):
+        head, *rest = block.split(b"\n")
+        pieces.append(head)
+        if rest:
+            yield b"".join(pieces)
+            yield from rest[:-1]
+            pieces = [rest[-1]]
+    if last := b"".join(pieces):
+        yield last
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """Every line without its "\\n", as text.
+
+    Raises:
+        InputError: lines that are not UTF-8. All are counted and the first ten numbered (from 1); raised when
+            the first is met, after the rest of the file has been looked through.
+    """
+    raw_lines = enumerate(read_raw_lines(path), start=1)
+    for number, raw in raw_lines:
+        try:
+            yield raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            bad = [number] + [later for later, raw in raw_lines if not is_utf8(raw)]
+            raise InputError(_not_utf8(path, bad)) from error
+
+
+def is_utf8(raw: bytes) -> bool:
+    """Whether the bytes are valid UTF-8."""
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _not_utf8(path: str | Path, bad: list[int]) -> str:
+    named = ", ".join(map(str, bad[:BAD_LINES_NAMED])) + (", ..." if len(bad) > BAD_LINES_NAMED else "")
+    lines = "1 line is" if len(bad) == 1 else f"{len(bad)} lines are"
+    return (
+        f"{path}: {lines} not UTF-8 (line {named}). Convert the file (iconv -t UTF-8), "
+        "or write a cleaned copy with: transduce doctor."
+    )
+
+
+def count_lines(path: str | Path) -> int:
+    """How many lines `read_raw_lines` would give."""
+    ends, last = 0, b"\n"
+    for block in read_blocks(path):
+        ends, last = ends + block.count(b"\n"), block[-1:]
+    return ends + (last != b"\n")
+
+
+def fingerprint(path: str | Path) -> str:
+    """SHA-256, in hex, of the bytes on disk (compressed ones where the file is compressed)."""
+    with existing_file(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
