@@ -8,8 +8,10 @@ import gzip
 import hashlib
 import io
 import lzma
+import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -147,3 +149,47 @@ def fingerprint(path: str | Path) -> str:
     """SHA-256, in hex, of the bytes on disk (compressed ones where the file is compressed)."""
     with existing_file(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[BinaryIO]:
+    """A stream that is compressed by `path`'s suffix and becomes `path` only when all was written.
+
+    Until then it has a temporary name in the same folder; when anything fails it is taken away again, and
+    what `path` held before stays. The bytes depend on the content alone (no time stamp inside).
+
+    Raises:
+        InputError: the folder does not exist.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: cannot be written, the folder {path.parent} does not exist.")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with partial.open("wb") as file:
+            with _packer(file, path.suffix.lower()) as stream:
+                yield stream
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _packer(file: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
+    match suffix:
+        case ".gz":
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as stream:
+                yield cast(BinaryIO, stream)
+        case ".xz":
+            with lzma.LZMAFile(file, "wb") as stream:
+                yield cast(BinaryIO, stream)
+        case ".zst":
+            import pyarrow
+
+            with pyarrow.CompressedOutputStream(file, "zstd") as stream:
+                yield cast(BinaryIO, stream)
+
+        case _:
+            yield file

@@ -32,7 +32,9 @@ LINES_AT_ONCE = 2_048
 def vocabulary(words: Words) -> Words:
     """`words` with the telling words only: the 2,000 commonest that are in 3 lines or more, but not in most."""
     lines_with = words.lines_with()
-    telling = np.flatnonzero((lines_with >= SEEN_AT_LEAST) & (lines_with <= max(len(words) / 2, SEEN_AT_LEAST)))
+    telling = np.flatnonzero(
+        (lines_with >= SEEN_AT_LEAST) & (lines_with <= max(len(words) / 2, SEEN_AT_LEAST))
+    )
     commonest = telling[np.argsort(-lines_with[telling], kind="stable")][:VOCABULARY]
     number_of = np.full(BUCKETS, -1, np.int64)
     number_of[commonest] = np.arange(len(commonest))
@@ -43,8 +45,8 @@ def vocabulary(words: Words) -> Words:
 class Association:
     """A vector for every source word and every target word."""
 
-    source_VD: Floats
-    target_WD: Floats
+    source_vectors: Floats
+    target_vectors: Floats
 
 
 def learn(source: Words, target: Words, source_rows: Rows, target_rows: Rows) -> Association:
@@ -94,7 +96,11 @@ def leading_singular_vectors(matrix_VW: Floats, dimensions: int) -> tuple[Floats
     """Randomised range finder with two power iterations (Halko, Martinsson and Tropp 2011, algorithm 4.4)."""
     dimensions = min(dimensions, *matrix_VW.shape)
     if not dimensions:
-        return np.zeros((len(matrix_VW), 0), np.float32), np.zeros(0, np.float32), np.zeros((matrix_VW.shape[1], 0), np.float32)
+        return (
+            np.zeros((len(matrix_VW), 0), np.float32),
+            np.zeros(0, np.float32),
+            np.zeros((matrix_VW.shape[1], 0), np.float32),
+        )
     probes = min(dimensions + 10, *matrix_VW.shape)
     start = np.random.default_rng(0).standard_normal((matrix_VW.shape[1], probes), dtype=np.float32)
     basis = np.linalg.qr(matrix_VW @ start)[0]

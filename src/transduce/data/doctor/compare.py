@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.data.doctor.alignment import Stretch, partners_of
 from transduce.data.doctor.association import Association, embed, learn, vocabulary
-from transduce.data.doctor.path import Stretch
 from transduce.data.doctor.scan import Progress, Side
 
 Floats = NDArray[np.float32]
@@ -47,33 +47,36 @@ class Comparison:
     def learn_from(self, parts: list[Stretch], most_lines: int = LEARNED_FROM) -> None:
         """Learn word vectors from the lines that `parts` puts together (from a sample where there are many)."""
         self._progress("learning which words go together", 0)
-        rows = self.rows_of(self.sample(most_lines))
-        rows, partners = partners_of(rows, parts, len(self.target))
-        half = rows // self.block % 2
+        pairs = partners_of(self.rows_of(self.sample(most_lines)), parts, len(self.target))
+        half = pairs.source_rows // self.block % 2
         self.learned = [
-            learn(self.source, self.target, rows[half != judged], partners[half != judged]) for judged in (0, 1)
+            learn(
+                self.source, self.target, pairs.source_rows[half != judged], pairs.target_rows[half != judged]
+            )
+            for judged in (0, 1)
         ]
 
-    def similarity(self, offsets: list[int], blocks: Rows | None = None) -> Floats:
-        """(L, S) cosine of line i and line i + offset, for all rows or for those of `blocks`.
+    def similarity(self, offsets: list[int], blocks: Rows | None = None) -> dict[int, Floats]:
+        """For each offset the cosine of line i and line i + offset, for all rows or for those of `blocks`.
 
         NaN where there is no such line, or where either line has no telling word.
         """
         if blocks is None:
             blocks = np.arange(-(-self.lines // self.block))
-        return np.concatenate([self._similarity_of_block(int(block), offsets) for block in blocks])
+        alike_LS = np.concatenate([self._similarity_of_block(int(block), offsets) for block in blocks])
+        return dict(zip(offsets, alike_LS.T, strict=True))
 
     def _similarity_of_block(self, block: int, offsets: list[int]) -> Floats:
         first, last = block * self.block, min((block + 1) * self.block, self.lines)
         words = self.learned[block % 2]
-        source_ND = embed(self.source, words.source_VD, first, max(first, last))
+        source_ND = embed(self.source, words.source_vectors, first, last)
         alike_NS = np.full((len(source_ND), len(offsets)), np.nan, np.float32)
         for columns in near_one_another(offsets):
             window = min(offsets[c] for c in columns), max(offsets[c] for c in columns)
             start = max(first + window[0], 0)
             stop = min(last + window[1], len(self.target))
             if start < stop:
-                target_MD = embed(self.target, words.target_WD, start, stop)
+                target_MD = embed(self.target, words.target_vectors, start, stop)
                 for column in columns:
                     fill_cosines(alike_NS[:, column], source_ND, target_MD, first + offsets[column] - start)
         self._progress("comparing lines", len(source_ND))
@@ -99,14 +102,3 @@ def fill_cosines(alike_N: Floats, source_ND: Floats, target_MD: Floats, shift: i
     left_ND, right_ND = source_ND[first:last], target_MD[first + shift : last + shift]
     spoken = left_ND.any(axis=1) & right_ND.any(axis=1)
     alike_N[first:last] = np.where(spoken, np.einsum("nd,nd->n", left_ND, right_ND), np.nan)
-
-
-def partners_of(rows: Rows, parts: list[Stretch], target_lines: int) -> tuple[Rows, Rows]:
-    """Those of `rows` that have a partner according to `parts`, and the partners."""
-    starts = np.array([part.first for part in parts])
-    part_of_row = np.searchsorted(starts, rows, side="right") - 1
-    offsets = np.array([part.offset or 0 for part in parts])[part_of_row]
-    lost = np.array([part.offset is None for part in parts])[part_of_row]
-    partners = rows + offsets
-    kept = ~lost & (partners >= 0) & (partners < target_lines)
-    return rows[kept], partners[kept]

@@ -12,9 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.data.doctor.alignment import Pairs, Stretch, partners_of
+from transduce.data.doctor.compare import LEARNED_FROM, Comparison
+from transduce.data.doctor.scan import Side
+
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
+DECOYS = [41, -37]  # offsets at which lines are taken to be strangers
 MOST_EVIDENCE = 4.0  # nats that one line may count, so that one free translation proves nothing
 MOST_DEVIATION = 3.0  # standard deviations
 RIDGE = 1e-2
@@ -31,10 +36,10 @@ class LengthRatio:
     spread: float
 
     @classmethod
-    def of(cls, source: NDArray[np.int32], target: NDArray[np.int32], rows: Rows, partners: Rows) -> "LengthRatio":
+    def of(cls, source: NDArray[np.int32], target: NDArray[np.int32], pairs: Pairs) -> "LengthRatio":
         """Learn it from lines that belong together: median, and median absolute deviation as sigma."""
         source_log, target_log = np.log(source + 5.0), np.log(target + 5.0)
-        ratio = target_log[partners] - source_log[rows]
+        ratio = target_log[pairs.target_rows] - source_log[pairs.source_rows]
         middle = float(np.median(ratio))
         return cls(source_log, target_log, middle, 1.4826 * float(np.median(abs(ratio - middle))) + 0.05)
 
@@ -46,9 +51,57 @@ class LengthRatio:
         return np.minimum(abs(sigmas), MOST_DEVIATION) ** 2
 
 
-def weigh(cosine_N: NDArray[np.float32], deviation_N: Floats) -> Floats:
-    """(N, F) features: constant, cosine, length deviation."""
-    return np.stack([np.ones(len(cosine_N)), cosine_N.astype(np.float64), deviation_N], axis=1)
+@dataclass(frozen=True)
+class Evidence:
+    """(L, S) nats for "line i and line i + offset are translations", and the same for strangers nearby."""
+
+    offsets: list[int]
+    values: NDArray[np.float32]
+    strangers: NDArray[np.float32]
+
+    def column(self, offset: int | None) -> NDArray[np.float32]:
+        """The evidence of every line for one offset; none for "at no offset"."""
+        if offset is None:
+            return np.zeros(len(self.values), np.float32)
+        return self.values[:, self.offsets.index(offset)]
+
+
+def gather(
+    comparison: Comparison, source: Side, target: Side, offsets: list[int], parts: list[Stretch]
+) -> Evidence:
+    """Weigh every line at every offset, with what `parts` puts together taken for translations."""
+    every = np.arange(len(source))
+    pairs = partners_of(every, parts, len(target))
+    lengths = LengthRatio.of(source.length, target.length, pairs)
+    features = {
+        offset: features_of(cosine_L, lengths.deviation(every, every + offset))
+        for offset, cosine_L in comparison.similarity([*offsets, *DECOYS]).items()
+    }
+    step = max(len(pairs) // LEARNED_FROM, 1)
+    true_NF = _of_pairs(features, pairs.source_rows[::step], pairs.target_rows[::step])
+    false_NF = np.concatenate([features[decoy][::step] for decoy in DECOYS])
+    weights_F = logistic_regression(_complete(true_NF), _complete(false_NF))
+    values = {offset: _in_bounds(features_LF @ weights_F) for offset, features_LF in features.items()}
+    values_LS = np.stack([values[offset] for offset in offsets], axis=1)
+    return Evidence(offsets, values_LS, np.mean([values[decoy] for decoy in DECOYS], axis=0))
+
+
+def features_of(cosine_L: NDArray[np.float32], deviation_L: Floats) -> NDArray[np.float32]:
+    """(L, F) features: constant, cosine, length deviation."""
+    return np.stack([np.ones(len(cosine_L)), cosine_L, deviation_L], axis=1).astype(np.float32)
+
+
+def _of_pairs(features: dict[int, NDArray[np.float32]], rows: Rows, partners: Rows) -> NDArray[np.float32]:
+    shift_N = partners - rows
+    return np.concatenate([features[int(offset)][rows[shift_N == offset]] for offset in np.unique(shift_N)])
+
+
+def _complete(features_NF: NDArray[np.float32]) -> Floats:
+    return features_NF[~np.isnan(features_NF).any(axis=1)].astype(np.float64)
+
+
+def _in_bounds(nats_L: Floats) -> NDArray[np.float32]:
+    return np.clip(np.nan_to_num(nats_L), -MOST_EVIDENCE, MOST_EVIDENCE).astype(np.float32)
 
 
 def logistic_regression(true_NF: Floats, false_NF: Floats) -> Floats:

@@ -6,42 +6,24 @@ lines whose evidence does not tell.
 Shape letters: L source lines, S states (one per offset, and last of all LOST).
 """
 
-from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.data.doctor.alignment import Change, Stretch
+from transduce.data.doctor.evidence import Evidence
+
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
-PRICE_OF_CHANGE = 15.0  # nats of evidence that a change of offset must bring
-PRICE_OF_START = 8.0  # for beginning at another offset than 0
-PRICE_OF_LOSS = 40.0  # for saying that the lines match at no offset tried
+PRICE_OF_CHANGE = 30.0  # nats of evidence that a change of offset must bring
+PRICE_OF_START = 15.0  # for beginning at another offset than 0
+PRICE_OF_LOSS = 60.0  # for saying that the lines match at no offset tried
 DOUBT = 5.0  # nats: places this much less likely than the best are still possible
+STANDARD_ERRORS = 4.0  # above strangers, from which a stretch is not lost,
+SHARE_OF_GAIN = 1 / 6  # if it also gains this share of what its neighbours gain
 REACH = 500  # lines looked at on either side of a change
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """Source rows `first` to `last` (exclusive) belong to the target rows `offset` further on; None: to none."""
-
-    first: int
-    last: int
-    offset: int | None
-
-    def __len__(self) -> int:
-        return self.last - self.first
-
-
-@dataclass(frozen=True)
-class Change:
-    """Between `earliest` and `latest` (source rows, most likely `row`) the offset goes from `before` to `after`."""
-
-    row: int
-    earliest: int
-    latest: int
-    before: int | None
-    after: int | None
 
 
 def likeliest_states(evidence_LS: Floats, start_price_S: Floats, change_price_S: Floats) -> Rows:
@@ -67,31 +49,63 @@ def _read_back(changed_LS: NDArray[np.bool_], best_L: Rows, state: int) -> Rows:
     return states_L
 
 
-def stretches(evidence_LS: Floats, offsets: list[int]) -> list[Stretch]:
-    """The corpus cut where the likeliest path changes offset. `evidence_LS` has one column per offset."""
-    lost_L1 = np.zeros((len(evidence_LS), 1), np.float32)
-    start = np.array([PRICE_OF_START * (offset != 0) for offset in offsets] + [PRICE_OF_LOSS])
-    change = np.array([PRICE_OF_CHANGE] * len(offsets) + [PRICE_OF_LOSS])
-    states_L = likeliest_states(np.hstack([evidence_LS, lost_L1]), start, change)
+def stretches(evidence: Evidence) -> list[Stretch]:
+    """The corpus cut where the likeliest path changes offset."""
+    offsets = evidence.offsets
+    lost_L1 = np.zeros((len(evidence.values), 1), np.float32)
+    start_S = np.array([PRICE_OF_START * (offset != 0) for offset in offsets] + [PRICE_OF_LOSS])
+    change_S = np.array([PRICE_OF_CHANGE] * len(offsets) + [PRICE_OF_LOSS])
+    states_L = likeliest_states(np.hstack([evidence.values, lost_L1]), start_S, change_S)
     cuts = [0, *(np.flatnonzero(np.diff(states_L)) + 1).tolist(), len(states_L)]
     meaning: list[int | None] = [*offsets, None]
-    return [Stretch(a, b, meaning[states_L[a]]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    parts = [Stretch(a, b, meaning[states_L[a]]) for a, b in pairwise(cuts)]
+    return joined([_found_again(evidence, parts, place) for place in range(len(parts))])
 
 
-def changes(evidence_LS: Floats, offsets: list[int], parts: list[Stretch]) -> list[Change]:
+def _found_again(evidence: Evidence, parts: list[Stretch], place: int) -> Stretch:
+    """A lost stretch is given back to a neighbour's offset at which it is still more alike than strangers are.
+
+    So a stretch of poor evidence (one-word sentences, a topic of its own) is not taken for one of strangers.
+    """
+    part = parts[place]
+    if part.offset is not None:
+        return part
+    for neighbour in parts[max(place - 1, 0) : place + 2]:
+        if neighbour.offset is not None:
+            here, there = (
+                _gain(evidence, part, neighbour.offset),
+                _gain(evidence, neighbour, neighbour.offset),
+            )
+            doubt = STANDARD_ERRORS * float(here.std()) / np.sqrt(len(here))
+            if here.mean() > max(doubt, SHARE_OF_GAIN * there.mean()):
+                return Stretch(part.first, part.last, neighbour.offset)
+    return part
+
+
+def _gain(evidence: Evidence, part: Stretch, offset: int) -> Floats:
+    """How much more alike than strangers the lines of `part` are at `offset`."""
+    return (evidence.column(offset) - evidence.strangers)[part.first : part.last]
+
+
+def joined(parts: list[Stretch]) -> list[Stretch]:
+    """Neighbours at the same offset become one stretch."""
+    whole: list[Stretch] = []
+    for part in parts:
+        if whole and whole[-1].offset == part.offset:
+            whole[-1] = Stretch(whole[-1].first, part.last, part.offset)
+        else:
+            whole.append(part)
+    return whole
+
+
+def changes(evidence: Evidence, parts: list[Stretch]) -> list[Change]:
     """Where the offset changes, and how sure the place is."""
-    return [_change(evidence_LS, offsets, before, after) for before, after in zip(parts, parts[1:], strict=False)]
+    return [_change(evidence, before, after) for before, after in pairwise(parts)]
 
 
-def _change(evidence_LS: Floats, offsets: list[int], before: Stretch, after: Stretch) -> Change:
+def _change(evidence: Evidence, before: Stretch, after: Stretch) -> Change:
     first, last = max(before.first, after.first - REACH), min(after.last, after.first + REACH)
-    gain_L = _column(evidence_LS, offsets, before) - _column(evidence_LS, offsets, after)
-    total = np.concatenate([[0], np.cumsum(gain_L[first:last])])
+    gain_L = evidence.column(before.offset)[first:last] - evidence.column(after.offset)[first:last]
+    total = np.concatenate([[0], np.cumsum(gain_L)])
     possible = first + np.flatnonzero(total >= total.max() - DOUBT)
     return Change(after.first, int(possible[0]), int(possible[-1]), before.offset, after.offset)
-
-
-def _column(evidence_LS: Floats, offsets: list[int], part: Stretch) -> Floats:
-    if part.offset is None:
-        return np.zeros(len(evidence_LS), np.float32)
-    return evidence_LS[:, offsets.index(part.offset)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.shift import Alignment
+from transduce.data.doctor.alignment import Alignment, Pairs
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
@@ -58,17 +58,6 @@ class Finding:
             "side": self.side,
             "examples": self.examples,
         }
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Which source row belongs to which target row (rows count from 0), after any shift is mended."""
-
-    source_rows: Rows
-    target_rows: Rows
-
-    def __len__(self) -> int:
-        return len(self.source_rows)
 
 
 @dataclass(frozen=True)
