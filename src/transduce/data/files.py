@@ -166,10 +166,9 @@ def writing(path: str | Path) -> Iterator[BinaryIO]:
         raise InputError(f"{path}: cannot be written, the folder {path.parent} does not exist.")
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with partial.open("wb") as file:
-            with _packer(file, path.suffix.lower()) as stream:
-                yield stream
-            file.flush()
+        with partial.open("wb") as file, _packer(file, path.suffix.lower()) as stream:
+            yield stream
+        with partial.open("rb+") as file:
             os.fsync(file.fileno())
         partial.replace(path)
     finally:
@@ -190,6 +189,5 @@ def _packer(file: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
 
             with pyarrow.CompressedOutputStream(file, "zstd") as stream:
                 yield cast(BinaryIO, stream)
-
         case _:
             yield file

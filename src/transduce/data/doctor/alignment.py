@@ -82,11 +82,13 @@ def partners_of(rows: Rows, parts: list[Stretch], target_lines: int) -> Pairs:
 def mended(alignment: Alignment, source_lines: int, target_lines: int) -> Pairs:
     """The pairs that surely belong together: the lines around each change of offset are left out.
 
-    One line more than the doubt is left out on both sides, since the unmatched line itself is among them.
+    One line more than the doubt is left out on both sides, since the unmatched line itself is among them;
+    so are pairs that would use a target line twice.
     """
     pairs = partners_of(np.arange(source_lines), alignment.stretches, target_lines)
     sure = np.ones(source_lines, np.bool_)
     for change in alignment.changes:
         sure[max(change.earliest - 1, 0) : change.latest + 1] = False
-    kept = sure[pairs.source_rows]
+    before = np.maximum.accumulate(np.concatenate([[-1], pairs.target_rows[:-1]]))
+    kept = sure[pairs.source_rows] & (pairs.target_rows > before)
     return Pairs(pairs.source_rows[kept], pairs.target_rows[kept])

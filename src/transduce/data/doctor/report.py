@@ -1,6 +1,5 @@
 """What the doctor found: findings in plain words, counted, with line numbers, ready for JSON."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -9,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.data.doctor.alignment import Alignment, Pairs
+from transduce.data.doctor.lines import TextFile
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 
 LINES_NAMED = 10
-EXAMPLES_SHOWN = 3
 
 
 class Severity(StrEnum):
@@ -34,9 +33,9 @@ class Finding:
         severity: how bad it is.
         sentence: what was found, in plain words.
         count: how many lines or pairs it concerns.
-        lines: the first line numbers, counted from 1, in the file named by `side`.
-        side: `source`, `target`, `text`, or `pair` where both sides are meant (lines are then the source's).
-        examples: the text of the first few lines, as `repr` would show it where it cannot be seen.
+        lines: the first line numbers, from 1, in the file that plays the role `side`.
+        side: `source`, `target`, `text`, `test source`, or `pair` (lines are then the source's).
+        examples: the text of the first few lines, characters that cannot be seen escaped.
     """
 
     kind: str
@@ -69,11 +68,11 @@ class Report:
         lines: how many lines each of them has.
         findings: worst first.
         alignment: the stretches over which the two sides run parallel; None for a single file.
-        pairs: the rows that belong together; None for a single file.
+        pairs: the rows that belong together, any shift mended; None for a single file.
         drop: for each reason why `clean` would leave a pair out, which pairs those are.
     """
 
-    files: dict[str, str]
+    files: dict[str, TextFile]
     lines: dict[str, int]
     findings: list[Finding]
     alignment: Alignment | None = None
@@ -92,7 +91,7 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: files, line counts, findings, and how many pairs `clean` would drop for each reason."""
         return {
-            "files": self.files,
+            "files": {role: str(file) for role, file in self.files.items()},
             "lines": self.lines,
             "findings": [finding.to_dict() for finding in self.findings],
             "alignment": self.alignment.to_dict() if self.alignment else None,
@@ -100,17 +99,22 @@ class Report:
         }
 
 
-def worst_first(findings: Sequence[Finding]) -> list[Finding]:
+def worst_first(findings: list[Finding]) -> list[Finding]:
     """Errors, then warnings, then notes; otherwise in the order found."""
     order = list(Severity)
     return sorted(findings, key=lambda finding: order.index(finding.severity))
 
 
-def first_numbers(rows: Rows, first_line: int = 1) -> list[int]:
-    """The first few rows as line numbers that an editor would show."""
-    return [int(row) + first_line for row in rows[:LINES_NAMED]]
+def about_rows(
+    kind: str, severity: Severity, sentence: str, rows: Rows, side: str, first_line: int
+) -> list[Finding]:
+    """One finding about `rows`, or none when there are no rows. `{n}` in the sentence becomes their number."""
+    if not len(rows):
+        return []
+    lines = [int(row) + first_line for row in rows[:LINES_NAMED]]
+    return [Finding(kind, severity, sentence.replace("{n}", f"{len(rows):,}"), len(rows), lines, side)]
 
 
-def plural(count: int, one: str, many: str | None = None) -> str:
+def plural(count: int, one: str) -> str:
     """`1 line`, `2 lines`, `29,000 lines`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
