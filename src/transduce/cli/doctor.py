@@ -14,7 +14,7 @@ from transduce.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from transduce.data.doctor import Cleaned, Report, TextFile
+    from transduce.data.doctor import Cleaned, Report
     from transduce.data.doctor.scan import Progress
 
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
@@ -39,6 +39,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the report as JSON a
 
 
 def doctor(
+    *,
     source: SourceFile = None,
     target: TargetFile = None,
     tsv: TsvFile = None,
@@ -51,7 +52,7 @@ def doctor(
 ) -> None:
     """Find what is wrong with text files: slipped lines, copies, duplicates, bad characters, leaked tests.
 
-    Exit code 0: nothing of severity "error" was found. 1: something was. 2: wrong arguments or unreadable files.
+    Exit code 0: nothing of severity "error" was found. 1: something was. 2: wrong arguments or files.
     """
     _check_arguments((source, target), tsv, text, (test_source, test_target), (clean_source, clean_target))
     from transduce.data.doctor import clean, columns_of, examine, examine_text
@@ -65,7 +66,7 @@ def doctor(
             sides = columns_of(tsv) if tsv else tuple(as_text_file(path) for path in (source, target) if path)
             report = examine(sides[0], sides[1], test_source, test_target, progress)
             if clean_source and clean_target:
-                cleaned = clean(sides[0], sides[1], clean_source, clean_target, report, progress)
+                cleaned = clean(sides[0], sides[1], clean_source, clean_target, report, progress=progress)
     if as_json:
         _print_json(report, cleaned)
     else:

@@ -168,8 +168,8 @@ def writing(path: str | Path) -> Iterator[BinaryIO]:
     try:
         with partial.open("wb") as file, _packer(file, path.suffix.lower()) as stream:
             yield stream
-        with partial.open("rb+") as file:
-            os.fsync(file.fileno())
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Stretch:
-    """Source rows `first` to `last` (exclusive) belong to the target rows `offset` further on; None: to none."""
+    """Source rows `first` to `last` (exclusive) belong to target rows `offset` further on; None: to none."""
 
     first: int
     last: int
@@ -20,7 +20,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Change:
-    """Between `earliest` and `latest` (source rows, most likely `row`) the offset goes from `before` to `after`."""
+    """At source row `row`, surely from `earliest` to `latest`, the offset goes from `before` to `after`."""
 
     row: int
     earliest: int

@@ -1,13 +1,13 @@
 """Which words of two languages go together, learned from the very files under examination.
 
-Correspondence analysis (Greenacre 1984; Dumais et al. 1997 used the same for cross-language retrieval): from the
-table of how often source word a and target word b stand in lines that belong together,
+Correspondence analysis (Greenacre 1984; Dumais et al. 1997 did much the same for retrieval across languages):
+from the table of how often source word a and target word b stand in lines that belong together,
 
     M_ab = (n_ab - n_a n_b / n) / sqrt((n_a + 3) (n_b + 3)),
 
-the leading singular vectors give each word a vector, a line is the sum of its words' vectors, and two lines that
-translate one another point the same way. With 5,000 pairs of captions, a random pair is told from a true one
-with an area under the ROC curve of about 0.99.
+the leading singular vectors give each word a vector, a line is the sum of its words' vectors, and two lines
+that translate one another point the same way. With 5,000 pairs of captions to learn from, true pairs are told
+from random ones with an area under the ROC curve of 0.99.
 
 Shape letters: V source words, W target words, D dimensions, L lines, P word pairs.
 """
@@ -30,7 +30,7 @@ LINES_AT_ONCE = 2_048
 
 
 def vocabulary(words: Words) -> Words:
-    """`words` with the telling words only: the 2,000 commonest that are in 3 lines or more, but not in most."""
+    """The telling words only: the 2,000 commonest that are in 3 lines or more, but not in most lines."""
     lines_with = words.lines_with()
     telling = np.flatnonzero(
         (lines_with >= SEEN_AT_LEAST) & (lines_with <= max(len(words) / 2, SEEN_AT_LEAST))
@@ -50,7 +50,7 @@ class Association:
 
 
 def learn(source: Words, target: Words, source_rows: Rows, target_rows: Rows) -> Association:
-    """Word vectors from the lines `source_rows[i]` and `target_rows[i]` taken as translations of one another."""
+    """Word vectors, with the lines `source_rows[i]` and `target_rows[i]` taken for translations."""
     sizes = _size(source), _size(target)
     together_VW = count_together(source, target, source_rows, target_rows, sizes)
     alone_V, alone_W = _count(source, source_rows, sizes[0]), _count(target, target_rows, sizes[1])
@@ -112,11 +112,13 @@ def leading_singular_vectors(matrix_VW: Floats, dimensions: int) -> tuple[Floats
 
 
 def embed(words: Words, vectors_VD: Floats, first: int, last: int) -> Floats:
-    """Unit vectors of the lines `first` to `last` (exclusive); the zero vector for a line without telling words."""
+    """Unit vectors of the lines `first` to `last` (exclusive); zeros for a line without telling words."""
     ends = words.ends[first : last + 1]
     lines_LD = np.zeros((last - first, vectors_VD.shape[1]), np.float32)
     spoken = np.flatnonzero(np.diff(ends))
     if len(spoken) and vectors_VD.size:
         ids = words.ids[ends[0] : ends[-1]]
         lines_LD[spoken] = np.add.reduceat(vectors_VD[ids], (ends[:-1] - ends[0])[spoken], axis=0)
-    return lines_LD / np.maximum(np.linalg.norm(lines_LD, axis=1, keepdims=True), np.float32(1e-9))
+    lengths_L1 = np.linalg.norm(lines_LD, axis=1, keepdims=True)
+    lines_LD /= np.maximum(lengths_L1, np.float32(1e-9))
+    return lines_LD

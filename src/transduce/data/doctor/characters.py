@@ -102,7 +102,8 @@ def _dominant(counts_LS: NDArray[np.int64]) -> NDArray[np.int64]:
     """The script with most letters, 0 (none) left out."""
     if counts_LS.shape[1] == 1:
         return np.zeros(len(counts_LS), np.int64)
-    return 1 + counts_LS[:, 1:].argmax(axis=1)
+    best: NDArray[np.int64] = counts_LS[:, 1:].argmax(axis=1) + 1
+    return best
 
 
 def script_of(character: str) -> str:

@@ -44,12 +44,13 @@ def clean(
     out_source: str | Path,
     out_target: str | Path,
     report: Report,
+    *,
     progress: Progress = in_silence,
 ) -> Cleaned:
-    """Write a cleaned copy of what `report` (of `examine`) is about; both files appear whole or not at all.
+    """Write a cleaned copy of what `report` (of `examine`) is about; each file appears whole or not at all.
 
-    Pairs are dropped, both sides together, for the reasons in `report.drop`; a shift is mended by leaving out the
-    lines without a partner; odd separators become a space, a byte order mark goes, outer spaces go.
+    Pairs are dropped, both sides together, for the reasons in `report.drop`; a shift is mended by leaving out
+    the lines without a partner; odd separators become a space, a byte order mark goes, outer spaces go.
     Outputs are compressed by their suffix.
 
     Raises:
@@ -90,7 +91,7 @@ def _check(files: tuple[TextFile, TextFile], outputs: tuple[Path, Path], report:
         problems.append("A single file was examined: only pairs of a source and a target can be cleaned.")
     elif not report.alignment.judged and report.lines["source"] != report.lines["target"]:
         problems.append(
-            f"{files[0]} has {report.lines['source']:,} lines and {files[1]} has {report.lines['target']:,}, and "
+            f"{files[0]} has {report.lines['source']:,} lines, {files[1]} {report.lines['target']:,}, and "
             "where they slip could not be found: which lines belong together is unknown."
         )
     if problems:

@@ -1,7 +1,7 @@
 """How alike line i of one side and line i + k of the other are, judged by what the corpus itself teaches.
 
-The corpus is cut into blocks. Even blocks are judged by word vectors learned from odd blocks and the other way
-round, so that having been seen together in training cannot pass for being alike.
+The corpus is cut into blocks. Even blocks are judged by word vectors learned from odd blocks and the other
+way round, so that having been seen together in training cannot pass for being alike.
 
 Shape letters: L source lines, S offsets, D dimensions, N and M lines of a block and of its target window.
 """
@@ -33,7 +33,7 @@ class Comparison:
         self._progress = progress
 
     def sample(self, most_lines: int) -> Rows:
-        """Numbers of blocks spread evenly over the corpus, in neighbouring pairs so that both halves teach."""
+        """Numbers of blocks spread evenly over the corpus, in neighbouring pairs: both halves must teach."""
         pairs = max(self.lines // (2 * self.block), 1)
         wanted = min(pairs, max(most_lines // (2 * self.block), 1))
         chosen = np.unique(np.linspace(0, pairs - 1, wanted).astype(np.int64))
@@ -45,7 +45,7 @@ class Comparison:
         return rows[rows < self.lines]
 
     def learn_from(self, parts: list[Stretch], most_lines: int = LEARNED_FROM) -> None:
-        """Learn word vectors from the lines that `parts` puts together (from a sample where there are many)."""
+        """Learn word vectors from the lines that `parts` puts together, or a sample of them."""
         self._progress("learning which words go together", 0)
         pairs = partners_of(self.rows_of(self.sample(most_lines)), parts, len(self.target))
         half = pairs.source_rows // self.block % 2
@@ -95,7 +95,7 @@ def near_one_another(offsets: list[int]) -> Iterator[list[int]]:
 
 
 def fill_cosines(alike_N: Floats, source_ND: Floats, target_MD: Floats, shift: int) -> None:
-    """Write the cosine of source line n and target line n + shift; leave NaN where either is missing or zero."""
+    """Write the cosine of source line n and target line n + shift; leave NaN where one is missing or zero."""
     first, last = max(0, -shift), min(len(source_ND), len(target_MD) - shift)
     if first >= last:
         return

@@ -1,8 +1,8 @@
 """From likeness to evidence: log likelihood ratios of "translations of one another" to "strangers", in nats.
 
-Two features tell: the cosine of the lines' vectors, and how far the ratio of their lengths is from the usual one
-(Gale and Church 1993). A logistic regression of true pairs against decoys weighs them; with both classes given
-the same weight its logit is the log likelihood ratio.
+Two features tell: the cosine of the lines' vectors, and how far the ratio of their lengths is from the usual
+one (Gale and Church 1993). A logistic regression of true pairs against decoys weighs them; with both classes
+given the same weight its logit is the log likelihood ratio.
 
 Shape letters: L source lines, N pairs, S offsets, F features.
 """
@@ -44,11 +44,11 @@ class LengthRatio:
         return cls(source_log, target_log, middle, 1.4826 * float(np.median(abs(ratio - middle))) + 0.05)
 
     def deviation(self, rows: Rows, partners: Rows) -> Floats:
-        """Squared standard deviations from the usual ratio, at most 9; partners out of range count as usual."""
+        """Squared standard deviations from the usual ratio, at most 9; no partner counts as usual."""
         within = (partners >= 0) & (partners < len(self.target_log))
         ratio = self.target_log[np.where(within, partners, 0)] - self.source_log[rows]
         sigmas = np.where(within, (ratio - self.middle) / self.spread, 0.0)
-        return np.minimum(abs(sigmas), MOST_DEVIATION) ** 2
+        return np.square(np.minimum(np.abs(sigmas), MOST_DEVIATION))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from transduce.data.doctor.alignment import mended
 from transduce.data.doctor.characters import odd_bit
 from transduce.data.doctor.lines import TextFile, as_text_file
 from transduce.data.doctor.pair_checks import (
+    Hashes,
     Paired,
     check_leak,
     check_pairs,
@@ -78,12 +79,9 @@ def examine_text(text: File, test: File | None = None, progress: Progress = in_s
     sides = {"text": _scanned(files["text"], progress)}
     findings = check_side(sides["text"], "text") + repeated_lines(sides["text"], "text")
     if test is not None:
-        files["test source"] = as_text_file(test)
-        sides["test source"] = leaked = _scanned(files["test source"], progress)
-        exact = _spoken(leaked)
-        findings += check_leak(
-            sides["text"].exact, leaked.exact, exact, leaked.file.first_line, "line", Severity.WARNING
-        )
+        sides["test source"] = tested = _scanned(as_text_file(test), progress)
+        files["test source"] = tested.file
+        findings += check_leak(sides["text"].exact, tested.exact, tested, "line", Severity.WARNING)
     lines = {role: len(side) for role, side in sides.items()}
     return Report(files, lines, worst_first(_with_examples(findings, files, None)))
 
@@ -125,19 +123,14 @@ def _test_sides(source: File, target: File | None, progress: Progress) -> dict[s
 
 def _leaks(paired: Paired, tests: dict[str, Side]) -> list[Finding]:
     source = tests["test source"]
-    spoken, first = _spoken(source), source.file.first_line
-    findings = check_leak(paired.source.exact, source.exact, spoken, first, "source", Severity.WARNING)
+    findings = check_leak(paired.source.exact, source.exact, source, "source", Severity.WARNING)
     if "test target" in tests:
-        findings += check_leak(paired.exact, _pair_hashes(tests), spoken, first, "pair", Severity.ERROR)
+        findings += check_leak(paired.exact, _pair_hashes(tests), source, "pair", Severity.ERROR)
     return findings
 
 
-def _pair_hashes(tests: dict[str, Side]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def _pair_hashes(tests: dict[str, Side]) -> Hashes:
     return pair_hash(tests["test source"].exact, tests["test target"].exact)
-
-
-def _spoken(side: Side) -> Mask:
-    return side.length > 0
 
 
 def _with_examples(

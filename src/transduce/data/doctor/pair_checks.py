@@ -1,4 +1,4 @@
-"""What can be wrong with pairs: an empty side, a copy, a duplicate, lengths that cannot match, a leaked test set."""
+"""What can be wrong with pairs: an empty side, a copy, a duplicate, unfit lengths, a leaked test set."""
 
 from dataclasses import dataclass
 
@@ -60,7 +60,8 @@ def copy_mask(paired: Paired) -> Mask:
     source_rows, target_rows = paired.pairs.source_rows, paired.pairs.target_rows
     same = paired.source.folded[source_rows] == paired.target.folded[target_rows]
     long = (paired.source.letters >= COPY_LETTERS) & (paired.source.words.per_line() >= COPY_WORDS)
-    return same & long[source_rows]
+    copied: Mask = same & long[source_rows]
+    return copied
 
 
 def ratio_mask(paired: Paired) -> Mask:
@@ -70,7 +71,8 @@ def ratio_mask(paired: Paired) -> Mask:
     if not spoken.any():
         return np.zeros(len(source), np.bool_)
     ratio = np.log((target + RATIO_SLACK) / (source + RATIO_SLACK))
-    return spoken & (abs(ratio - np.median(ratio[spoken])) > np.log(RATIO))
+    off: Mask = spoken & (np.abs(ratio - np.median(ratio[spoken])) > np.log(RATIO))
+    return off
 
 
 def duplicate_mask(paired: Paired) -> Mask:
@@ -93,30 +95,30 @@ def check_pairs(paired: Paired) -> list[Finding]:
     duplicate = duplicate_mask(paired)
     often = Severity.WARNING if duplicate.mean() > MANY else Severity.NOTE
     return [
-        *_about(paired, "empty_one_side", Severity.WARNING, one, "{n} pairs are empty on one side."),
-        *_about(paired, "empty_both_sides", Severity.NOTE, both, "{n} pairs are empty on both sides."),
-        *_about(paired, "copy", Severity.WARNING, copy_mask(paired), "{n} pairs are untranslated copies."),
-        *_about(paired, "duplicate", often, duplicate, "{n} pairs stood there before, word for word."),
+        *_about(paired, "empty_one_side", Severity.WARNING, one, "{pairs} with one side empty."),
+        *_about(paired, "empty_both_sides", Severity.NOTE, both, "{pairs} with both sides empty."),
+        *_about(paired, "copy", Severity.WARNING, copy_mask(paired), "{pairs} copied, not translated."),
+        *_about(paired, "duplicate", often, duplicate, "{pairs} repeated word for word."),
         *_about(
             paired,
             "several_targets",
             Severity.NOTE,
             ambiguous_mask(paired),
-            "{n} pairs have a source that elsewhere has a different target.",
+            "{pairs} with a source that elsewhere has a different target.",
         ),
         *_about(
             paired,
             "extreme_ratio",
             Severity.WARNING,
             ratio_mask(paired),
-            "{n} pairs have lengths that hardly fit (5 times off the usual ratio).",
+            "{pairs} with lengths that hardly fit (5 times off the usual ratio).",
         ),
     ]
 
 
 def _about(paired: Paired, kind: str, severity: Severity, mask: Mask, sentence: str) -> list[Finding]:
     rows = paired.pairs.source_rows[mask]
-    return about_rows(kind, severity, sentence, rows, "pair", paired.source.file.first_line)
+    return about_rows(kind, severity, sentence, rows, side="pair", first_line=paired.source.file.first_line)
 
 
 def repeated_lines(side: Side, role: str) -> list[Finding]:
@@ -126,20 +128,19 @@ def repeated_lines(side: Side, role: str) -> list[Finding]:
     empty = np.flatnonzero(side.length == 0)
     return [
         *about_rows(
-            "duplicate", Severity.NOTE, "{n} lines stood there before, word for word.", again, role, first
+            "duplicate", Severity.NOTE, "{lines} repeated word for word.", again, side=role, first_line=first
         ),
-        *about_rows("empty", Severity.NOTE, "{n} lines are empty.", empty, role, first),
+        *about_rows("empty", Severity.NOTE, "{lines} empty.", empty, side=role, first_line=first),
     ]
 
 
-def check_leak(
-    train: Hashes, test: Hashes, spoken: Mask, first_line: int, what: str, worst: Severity
-) -> list[Finding]:
-    """Lines of the test set that the training set has, word for word; empty ones (not `spoken`) aside.
+def check_leak(train: Hashes, test: Hashes, test_source: Side, what: str, worst: Severity) -> list[Finding]:
+    """Lines of the test set that the training set has, word for word; empty ones aside.
 
     `what` is `source`, `pair` or `line`; `worst` is the severity when there are too many for an accident.
     """
-    rows = np.flatnonzero(np.isin(test, train) & spoken)
+    rows = np.flatnonzero(np.isin(test, train) & (test_source.length > 0))
     severity = worst if len(rows) > MANY * len(test) else Severity.WARNING
-    sentence = f"{{n}} of the test set's {len(test):,} {what}s are also in the training set."
-    return about_rows(f"test_{what}_in_train", severity, sentence, rows, "test source", first_line)
+    sentence = f"{len(rows):,} of the test set's {len(test):,} {what}s are in the training set too."
+    first = test_source.file.first_line
+    return about_rows(f"test_{what}_in_train", severity, sentence, rows, side="test source", first_line=first)

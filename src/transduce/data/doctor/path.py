@@ -1,4 +1,4 @@
-"""The likeliest way through a corpus: at which offset each source line finds its partner, or that it finds none.
+"""The likeliest way through a corpus: at which offset each source line finds its partner, if it finds one.
 
 Viterbi's algorithm with a fixed price for changing offset; the place of a change is then known to within the
 lines whose evidence does not tell.
@@ -31,8 +31,8 @@ def likeliest_states(evidence_LS: Floats, start_price_S: Floats, change_price_S:
     lines, states = evidence_LS.shape
     changed_LS = np.zeros((lines, states), np.bool_)
     best_L = np.zeros(lines, np.int64)
-    score_S = -start_price_S.astype(np.float64)
-    for line in range(lines):
+    score_S = evidence_LS[0] - start_price_S
+    for line in range(1, lines):
         best_L[line] = best = int(score_S.argmax())
         by_change_S = score_S[best] - change_price_S
         np.greater(by_change_S, score_S, out=changed_LS[line])
@@ -63,7 +63,7 @@ def stretches(evidence: Evidence) -> list[Stretch]:
 
 
 def _found_again(evidence: Evidence, parts: list[Stretch], place: int) -> Stretch:
-    """A lost stretch is given back to a neighbour's offset at which it is still more alike than strangers are.
+    """A lost stretch is given back to a neighbour's offset if it is more alike there than strangers are.
 
     So a stretch of poor evidence (one-word sentences, a topic of its own) is not taken for one of strangers.
     """

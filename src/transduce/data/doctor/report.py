@@ -106,13 +106,17 @@ def worst_first(findings: list[Finding]) -> list[Finding]:
 
 
 def about_rows(
-    kind: str, severity: Severity, sentence: str, rows: Rows, side: str, first_line: int
+    kind: str, severity: Severity, sentence: str, rows: Rows, *, side: str, first_line: int
 ) -> list[Finding]:
-    """One finding about `rows`, or none when there are no rows. `{n}` in the sentence becomes their number."""
+    """One finding about `rows`, or none when there are no rows.
+
+    `{lines}` and `{pairs}` in the sentence become their number: `1 line`, `29,000 pairs`.
+    """
     if not len(rows):
         return []
+    said = sentence.format(lines=plural(len(rows), "line"), pairs=plural(len(rows), "pair"))
     lines = [int(row) + first_line for row in rows[:LINES_NAMED]]
-    return [Finding(kind, severity, sentence.replace("{n}", f"{len(rows):,}"), len(rows), lines, side)]
+    return [Finding(kind, severity, said, len(rows), lines, side)]
 
 
 def plural(count: int, one: str) -> str:

@@ -1,9 +1,9 @@
 """Where the two sides of a parallel corpus slip against each other, found from the text alone.
 
-One lost line shifts everything after it; a model trained on the rest learns nothing, and no error is ever seen.
-Here word vectors are learned from the corpus itself (`association`), every line is compared with its partner and
-with the lines around it (`compare`), likeness and length become log likelihood ratios (`evidence`), and the
-likeliest path over offsets (`path`) says where the sides run parallel.
+One lost line shifts everything after it; a model trained on the rest learns nothing, and no error is seen.
+Here word vectors are learned from the corpus itself (`association`), every line is compared with its partner
+and with the lines around it (`compare`), likeness and length become log likelihood ratios (`evidence`), and
+the likeliest path over offsets (`path`) says where the sides run parallel.
 
 Shape letters: N probe lines, M lines of the target, D dimensions.
 """
@@ -61,7 +61,7 @@ def _mean(evidence: Evidence, parts: list[Stretch]) -> float:
 
 
 def teaching_offset(comparison: Comparison, offsets: list[int]) -> int | None:
-    """The first offset at which clearly enough lines belong together to learn from; None when there is none."""
+    """The first offset at which clearly enough lines belong together to learn from; None without one."""
     blocks, apart = comparison.sample(TRIED_ON), dict[int, float]()
     for offset in offsets:
         comparison.learn_from([Stretch(0, comparison.lines, offset)], TRIED_ON)
@@ -78,7 +78,7 @@ def _significant(apart: float, lines: int) -> bool:
 
 
 def far_offsets(comparison: Comparison, parts: list[Stretch]) -> set[int]:
-    """Offsets, as far as 5,000 lines away, at which the stretches that match nowhere find partners after all."""
+    """Offsets, as far as 5,000 lines away, at which stretches that match nowhere find partners after all."""
     found = set[int]()
     for part in parts:
         if part.offset is None:

@@ -67,7 +67,8 @@ def _lost(source: Side, alignment: Alignment) -> list[Finding]:
         return []
     first_line = source.file.first_line
     named = ", ".join(f"{part.first + first_line:,}-{part.last - 1 + first_line:,}" for part in parts[:5])
-    sentence = f"{plural(total, 'source line')} match no target line nearby (lines {named}{', ...' * (len(parts) > 5)})."
+    more = ", ..." if len(parts) > 5 else ""
+    sentence = f"{plural(total, 'source line')} without a matching target line nearby (lines {named}{more})."
     severity = Severity.ERROR if total > MOSTLY * len(source) else Severity.WARNING
     return [Finding("unmatched", severity, sentence, total, [part.first + first_line for part in parts[:10]])]
 

@@ -20,9 +20,11 @@ def check_side(side: Side, role: str) -> list[Finding]:
 
 def invalid(side: Side, role: str) -> list[Finding]:
     """Lines that are not UTF-8."""
-    sentence = f"{{n}} of the {role}'s lines are not UTF-8."
+    sentence = f"{{lines}} of the {role} not in UTF-8."
     rows = np.flatnonzero(side.invalid)
-    return about_rows("invalid_utf8", Severity.ERROR, sentence, rows, role, side.file.first_line)
+    return about_rows(
+        "invalid_utf8", Severity.ERROR, sentence, rows, side=role, first_line=side.file.first_line
+    )
 
 
 def odd(side: Side, role: str) -> list[Finding]:
@@ -30,9 +32,11 @@ def odd(side: Side, role: str) -> list[Finding]:
     findings: list[Finding] = []
     for bit, name in enumerate(ODD_NAMES):
         rows = np.flatnonzero(side.odd & np.uint16(1 << bit))
-        sentence = f"{{n}} of the {role}'s lines hold a {name}."
+        sentence = f"{{lines}} of the {role} with a {name} inside."
         severity = QUIET.get(name, Severity.WARNING)
-        findings += about_rows("odd_character", severity, sentence, rows, role, side.file.first_line)
+        findings += about_rows(
+            "odd_character", severity, sentence, rows, side=role, first_line=side.file.first_line
+        )
     return findings
 
 
@@ -49,8 +53,10 @@ def foreign(side: Side, role: str) -> list[Finding]:
     rows = np.flatnonzero(foreign_mask(side))
     usual = ", ".join(usual_scripts(side))
     strange = ", ".join(sorted({side.scripts[script].title() for script in side.script[rows]}))
-    sentence = f"{{n}} of the {role}'s lines are mostly {strange}, where {usual} is usual."
-    return about_rows("wrong_script", Severity.WARNING, sentence, rows, role, side.file.first_line)
+    sentence = f"{{lines}} of the {role} mostly in {strange} script, where {usual} is usual."
+    return about_rows(
+        "wrong_script", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line
+    )
 
 
 def usual_scripts(side: Side) -> list[str]:
@@ -72,5 +78,7 @@ def endless(side: Side, role: str) -> list[Finding]:
     """Extremely long lines."""
     rows = np.flatnonzero(endless_mask(side))
     longest = int(side.length.max()) if len(side) else 0
-    sentence = f"{{n}} of the {role}'s lines are extremely long (up to {longest:,} characters)."
-    return about_rows("extreme_length", Severity.WARNING, sentence, rows, role, side.file.first_line)
+    sentence = f"{{lines}} of the {role} extremely long (up to {longest:,} characters)."
+    return about_rows(
+        "extreme_length", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line
+    )

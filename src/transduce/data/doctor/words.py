@@ -1,7 +1,7 @@
 """The words of every line, as small numbers: enough to learn which words of two languages go together.
 
-A word is its first five letters, lower case (a stemmer for every language), hashed into one of 65,536 buckets;
-scripts that put no space between words give one character at a time; a punctuation mark is a word.
+A word is its first five letters, lower case (a stemmer for every language), hashed into one of 65,536
+buckets; scripts that put no space between words give one character at a time; a punctuation mark is a word.
 """
 
 import re
