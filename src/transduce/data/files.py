@@ -84,7 +84,8 @@ def _next_block(stream: BinaryIO, path: str | Path) -> bytes:
         return stream.read(BLOCK_BYTES)
     except DAMAGED as error:
         raise InputError(
-            f"{path}: cannot be read to its end, it is damaged or cut off ({error}). Fetch or compress it again."
+            f"{path}: cannot be read to its end, it is damaged or cut off ({error}). "
+            "Fetch or compress it again."
         ) from error
 
 
@@ -165,11 +166,10 @@ def writing(path: str | Path) -> Iterator[BinaryIO]:
         raise InputError(f"{path}: cannot be written, the folder {path.parent} does not exist.")
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with partial.open("wb") as file:
-            with _packer(file, path.suffix.lower()) as stream:
-                yield stream
-            file.flush()
-            os.fsync(file.fileno())
+        with partial.open("wb") as file, _packer(file, path.suffix.lower()) as stream:
+            yield stream
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -189,6 +189,5 @@ def _packer(file: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
 
             with pyarrow.CompressedOutputStream(file, "zstd") as stream:
                 yield cast(BinaryIO, stream)
-
         case _:
             yield file

@@ -1,0 +1,166 @@
+"""`transduce doctor`: examine text files before a model learns from them, and write a cleaned copy."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transduce.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from transduce.data.doctor import Cleaned, Report
+    from transduce.data.doctor.scan import Progress
+
+COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
+LINES_SHOWN = 5
+BIG = 10_000_000  # bytes on disk from which progress is shown
+
+SourceFile = Annotated[
+    Path | None, typer.Option(help="Source side, a sentence a line; .gz, .xz and .zst too.")
+]
+TargetFile = Annotated[Path | None, typer.Option(help="Target side, line for line.")]
+TsvFile = Annotated[
+    Path | None, typer.Option(help="Instead: one file, source and target with a tab between.")
+]
+PlainText = Annotated[Path | None, typer.Option(help="Instead: one text, as for a language model.")]
+TestSource = Annotated[
+    Path | None, typer.Option(help="A test set: has any of it leaked into the training data?")
+]
+TestTarget = Annotated[Path | None, typer.Option(help="The test set's target side.")]
+CleanSource = Annotated[Path | None, typer.Option(help="Write the cleaned source side here.")]
+CleanTarget = Annotated[Path | None, typer.Option(help="Write the cleaned target side here.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the report as JSON and nothing else.")]
+
+
+def doctor(
+    *,
+    source: SourceFile = None,
+    target: TargetFile = None,
+    tsv: TsvFile = None,
+    text: PlainText = None,
+    test_source: TestSource = None,
+    test_target: TestTarget = None,
+    clean_source: CleanSource = None,
+    clean_target: CleanTarget = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find what is wrong with text files: slipped lines, copies, duplicates, bad characters, leaked tests.
+
+    Exit code 0: nothing of severity "error" was found. 1: something was. 2: wrong arguments or files.
+    """
+    _check_arguments((source, target), tsv, text, (test_source, test_target), (clean_source, clean_target))
+    from transduce.data.doctor import clean, columns_of, examine, examine_text
+    from transduce.data.doctor.lines import as_text_file
+
+    cleaned = None
+    with _progress([path for path in (source, target, tsv, text) if path]) as progress:
+        if text:
+            report = examine_text(text, test_source, progress)
+        else:
+            sides = columns_of(tsv) if tsv else tuple(as_text_file(path) for path in (source, target) if path)
+            report = examine(sides[0], sides[1], test_source, test_target, progress)
+            if clean_source and clean_target:
+                cleaned = clean(sides[0], sides[1], clean_source, clean_target, report, progress=progress)
+    if as_json:
+        _print_json(report, cleaned)
+    else:
+        _print_tables(report, cleaned)
+    if report.has_errors:
+        raise typer.Exit(1)
+
+
+Two = tuple[Path | None, Path | None]
+
+
+def _check_arguments(sides: Two, tsv: Path | None, text: Path | None, tests: Two, cleaned: Two) -> None:
+    problems: list[str] = []
+    if sum((any(sides), tsv is not None, text is not None)) != 1:
+        problems.append("Give one of: --source and --target, --tsv, or --text.")
+    elif any(sides) and not all(sides):
+        problems.append("--source and --target go together; for a single file give --text.")
+    if any(cleaned) and not all(cleaned):
+        problems.append("--clean-source and --clean-target go together.")
+    if text and any(cleaned):
+        problems.append("--clean-source and --clean-target need two sides, not --text.")
+    if tests[1] and not tests[0]:
+        problems.append("--test-target needs --test-source.")
+    if text and tests[1]:
+        problems.append("With --text the test set is one file, --test-source.")
+    if problems:
+        raise InputError(problems)
+
+
+@contextmanager
+def _progress(paths: list[Path]) -> "Iterator[Progress]":
+    """Lines done so far on standard error, when the files are big and someone is watching."""
+    from transduce.data.doctor.scan import in_silence
+
+    big = sum(path.stat().st_size for path in paths if path.is_file()) > BIG
+    if not (big and sys.stderr.isatty()):
+        yield in_silence
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("{task.completed:,.0f} lines"),
+        TimeElapsedColumn(),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks = {}
+
+        def advance(stage: str, lines: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=None)
+            bars.advance(tasks[stage], lines)
+
+        yield advance
+
+
+def _print_json(report: "Report", cleaned: "Cleaned | None") -> None:
+    answer = report.to_dict() | {"cleaned": cleaned.to_dict() if cleaned else None}
+    typer.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+
+
+def _print_tables(report: "Report", cleaned: "Cleaned | None") -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for role, file in report.files.items():
+        console.print(f"{role}: {file}, {report.lines[role]:,} lines", markup=False, soft_wrap=True)
+    if report.findings:
+        console.print(_findings_table(report))
+    else:
+        console.print("Nothing found.", style="green")
+    if cleaned:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in cleaned.dropped.items()) or "nothing"
+        console.print(f"Cleaned copy: {cleaned.written:,} pairs written, {cleaned.mended:,} of them mended.")
+        console.print(f"Left out: {reasons}.", markup=False)
+
+
+def _findings_table(report: "Report") -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("severity", "finding", "count", "first lines", show_lines=True)
+    table.columns[2].justify = "right"
+    for finding in report.findings:
+        said = Text(finding.sentence)
+        for example in finding.examples[:1]:
+            said.append(f"\n{example}", style="dim italic")
+        table.add_row(
+            Text(finding.severity.value, style=COLOURS[finding.severity.value]),
+            said,
+            f"{finding.count:,}",
+            ", ".join(f"{line:,}" for line in finding.lines[:LINES_SHOWN]),
+        )
+    return table

@@ -1,0 +1,22 @@
+"""The corpus doctor: what is wrong with raw text files, before a model learns from them.
+
+report = examine("train.de.gz", "train.en.gz", test_source="test.de", test_target="test.en")
+clean("train.de.gz", "train.en.gz", "clean.de.gz", "clean.en.gz", report)
+"""
+
+from transduce.data.doctor.clean import Cleaned, clean
+from transduce.data.doctor.examine import examine, examine_text
+from transduce.data.doctor.lines import TextFile, columns_of
+from transduce.data.doctor.report import Finding, Report, Severity
+
+__all__ = [
+    "Cleaned",
+    "Finding",
+    "Report",
+    "Severity",
+    "TextFile",
+    "clean",
+    "columns_of",
+    "examine",
+    "examine_text",
+]

@@ -1,0 +1,132 @@
+"""A cleaned copy of a parallel corpus: pairs are dropped whole and for a counted reason, text is mended."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transduce.data.doctor.characters import without_odd
+from transduce.data.doctor.examine import File
+from transduce.data.doctor.lines import TextFile, as_text_file
+from transduce.data.doctor.report import Report, Rows
+from transduce.data.doctor.scan import Progress, in_silence
+from transduce.data.files import writing
+from transduce.errors import InputError
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What cleaning did.
+
+    Args:
+        written: pairs in the cleaned copy.
+        dropped: pairs left out, by reason, each counted once under its first reason; and, as
+            `unmatched_source` and `unmatched_target`, single lines left out because they had no sure partner.
+        mended: pairs written whose text was changed (odd characters, outer spaces).
+    """
+
+    written: int
+    dropped: dict[str, int] = field(default_factory=dict)
+    mended: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"written": self.written, "dropped": self.dropped, "mended": self.mended}
+
+
+def clean(
+    source: File,
+    target: File,
+    out_source: str | Path,
+    out_target: str | Path,
+    report: Report,
+    *,
+    progress: Progress = in_silence,
+) -> Cleaned:
+    """Write a cleaned copy of what `report` (of `examine`) is about; each file appears whole or not at all.
+
+    Pairs are dropped, both sides together, for the reasons in `report.drop`; a shift is mended by leaving out
+    the lines without a partner; odd separators become a space, a byte order mark goes, outer spaces go.
+    Outputs are compressed by their suffix.
+
+    Raises:
+        InputError: an output is an input or both outputs are one file; the report is of a single file; or
+            the sides differ in length and it could not be found where.
+    """
+    files = as_text_file(source), as_text_file(target)
+    outputs = Path(out_source), Path(out_target)
+    _check(files, outputs, report)
+    reasons = list(_first_reasons(report))
+    counts = Counter[str]()
+    with writing(outputs[0]) as source_out, writing(outputs[1]) as target_out:
+        for reason, raws in zip(reasons, _paired_lines(files, report), strict=True):
+            texts = None if reason else _mended(raws)
+            if texts and all(texts):
+                source_out.write(texts[0].encode() + b"\n")
+                target_out.write(texts[1].encode() + b"\n")
+                counts["written"] += 1
+                counts["mended"] += _changed(texts, raws)
+            else:
+                counts[reason or "empty"] += 1
+            progress("writing the cleaned copy", 1)
+    for role in ("source", "target"):
+        counts[f"unmatched_{role}"] = report.lines[role] - len(reasons)
+    written, mended = counts.pop("written", 0), counts.pop("mended", 0)
+    return Cleaned(written, {reason: n for reason, n in counts.items() if n}, mended)
+
+
+def _check(files: tuple[TextFile, TextFile], outputs: tuple[Path, Path], report: Report) -> None:
+    problems = [
+        f"{output}: is an input; a cleaned copy is never written over it. Name another file."
+        for output in outputs
+        if any(output.resolve() == file.path.resolve() for file in files)
+    ]
+    if outputs[0].resolve() == outputs[1].resolve():
+        problems.append(f"{outputs[0]}: the two cleaned sides must be two files.")
+    if report.alignment is None or report.pairs is None:
+        problems.append("A single file was examined: only pairs of a source and a target can be cleaned.")
+    elif not report.alignment.judged and report.lines["source"] != report.lines["target"]:
+        problems.append(
+            f"{files[0]} has {report.lines['source']:,} lines, {files[1]} {report.lines['target']:,}, and "
+            "where they slip could not be found: which lines belong together is unknown."
+        )
+    if problems:
+        raise InputError(problems)
+
+
+def _first_reasons(report: Report) -> Iterator[str]:
+    """For each pair the first reason to drop it, or an empty string."""
+    names = [*report.drop, ""]
+    pairs = len(report.pairs) if report.pairs else 0
+    masks = np.array([*report.drop.values(), np.ones(pairs, np.bool_)])
+    return (names[first] for first in masks.argmax(axis=0))
+
+
+def _paired_lines(files: tuple[TextFile, TextFile], report: Report) -> Iterator[tuple[bytes, bytes]]:
+    """The raw lines of both sides that belong together, in order."""
+    assert report.pairs is not None, "checked by the caller"
+    return zip(
+        _lines_at(files[0], report.pairs.source_rows),
+        _lines_at(files[1], report.pairs.target_rows),
+        strict=True,
+    )
+
+
+def _lines_at(file: TextFile, rows: Rows) -> Iterator[bytes]:
+    """The raw lines at increasing rows."""
+    lines, next_row = file.raw_lines(), 0
+    for row in rows:
+        yield next(islice(lines, int(row) - next_row, None))
+        next_row = int(row) + 1
+
+
+def _mended(raws: tuple[bytes, bytes]) -> tuple[str, str]:
+    return without_odd(raws[0].decode()), without_odd(raws[1].decode())
+
+
+def _changed(texts: tuple[str, str], raws: tuple[bytes, bytes]) -> bool:
+    return any(text.encode() != raw for text, raw in zip(texts, raws, strict=True))

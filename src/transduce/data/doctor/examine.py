@@ -1,0 +1,186 @@
+"""The examination: scan every file once, find where the sides slip, run every check, fetch examples."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from transduce.data.doctor.alignment import mended
+from transduce.data.doctor.characters import odd_bit
+from transduce.data.doctor.lines import TextFile, as_text_file
+from transduce.data.doctor.pair_checks import (
+    Hashes,
+    Paired,
+    check_leak,
+    check_pairs,
+    copy_mask,
+    duplicate_mask,
+    empty_masks,
+    pair_hash,
+    ratio_mask,
+    repeated_lines,
+)
+from transduce.data.doctor.report import Finding, Mask, Report, Severity, worst_first
+from transduce.data.doctor.scan import Progress, Side, in_silence, scan
+from transduce.data.doctor.shift import align
+from transduce.data.doctor.shift_findings import check_alignment
+from transduce.data.doctor.side_checks import check_side, endless_mask, foreign_mask
+from transduce.errors import InputError
+
+File = str | Path | TextFile
+
+EXAMPLES = 3
+EXAMPLE_CHARACTERS = 120
+
+
+def examine(
+    source: File,
+    target: File,
+    test_source: File | None = None,
+    test_target: File | None = None,
+    progress: Progress = in_silence,
+) -> Report:
+    """Examine a parallel corpus, and what of a test set has leaked into it.
+
+    Args:
+        source: the source side: a path, or a column of a tab-separated file (see `columns_of`).
+        target: the target side, line for line.
+        test_source: the source side of a test set.
+        test_target: its target side.
+        progress: called with what is being done and how many lines more of it are done.
+
+    Raises:
+        InputError: a file is missing or damaged, a side has no lines, or the test sides differ in length.
+    """
+    files = {"source": as_text_file(source), "target": as_text_file(target)}
+    sides = {role: _scanned(file, progress) for role, file in files.items()}
+    alignment = align(sides["source"], sides["target"], progress)
+    pairs = mended(alignment, len(sides["source"]), len(sides["target"]))
+    paired = Paired(sides["source"], sides["target"], pairs)
+    findings = check_alignment(sides["source"], sides["target"], alignment)
+    for role, side in sides.items():
+        findings += check_side(side, role)
+    findings += check_pairs(paired)
+    drop = reasons_to_drop(paired)
+    if test_source is not None:
+        tests = _test_sides(test_source, test_target, progress)
+        findings += _leaks(paired, tests)
+        if "test target" in tests:
+            drop["in_test_set"] = np.isin(paired.exact, _pair_hashes(tests))
+        files, sides = files | {role: side.file for role, side in tests.items()}, sides | tests
+    findings = _with_examples(findings, files, paired)
+    lines = {role: len(side) for role, side in sides.items()}
+    return Report(files, lines, worst_first(findings), alignment, pairs, drop)
+
+
+def examine_text(text: File, test: File | None = None, progress: Progress = in_silence) -> Report:
+    """Examine a single file, such as the text for a language model: the checks that need no second side."""
+    files = {"text": as_text_file(text)}
+    sides = {"text": _scanned(files["text"], progress)}
+    findings = check_side(sides["text"], "text") + repeated_lines(sides["text"], "text")
+    if test is not None:
+        sides["test source"] = tested = _scanned(as_text_file(test), progress)
+        files["test source"] = tested.file
+        findings += check_leak(sides["text"].exact, tested.exact, tested, "line", Severity.WARNING)
+    lines = {role: len(side) for role, side in sides.items()}
+    return Report(files, lines, worst_first(_with_examples(findings, files, None)))
+
+
+def reasons_to_drop(paired: Paired) -> dict[str, Mask]:
+    """Why `clean` would leave pairs out, most basic reason first."""
+    source_rows, target_rows = paired.pairs.source_rows, paired.pairs.target_rows
+    one_empty, both_empty = empty_masks(paired)
+    return {
+        "invalid_utf8": paired.source.invalid[source_rows] | paired.target.invalid[target_rows],
+        "empty": one_empty | both_empty,
+        "wrong_script": foreign_mask(paired.source)[source_rows] | foreign_mask(paired.target)[target_rows],
+        "copy": copy_mask(paired),
+        "extreme_length": endless_mask(paired.source)[source_rows] | endless_mask(paired.target)[target_rows],
+        "extreme_ratio": ratio_mask(paired),
+        "duplicate": duplicate_mask(paired),
+    }
+
+
+def _scanned(file: TextFile, progress: Progress) -> Side:
+    side = scan(file, progress)
+    if not len(side):
+        raise InputError(f"{file}: the file is empty, lines of text were wanted.")
+    return side
+
+
+def _test_sides(source: File, target: File | None, progress: Progress) -> dict[str, Side]:
+    tests = {"test source": _scanned(as_text_file(source), progress)}
+    if target is not None:
+        tests["test target"] = _scanned(as_text_file(target), progress)
+        lines = [len(side) for side in tests.values()]
+        if lines[0] != lines[1]:
+            raise InputError(
+                f"The test set's sides must have equally many lines: {source} has {lines[0]:,}, "
+                f"{target} has {lines[1]:,}."
+            )
+    return tests
+
+
+def _leaks(paired: Paired, tests: dict[str, Side]) -> list[Finding]:
+    source = tests["test source"]
+    findings = check_leak(paired.source.exact, source.exact, source, "source", Severity.WARNING)
+    if "test target" in tests:
+        findings += check_leak(paired.exact, _pair_hashes(tests), source, "pair", Severity.ERROR)
+    return findings
+
+
+def _pair_hashes(tests: dict[str, Side]) -> Hashes:
+    return pair_hash(tests["test source"].exact, tests["test target"].exact)
+
+
+def _with_examples(
+    findings: list[Finding], files: dict[str, TextFile], paired: Paired | None
+) -> list[Finding]:
+    """The same findings with the text of their first lines, each file read once more at most."""
+    rows_of: dict[str, set[int]] = {role: set() for role in files}
+    for finding in findings:
+        for role, rows in _example_rows(finding, files, paired).items():
+            rows_of[role].update(rows)
+    texts = {
+        role: dict(zip(sorted(rows), files[role].texts_at(sorted(rows)), strict=True))
+        for role, rows in rows_of.items()
+        if rows
+    }
+    return [replace(finding, examples=_examples(finding, files, paired, texts)) for finding in findings]
+
+
+def _example_rows(
+    finding: Finding, files: dict[str, TextFile], paired: Paired | None
+) -> dict[str, list[int]]:
+    role = "source" if finding.side == "pair" else finding.side
+    rows = [line - files[role].first_line for line in finding.lines[:EXAMPLES]]
+    if finding.side != "pair" or paired is None:
+        return {role: rows}
+    places = np.searchsorted(paired.pairs.source_rows, rows)
+    found = [
+        (row, int(paired.pairs.target_rows[place]))
+        for row, place in zip(rows, places, strict=True)
+        if place < len(paired.pairs) and paired.pairs.source_rows[place] == row
+    ]
+    return {"source": [row for row, _ in found], "target": [row for _, row in found]}
+
+
+def _examples(
+    finding: Finding,
+    files: dict[str, TextFile],
+    paired: Paired | None,
+    texts: dict[str, dict[int, str]],
+) -> list[str]:
+    columns = [
+        [visible(texts[role][row]) for row in rows]
+        for role, rows in _example_rows(finding, files, paired).items()
+    ]
+    return [" ||| ".join(cells) for cells in zip(*columns, strict=True)]
+
+
+def visible(text: str) -> str:
+    """Text as it can be shown on one line: what cannot be seen is escaped, what is too long is cut."""
+    shown = "".join(
+        c if c.isprintable() and not odd_bit(c) else c.encode("unicode_escape").decode() for c in text
+    )
+    return shown if len(shown) <= EXAMPLE_CHARACTERS else shown[: EXAMPLE_CHARACTERS - 3] + "..."

@@ -1,0 +1,146 @@
+"""What can be wrong with pairs: an empty side, a copy, a duplicate, unfit lengths, a leaked test set."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.data.doctor.alignment import Pairs
+from transduce.data.doctor.report import Finding, Mask, Severity, about_rows
+from transduce.data.doctor.scan import Side
+
+Hashes = NDArray[np.uint64]
+
+COPY_LETTERS, COPY_WORDS = 12, 4  # a copy of fewer may be a name or a number
+RATIO = 5.0  # times the usual ratio of lengths
+RATIO_SLACK = 15  # characters added to both, so that short lines may differ
+MANY = 0.01  # share of duplicates or of leaked test pairs that is no accident
+MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Both sides, row by row as they belong together."""
+
+    source: Side
+    target: Side
+    pairs: Pairs
+
+    @property
+    def exact(self) -> Hashes:
+        """A hash of each pair."""
+        return pair_hash(self.source.exact[self.pairs.source_rows], self.target.exact[self.pairs.target_rows])
+
+    def lengths(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Characters of the source and of the target."""
+        return self.source.length[self.pairs.source_rows], self.target.length[self.pairs.target_rows]
+
+
+def pair_hash(source: Hashes, target: Hashes) -> Hashes:
+    """One hash of two, order matters."""
+    return (source * MIX) ^ (target + (source >> np.uint64(29)))
+
+
+def later_copies(values: Hashes) -> Mask:
+    """Every occurrence of a value but its first."""
+    _, first = np.unique(values, return_index=True)
+    later = np.ones(len(values), np.bool_)
+    later[first] = False
+    return later
+
+
+def empty_masks(paired: Paired) -> tuple[Mask, Mask]:
+    """Pairs with one side empty, and with both."""
+    source, target = paired.lengths()
+    return (source == 0) ^ (target == 0), (source == 0) & (target == 0)
+
+
+def copy_mask(paired: Paired) -> Mask:
+    """Pairs whose target is the source again, apart from case; short ones (names, numbers) are let be."""
+    source_rows, target_rows = paired.pairs.source_rows, paired.pairs.target_rows
+    same = paired.source.folded[source_rows] == paired.target.folded[target_rows]
+    long = (paired.source.letters >= COPY_LETTERS) & (paired.source.words.per_line() >= COPY_WORDS)
+    copied: Mask = same & long[source_rows]
+    return copied
+
+
+def ratio_mask(paired: Paired) -> Mask:
+    """Pairs whose ratio of lengths is more than five times off the usual one."""
+    source, target = paired.lengths()
+    spoken = (source > 0) & (target > 0)
+    if not spoken.any():
+        return np.zeros(len(source), np.bool_)
+    ratio = np.log((target + RATIO_SLACK) / (source + RATIO_SLACK))
+    off: Mask = spoken & (np.abs(ratio - np.median(ratio[spoken])) > np.log(RATIO))
+    return off
+
+
+def duplicate_mask(paired: Paired) -> Mask:
+    """Pairs that stood there before; empty ones are told elsewhere."""
+    source, target = paired.lengths()
+    return later_copies(paired.exact) & (source > 0) & (target > 0)
+
+
+def ambiguous_mask(paired: Paired) -> Mask:
+    """Pairs whose source has another target elsewhere."""
+    _, first_pairs = np.unique(paired.exact, return_index=True)
+    sources = paired.source.exact[paired.pairs.source_rows]
+    values, targets_of = np.unique(sources[first_pairs], return_counts=True)
+    return np.isin(sources, values[targets_of > 1]) & (paired.source.length[paired.pairs.source_rows] > 0)
+
+
+def check_pairs(paired: Paired) -> list[Finding]:
+    """Every finding about pairs, apart from shift and test sets."""
+    one, both = empty_masks(paired)
+    duplicate = duplicate_mask(paired)
+    often = Severity.WARNING if duplicate.mean() > MANY else Severity.NOTE
+    return [
+        *_about(paired, "empty_one_side", Severity.WARNING, one, "{pairs} with one side empty."),
+        *_about(paired, "empty_both_sides", Severity.NOTE, both, "{pairs} with both sides empty."),
+        *_about(paired, "copy", Severity.WARNING, copy_mask(paired), "{pairs} copied, not translated."),
+        *_about(paired, "duplicate", often, duplicate, "{pairs} repeated word for word."),
+        *_about(
+            paired,
+            "several_targets",
+            Severity.NOTE,
+            ambiguous_mask(paired),
+            "{pairs} with a source that elsewhere has a different target.",
+        ),
+        *_about(
+            paired,
+            "extreme_ratio",
+            Severity.WARNING,
+            ratio_mask(paired),
+            "{pairs} with lengths that hardly fit (5 times off the usual ratio).",
+        ),
+    ]
+
+
+def _about(paired: Paired, kind: str, severity: Severity, mask: Mask, sentence: str) -> list[Finding]:
+    rows = paired.pairs.source_rows[mask]
+    return about_rows(kind, severity, sentence, rows, side="pair", first_line=paired.source.file.first_line)
+
+
+def repeated_lines(side: Side, role: str) -> list[Finding]:
+    """For a single file: lines that stood there before, and empty ones."""
+    first = side.file.first_line
+    again = np.flatnonzero(later_copies(side.exact) & (side.length > 0))
+    empty = np.flatnonzero(side.length == 0)
+    return [
+        *about_rows(
+            "duplicate", Severity.NOTE, "{lines} repeated word for word.", again, side=role, first_line=first
+        ),
+        *about_rows("empty", Severity.NOTE, "{lines} empty.", empty, side=role, first_line=first),
+    ]
+
+
+def check_leak(train: Hashes, test: Hashes, test_source: Side, what: str, worst: Severity) -> list[Finding]:
+    """Lines of the test set that the training set has, word for word; empty ones aside.
+
+    `what` is `source`, `pair` or `line`; `worst` is the severity when there are too many for an accident.
+    """
+    rows = np.flatnonzero(np.isin(test, train) & (test_source.length > 0))
+    severity = worst if len(rows) > MANY * len(test) else Severity.WARNING
+    sentence = f"{len(rows):,} of the test set's {len(test):,} {what}s are in the training set too."
+    first = test_source.file.first_line
+    return about_rows(f"test_{what}_in_train", severity, sentence, rows, side="test source", first_line=first)

@@ -1,0 +1,68 @@
+"""The words of every line, as small numbers: enough to learn which words of two languages go together.
+
+A word is its first five letters, lower case (a stemmer for every language), hashed into one of 65,536
+buckets; scripts that put no space between words give one character at a time; a punctuation mark is a word.
+"""
+
+import re
+import zlib
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+BUCKETS = 1 << 16
+WORDS_PER_LINE = 64
+CHARACTERS_READ = 2_000
+PREFIX = 5
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class Words:
+    """Line i has the words `ids[ends[i]:ends[i + 1]]`, none twice."""
+
+    ends: NDArray[np.int64]
+    ids: NDArray[np.uint16]
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    def per_line(self) -> NDArray[np.int64]:
+        """How many words each line has."""
+        return np.diff(self.ends)
+
+    def lines_with(self) -> NDArray[np.int64]:
+        """For every bucket, how many lines have it."""
+        return np.bincount(self.ids, minlength=BUCKETS)
+
+    def only(self, number_of: NDArray[np.int64]) -> "Words":
+        """Buckets renumbered by the table `number_of`; those with number -1 are left out."""
+        numbers = number_of[self.ids]
+        kept = numbers >= 0
+        ends = np.concatenate([[0], np.cumsum(kept)])[self.ends]
+        return Words(ends, numbers[kept].astype(np.uint16))
+
+
+class WordCollector:
+    """Gathers lines into `Words`."""
+
+    def __init__(self) -> None:
+        self._ends, self._ids = array("q", [0]), array("H")
+
+    def add(self, text: str) -> None:
+        """One more line."""
+        self._ids.extend(buckets(text))
+        self._ends.append(len(self._ids))
+
+    def words(self) -> Words:
+        """All lines so far."""
+        return Words(np.array(self._ends, np.int64), np.array(self._ids, np.uint16))
+
+
+def buckets(text: str) -> list[int]:
+    """The buckets of a text's words, each once, in order of first appearance."""
+    prefixes = dict.fromkeys(word[:PREFIX] for word in WORD.findall(text[:CHARACTERS_READ].lower()))
+    return list(dict.fromkeys(zlib.crc32(prefix.encode()) % BUCKETS for prefix in prefixes))[:WORDS_PER_LINE]

@@ -1,0 +1,96 @@
+"""`transduce doctor` as a user meets it: exit codes, clean standard output, wrong arguments."""
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from transduce.cli.doctor import doctor
+from transduce.errors import InputError
+
+PROGRAM = typer.Typer()
+PROGRAM.command()(doctor)
+
+
+def run(*arguments: str | Path) -> Result:
+    result = CliRunner().invoke(PROGRAM, [str(argument) for argument in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> tuple[Path, Path]:
+    """300 pairs with nothing wrong."""
+    dice, paths = random.Random(5), (tmp_path / "train.a", tmp_path / "train.b")
+    sentences = [[dice.randrange(10, 90) for _ in range(9)] for _ in range(300)]
+    for path, letter in zip(paths, "ab", strict=True):
+        text = "".join(" ".join(f"{letter}{word}" for word in sentence) + "\n" for sentence in sentences)
+        path.write_text(text, encoding="utf-8")
+    return paths
+
+
+def spoil(path: Path) -> None:
+    """Take out line 200."""
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:199] + lines[200:]))
+
+
+def test_nothing_found(sides: tuple[Path, Path]) -> None:
+    result = run("--source", sides[0], "--target", sides[1])
+    assert result.exit_code == 0
+    assert "Nothing found." in result.stdout
+    assert "300 lines" in result.stdout
+
+
+def test_errors_are_shown_and_exit_with_1(sides: tuple[Path, Path]) -> None:
+    spoil(sides[1])
+    result = run("--source", sides[0], "--target", sides[1])
+    assert result.exit_code == 1
+    said = " ".join(result.stdout.replace("│", " ").split())
+    assert "300 lines" in said
+    assert "shifted by -1" in said
+
+
+def test_json_is_all_there_is_on_standard_output(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    spoil(sides[0])
+    outputs = tmp_path / "clean.a.gz", tmp_path / "clean.b.gz"
+    arguments = ["--clean-source", outputs[0], "--clean-target", outputs[1], "--json"]
+    result = run("--source", sides[0], "--target", sides[1], *arguments)
+    answer = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert {finding["kind"] for finding in answer["findings"]} == {"unequal_counts", "shift"}
+    assert answer["cleaned"]["written"] >= 290
+    assert all(path.exists() for path in outputs)
+
+
+def test_tab_separated_and_single_text(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    rows = zip(*(path.read_text().splitlines() for path in sides), strict=True)
+    tsv = tmp_path / "pairs.tsv"
+    tsv.write_text("".join(f"{a}\t{b}\n" for a, b in rows))
+    assert run("--tsv", tsv).exit_code == 0
+    assert run("--text", sides[0], "--test-source", sides[1]).exit_code == 0
+
+
+def test_all_wrong_arguments_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        run("--text", "a", "--source", "b", "--clean-source", "c", "--test-target", "d")
+    assert len(caught.value.problems) == 5
+    with pytest.raises(InputError, match="--source and --target go together"):
+        run("--source", "a")
+    with pytest.raises(InputError, match="Give one of"):
+        run()
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys, transduce.cli.doctor; print(*sorted(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"numpy", "torch", "pyarrow"} & set(loaded)
+    assert "Exit code 0" in " ".join(run("--help").stdout.split())

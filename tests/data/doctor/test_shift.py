@@ -1,0 +1,125 @@
+"""Lines are taken out of one side: the place must be found from the text alone. Clean corpora stay silent."""
+
+import random
+from collections.abc import Callable
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from transduce.data.doctor import Report, Severity, examine
+from transduce.data.doctor.path import likeliest_states
+
+Corpus = tuple[list[str], list[str]]
+Write = Callable[..., Path]
+Lines = Callable[[str], list[str]]
+
+
+def shifts(write: Write, source: list[str], target: list[str]) -> list[tuple[int, int | None]]:
+    """First line (from 1) and offset of every stretch but a first one at offset 0."""
+    alignment = examine(write("a", source), write("b", target)).alignment
+    assert alignment is not None
+    assert alignment.judged
+    stretches = [(part.first + 1, part.offset) for part in alignment.stretches]
+    return stretches[1:] if stretches[0] == (1, 0) else stretches
+
+
+@pytest.mark.parametrize("equal_counts", [True, False])
+@pytest.mark.parametrize(("side", "offset"), [("source", 1), ("target", -1)])
+def test_random_deletions_in_captions(
+    multi30k: Lines, write: Write, side: str, offset: int, equal_counts: bool
+) -> None:
+    dice = random.Random(f"{side} {equal_counts}")
+    for _ in range(3):
+        source, target = multi30k("en")[:3000], multi30k("de")[:3000]
+        shortened, other = (source, target) if side == "source" else (target, source)
+        place = dice.randrange(len(shortened))
+        del shortened[place]
+        if equal_counts:
+            other.pop()
+        found = shifts(write, source, target) or [(len(source), offset)]
+        assert len(found) == 1
+        assert found[0][1] == offset
+        assert abs(found[0][0] - (place + 1)) <= 20
+
+
+@pytest.mark.parametrize("lines", [150, 1000, 5000])
+@pytest.mark.parametrize("languages", ["en de", "en fr", "en cs", "de cs"])
+def test_clean_captions_raise_no_alarm(multi30k: Lines, write: Write, languages: str, lines: int) -> None:
+    source, target = (multi30k(language)[:lines] for language in languages.split())
+    assert shifts(write, source, target) == []
+
+
+def test_several_shifts_and_their_end(corpus: Corpus, write: Write) -> None:
+    source, target = corpus
+    target = target[:100] + target[101:200] + ["baka nuraxi."] + target[200:300] + target[302:]
+    found = shifts(write, source, target)
+    assert [offset for _, offset in found] == [-1, 0, -2]
+    assert np.allclose([line for line, _ in found], [101, 201, 301], atol=3)
+
+
+def test_a_far_shift_is_looked_for_where_nothing_matches(multi30k: Lines, write: Write) -> None:
+    source, target = multi30k("en")[:2000], multi30k("fr")[:2000]
+    found = shifts(write, source[:1500] + source[1540:], target[:500] + target[540:])
+    assert [offset for _, offset in found] == [None, -40, 0]
+    assert np.allclose([line for line, _ in found], [501, 541, 1501], atol=3)
+
+
+def test_unequal_counts_tell_the_place(corpus: Corpus, write: Write) -> None:
+    report = examine(write("a", corpus[0]), write("b", corpus[1][:249] + corpus[1][250:]))
+    unequal, shift = report.findings
+    assert (unequal.kind, unequal.severity, unequal.count) == ("unequal_counts", Severity.ERROR, 1)
+    assert "400 lines, the target 399 lines" in unequal.sentence
+    assert (shift.kind, shift.severity) == ("shift", Severity.ERROR)
+    assert abs(shift.lines[0] - 250) <= 2
+    assert "shifted by -1" in shift.sentence
+    assert "1 line missing from the target" in shift.sentence
+
+
+def test_extra_lines_at_the_end_are_no_shift(corpus: Corpus, write: Write) -> None:
+    report = examine(write("a", corpus[0]), write("b", [*corpus[1], "nuba lira.", "zuka."]))
+    (unequal,) = report.findings
+    assert unequal.kind == "unequal_counts"
+    assert "the target's last 2 are extra" in unequal.sentence
+
+
+def test_a_stretch_of_strangers_is_told(multi30k: Lines, write: Write) -> None:
+    source, target = multi30k("en")[:2000], multi30k("de")[:2000]
+    target[800:1100] = multi30k("de")[20_000:20_300]
+    report = examine(write("a", source), write("b", target))
+    (unmatched,) = (f for f in report.findings if f.kind == "unmatched")
+    assert abs(unmatched.lines[0] - 801) <= 5
+    assert abs(unmatched.count - 300) <= 10
+
+
+def shuffled(lines: list[str]) -> list[str]:
+    return random.Random(3).sample(lines, len(lines))
+
+
+def test_unrelated_files_are_told(multi30k: Lines, write: Write) -> None:
+    report = examine(write("a", multi30k("en")[:1500]), write("b", shuffled(multi30k("de")[:1500])))
+    (finding,) = report.of_kind("alignment_unjudged")
+    assert finding.severity is Severity.WARNING
+    assert not report.of_kind("shift")
+
+
+def test_a_short_file_is_not_judged(corpus: Corpus, write: Write) -> None:
+    report: Report = examine(write("a", corpus[0][:30]), write("b", corpus[1][1:31]))
+    (finding,) = report.findings
+    assert (finding.kind, finding.severity) == ("alignment_unjudged", Severity.NOTE)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_viterbi_equals_trying_every_path(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    evidence_LS = dice.normal(size=(6, 3)).astype(np.float32)
+    start_S, change_S = dice.random(3), dice.random(3)
+
+    def worth(path: tuple[int, ...]) -> float:
+        gained = sum(float(evidence_LS[line, state]) for line, state in enumerate(path))
+        changes = sum(change_S[after] for before, after in pairwise(path) if before != after)
+        return gained - start_S[path[0]] - float(changes)
+
+    best = max(product(range(3), repeat=6), key=worth)
+    assert tuple(likeliest_states(evidence_LS, start_S, change_S).tolist()) == best
