@@ -72,9 +72,7 @@ def clean_corpora(data: Path) -> Iterator[tuple[str, list[str], list[str]]]:
             part = slice(start, start + HEAD)
             yield f"Multi30k {a}-{b} from {start}", source[part], target[part]
     for part in ("train", "dev", "test"):
-        source, target = (
-            read(data / "small_parallel_enja" / f"{part}.{language}.gz") for language in ("en", "ja")
-        )
+        source, target = (read(data / "small_parallel_enja" / f"{part}.{language}.gz") for language in ("en", "ja"))
         yield f"Tanaka en-ja {part} {len(source)}", source, target
     for folder, name in (("tatoeba_eng_cmn", "cmn"), ("tatoeba_eng_fra", "fra")):
         rows = [line.split("\t") for line in read(data / folder / f"{name}.txt.gz")]

@@ -89,8 +89,6 @@ def test_all_wrong_arguments_at_once() -> None:
 
 def test_help_imports_nothing_heavy() -> None:
     code = "import sys, transduce.cli.doctor; print(*sorted(sys.modules))"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "torch", "pyarrow"} & set(loaded)
     assert "Exit code 0" in " ".join(run("--help").stdout.split())

@@ -21,17 +21,11 @@ COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 LINES_SHOWN = 5
 BIG = 10_000_000  # bytes on disk from which progress is shown
 
-SourceFile = Annotated[
-    Path | None, typer.Option(help="Source side, a sentence a line; .gz, .xz and .zst too.")
-]
+SourceFile = Annotated[Path | None, typer.Option(help="Source side, a sentence a line; .gz, .xz and .zst too.")]
 TargetFile = Annotated[Path | None, typer.Option(help="Target side, line for line.")]
-TsvFile = Annotated[
-    Path | None, typer.Option(help="Instead: one file, source and target with a tab between.")
-]
+TsvFile = Annotated[Path | None, typer.Option(help="Instead: one file, source and target with a tab between.")]
 PlainText = Annotated[Path | None, typer.Option(help="Instead: one text, as for a language model.")]
-TestSource = Annotated[
-    Path | None, typer.Option(help="A test set: has any of it leaked into the training data?")
-]
+TestSource = Annotated[Path | None, typer.Option(help="A test set: has any of it leaked into the training data?")]
 TestTarget = Annotated[Path | None, typer.Option(help="The test set's target side.")]
 CleanSource = Annotated[Path | None, typer.Option(help="Write the cleaned source side here.")]
 CleanTarget = Annotated[Path | None, typer.Option(help="Write the cleaned target side here.")]

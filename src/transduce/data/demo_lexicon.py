@@ -168,9 +168,7 @@ def _nouns(table: dict[str, Any]) -> dict[str, Noun]:
 
 
 def _adjectives(table: dict[str, Any]) -> dict[str, Adjective]:
-    absolute, unwilling, before_noun = (
-        table[key].split() for key in ("absolute", "unwilling", "before_noun")
-    )
+    absolute, unwilling, before_noun = (table[key].split() for key in ("absolute", "unwilling", "before_noun"))
     adjectives = {}
     for kind in ("animate", "inanimate", "descriptive"):
         for english, forms in table[kind].items():

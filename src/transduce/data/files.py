@@ -84,8 +84,7 @@ def _next_block(stream: BinaryIO, path: str | Path) -> bytes:
         return stream.read(BLOCK_BYTES)
     except DAMAGED as error:
         raise InputError(
-            f"{path}: cannot be read to its end, it is damaged or cut off ({error}). "
-            "Fetch or compress it again."
+            f"{path}: cannot be read to its end, it is damaged or cut off ({error}). Fetch or compress it again."
         ) from error
 
 

@@ -55,9 +55,7 @@ class Spotlight(NamedTuple):
     title: str = ""
 
 
-def attention_figure(
-    rows: Sequence[str], columns: Sequence[str], weights: Array, title: str = ""
-) -> "Figure":
+def attention_figure(rows: Sequence[str], columns: Sequence[str], weights: Array, title: str = "") -> "Figure":
     """A heat map of `weights` (T, S): queries downwards, keys across, the darker the heavier.
 
     Raises:
@@ -75,9 +73,7 @@ def attention_figure(
     )
     axes = figure.subplots()
     image = axes.imshow(weights, cmap=_colour_map(), vmin=0, vmax=weights.max() or 1, aspect="equal")
-    axes.set_xticks(
-        range(len(columns)), columns, rotation=45, ha="left", rotation_mode="anchor", **_font(size)
-    )
+    axes.set_xticks(range(len(columns)), columns, rotation=45, ha="left", rotation_mode="anchor", **_font(size))
     axes.set_yticks(range(len(rows)), rows, **_font(size))
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0, labelcolor=TEXT)
     _grid_between_cells(axes, *weights.shape)
@@ -149,9 +145,7 @@ def save(figure: "Figure", path: str | Path) -> Path:
     """
     path = Path(path)
     if path.suffix not in FORMATS:
-        raise InputError(
-            f"{path}: figures are saved as {' or '.join(FORMATS)}, not as {path.suffix or 'no suffix'!r}."
-        )
+        raise InputError(f"{path}: figures are saved as {' or '.join(FORMATS)}, not as {path.suffix or 'no suffix'!r}.")
     import matplotlib as mpl
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -180,9 +174,7 @@ def _checked_examples(examples: Sequence[Spotlight]) -> list[Array]:
         except InputError as error:
             problems.append(f"example {number}: {error}")
         if not 0 <= example.query < len(example.words):
-            problems.append(
-                f"example {number}: query {example.query} is none of its {len(example.words)} words."
-            )
+            problems.append(f"example {number}: query {example.query} is none of its {len(example.words)} words.")
     if not examples:
         problems.append("a spotlight figure needs at least one example.")
     if problems:
@@ -271,9 +263,7 @@ CURVES = (  # panel, event, key, label, colour
 def _panels(records: Sequence[Record]) -> dict[str, dict[tuple[str, str], Points]]:
     panels: dict[str, dict[tuple[str, str], Points]] = {}
     for panel, event, key, label, colour in CURVES:
-        found = {
-            r["update"]: r[key] for r in records if r.get("event") == event and _numbers(r, "update", key)
-        }
+        found = {r["update"]: r[key] for r in records if r.get("event") == event and _numbers(r, "update", key)}
         if found:
             panels.setdefault(panel, {})[label, colour] = sorted(found.items())
     return panels

@@ -126,9 +126,7 @@ def checked(weights: Array, shape: tuple[int, ...]) -> Array:
     """
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != shape:
-        raise InputError(
-            f"attention weights: wanted shape {shape}, one entry a label, but got {weights.shape}."
-        )
+        raise InputError(f"attention weights: wanted shape {shape}, one entry a label, but got {weights.shape}.")
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         where = tuple(int(i) for i in np.argwhere(wrong)[0])

@@ -23,12 +23,8 @@ def words_of(lines: list[set[int]]) -> Words:
 
 
 @given(source=LINES, target=LINES, data=st.data())
-def test_counts_equal_a_slow_loop(
-    source: list[set[int]], target: list[set[int]], data: st.DataObject
-) -> None:
-    pairs = data.draw(
-        st.lists(st.tuples(st.integers(0, len(source) - 1), st.integers(0, len(target) - 1)), max_size=8)
-    )
+def test_counts_equal_a_slow_loop(source: list[set[int]], target: list[set[int]], data: st.DataObject) -> None:
+    pairs = data.draw(st.lists(st.tuples(st.integers(0, len(source) - 1), st.integers(0, len(target) - 1)), max_size=8))
     slow = np.zeros((7, 7))
     for line, partner in pairs:
         for v in source[line]:
@@ -51,9 +47,7 @@ def test_a_line_is_the_unit_sum_of_its_words(lines: list[set[int]], first: int) 
 
 def test_leading_singular_vectors_equal_the_full_decomposition() -> None:
     dice = np.random.default_rng(1)
-    matrix_VW = (dice.normal(size=(60, 5)) @ np.diag([9, 7, 5, 3, 1]) @ dice.normal(size=(5, 40))).astype(
-        np.float32
-    )
+    matrix_VW = (dice.normal(size=(60, 5)) @ np.diag([9, 7, 5, 3, 1]) @ dice.normal(size=(5, 40))).astype(np.float32)
     left, values, right = leading_singular_vectors(matrix_VW, 5)
     assert np.allclose(values, np.linalg.svd(matrix_VW)[1][:5], rtol=1e-4)
     assert np.allclose(left @ np.diag(values) @ right.T, matrix_VW, atol=1e-3)
@@ -77,7 +71,5 @@ def test_words_of_many_scripts() -> None:
 def test_logit_is_the_log_likelihood_ratio() -> None:
     """For two normals with means 1 and -1 and variance 1 it is 2x, whatever the class sizes."""
     dice = np.random.default_rng(2)
-    features = [
-        np.stack([np.ones(n), dice.normal(mean, 1, n)], axis=1) for n, mean in ((40_000, 1), (8_000, -1))
-    ]
+    features = [np.stack([np.ones(n), dice.normal(mean, 1, n)], axis=1) for n, mean in ((40_000, 1), (8_000, -1))]
     assert logistic_regression(*features) == pytest.approx([0, 2], abs=0.06)

@@ -14,9 +14,7 @@ Corpus = tuple[list[str], list[str]]
 Write = Callable[..., Path]
 
 
-def cleaned_copy(
-    write: Write, source: list[bytes], target: list[bytes]
-) -> tuple[Cleaned, list[tuple[str, str]]]:
+def cleaned_copy(write: Write, source: list[bytes], target: list[bytes]) -> tuple[Cleaned, list[tuple[str, str]]]:
     paths = write("a.txt", source), write("b.txt", target)
     before = [fingerprint(path) for path in paths]
     outputs = paths[0].with_name("a.clean.xz"), paths[1].with_name("b.clean.zst")

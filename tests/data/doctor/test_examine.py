@@ -51,9 +51,7 @@ def test_a_clean_corpus_has_no_findings(corpus: Corpus, write: Write) -> None:
 )
 def test_odd_characters(corpus: Corpus, write: Write, character: str, name: str, severity: Severity) -> None:
     source, target = corpus
-    spoiled = put(
-        target, {9: target[8] + " " + character + " ", 33: target[32][:3] + character + target[32][3:]}
-    )
+    spoiled = put(target, {9: target[8] + " " + character + " ", 33: target[32][:3] + character + target[32][3:]})
     finding = only_finding(report_of(write, source, spoiled))
     assert (finding.kind, finding.severity, finding.lines) == ("odd_character", severity, [9, 33])
     assert (finding.side, finding.count) == ("target", 2)

@@ -51,8 +51,7 @@ class Alignment:
             "judged": self.judged,
             "evidence_per_line": round(self.evidence, 3),
             "stretches": [
-                {"first_line": part.first + 1, "last_line": part.last, "offset": part.offset}
-                for part in self.stretches
+                {"first_line": part.first + 1, "last_line": part.last, "offset": part.offset} for part in self.stretches
             ],
         }
 

@@ -32,9 +32,7 @@ LINES_AT_ONCE = 2_048
 def vocabulary(words: Words) -> Words:
     """The telling words only: the 2,000 commonest that are in 3 lines or more, but not in most lines."""
     lines_with = words.lines_with()
-    telling = np.flatnonzero(
-        (lines_with >= SEEN_AT_LEAST) & (lines_with <= max(len(words) / 2, SEEN_AT_LEAST))
-    )
+    telling = np.flatnonzero((lines_with >= SEEN_AT_LEAST) & (lines_with <= max(len(words) / 2, SEEN_AT_LEAST)))
     commonest = telling[np.argsort(-lines_with[telling], kind="stable")][:VOCABULARY]
     number_of = np.full(BUCKETS, -1, np.int64)
     number_of[commonest] = np.arange(len(commonest))

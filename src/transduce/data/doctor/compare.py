@@ -50,9 +50,7 @@ class Comparison:
         pairs = partners_of(self.rows_of(self.sample(most_lines)), parts, len(self.target))
         half = pairs.source_rows // self.block % 2
         self.learned = [
-            learn(
-                self.source, self.target, pairs.source_rows[half != judged], pairs.target_rows[half != judged]
-            )
+            learn(self.source, self.target, pairs.source_rows[half != judged], pairs.target_rows[half != judged])
             for judged in (0, 1)
         ]
 

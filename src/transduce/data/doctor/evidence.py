@@ -66,9 +66,7 @@ class Evidence:
         return self.values[:, self.offsets.index(offset)]
 
 
-def gather(
-    comparison: Comparison, source: Side, target: Side, offsets: list[int], parts: list[Stretch]
-) -> Evidence:
+def gather(comparison: Comparison, source: Side, target: Side, offsets: list[int], parts: list[Stretch]) -> Evidence:
     """Weigh every line at every offset, with what `parts` puts together taken for translations."""
     every = np.arange(len(source))
     pairs = partners_of(every, parts, len(target))

@@ -133,9 +133,7 @@ def _pair_hashes(tests: dict[str, Side]) -> Hashes:
     return pair_hash(tests["test source"].exact, tests["test target"].exact)
 
 
-def _with_examples(
-    findings: list[Finding], files: dict[str, TextFile], paired: Paired | None
-) -> list[Finding]:
+def _with_examples(findings: list[Finding], files: dict[str, TextFile], paired: Paired | None) -> list[Finding]:
     """The same findings with the text of their first lines, each file read once more at most."""
     rows_of: dict[str, set[int]] = {role: set() for role in files}
     for finding in findings:
@@ -149,9 +147,7 @@ def _with_examples(
     return [replace(finding, examples=_examples(finding, files, paired, texts)) for finding in findings]
 
 
-def _example_rows(
-    finding: Finding, files: dict[str, TextFile], paired: Paired | None
-) -> dict[str, list[int]]:
+def _example_rows(finding: Finding, files: dict[str, TextFile], paired: Paired | None) -> dict[str, list[int]]:
     role = "source" if finding.side == "pair" else finding.side
     rows = [line - files[role].first_line for line in finding.lines[:EXAMPLES]]
     if finding.side != "pair" or paired is None:
@@ -172,15 +168,12 @@ def _examples(
     texts: dict[str, dict[int, str]],
 ) -> list[str]:
     columns = [
-        [visible(texts[role][row]) for row in rows]
-        for role, rows in _example_rows(finding, files, paired).items()
+        [visible(texts[role][row]) for row in rows] for role, rows in _example_rows(finding, files, paired).items()
     ]
     return [" ||| ".join(cells) for cells in zip(*columns, strict=True)]
 
 
 def visible(text: str) -> str:
     """Text as it can be shown on one line: what cannot be seen is escaped, what is too long is cut."""
-    shown = "".join(
-        c if c.isprintable() and not odd_bit(c) else c.encode("unicode_escape").decode() for c in text
-    )
+    shown = "".join(c if c.isprintable() and not odd_bit(c) else c.encode("unicode_escape").decode() for c in text)
     return shown if len(shown) <= EXAMPLE_CHARACTERS else shown[: EXAMPLE_CHARACTERS - 3] + "..."

@@ -127,9 +127,7 @@ def repeated_lines(side: Side, role: str) -> list[Finding]:
     again = np.flatnonzero(later_copies(side.exact) & (side.length > 0))
     empty = np.flatnonzero(side.length == 0)
     return [
-        *about_rows(
-            "duplicate", Severity.NOTE, "{lines} repeated word for word.", again, side=role, first_line=first
-        ),
+        *about_rows("duplicate", Severity.NOTE, "{lines} repeated word for word.", again, side=role, first_line=first),
         *about_rows("empty", Severity.NOTE, "{lines} empty.", empty, side=role, first_line=first),
     ]
 

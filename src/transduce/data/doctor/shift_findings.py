@@ -26,9 +26,7 @@ def _unequal(source: Side, target: Side, alignment: Alignment) -> list[Finding]:
     lines = [change.row + source.file.first_line for change in alignment.changes]
     if alignment.judged and not alignment.changes:
         longer = "source" if extra > 0 else "target"
-        sentence += (
-            f" They run parallel to the end of the shorter; the {longer}'s last {abs(extra):,} are extra."
-        )
+        sentence += f" They run parallel to the end of the shorter; the {longer}'s last {abs(extra):,} are extra."
         lines = [min(len(source), len(target)) + source.file.first_line]
     if not alignment.judged:
         sentence += " Where the missing lines are could not be found."

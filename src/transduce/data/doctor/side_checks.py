@@ -22,9 +22,7 @@ def invalid(side: Side, role: str) -> list[Finding]:
     """Lines that are not UTF-8."""
     sentence = f"{{lines}} of the {role} not in UTF-8."
     rows = np.flatnonzero(side.invalid)
-    return about_rows(
-        "invalid_utf8", Severity.ERROR, sentence, rows, side=role, first_line=side.file.first_line
-    )
+    return about_rows("invalid_utf8", Severity.ERROR, sentence, rows, side=role, first_line=side.file.first_line)
 
 
 def odd(side: Side, role: str) -> list[Finding]:
@@ -34,9 +32,7 @@ def odd(side: Side, role: str) -> list[Finding]:
         rows = np.flatnonzero(side.odd & np.uint16(1 << bit))
         sentence = f"{{lines}} of the {role} with a {name} inside."
         severity = QUIET.get(name, Severity.WARNING)
-        findings += about_rows(
-            "odd_character", severity, sentence, rows, side=role, first_line=side.file.first_line
-        )
+        findings += about_rows("odd_character", severity, sentence, rows, side=role, first_line=side.file.first_line)
     return findings
 
 
@@ -54,17 +50,13 @@ def foreign(side: Side, role: str) -> list[Finding]:
     usual = ", ".join(usual_scripts(side))
     strange = ", ".join(sorted({side.scripts[script].title() for script in side.script[rows]}))
     sentence = f"{{lines}} of the {role} mostly in {strange} script, where {usual} is usual."
-    return about_rows(
-        "wrong_script", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line
-    )
+    return about_rows("wrong_script", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line)
 
 
 def usual_scripts(side: Side) -> list[str]:
     """The side's script, or scripts where it has several."""
     kept = side.script[(side.letters >= LETTERS_TO_JUDGE) & ~foreign_mask(side)]
-    return [
-        side.scripts[script].title() if side.scripts[script] != "CJK" else "CJK" for script in np.unique(kept)
-    ]
+    return [side.scripts[script].title() if side.scripts[script] != "CJK" else "CJK" for script in np.unique(kept)]
 
 
 def endless_mask(side: Side) -> Mask:
@@ -79,6 +71,4 @@ def endless(side: Side, role: str) -> list[Finding]:
     rows = np.flatnonzero(endless_mask(side))
     longest = int(side.length.max()) if len(side) else 0
     sentence = f"{{lines}} of the {role} extremely long (up to {longest:,} characters)."
-    return about_rows(
-        "extreme_length", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line
-    )
+    return about_rows("extreme_length", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line)
