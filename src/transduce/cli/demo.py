@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from transduce.recipe import Recipe
 
 RECIPE = Path(__file__).with_suffix(".toml")
+UNSEEN = "Sentences it has never seen"
 SHOWN = 12  # test sentences in the table
 PRONOUN = re.compile(r"\b(?:ils?|elles?)\b")
 
@@ -98,7 +99,7 @@ def _show_translations(console: "Console", pairs: Pairs, outputs: list[str]) -> 
         right = output == reference
         french = Text(output) if right else Text.assemble(output, ("\nreference: " + reference, "dim"))
         table.add_row(Text(english), french, _mark(right))
-    _heading(console, "Sentences it has never seen")
+    _heading(console, UNSEEN)
     console.print(table)
     console.print("right: the reference, to the letter", style="dim", highlight=False)
 
@@ -152,8 +153,7 @@ def _show_attention(console: "Console", pipeline: "Pipeline", run: Path, sentenc
     head = clearest(found)
     _heading(console, f'What "it" attends to: {head}')
     if not all(look.found for look in found[head]):
-        console.print("No head of the encoder looks from it at animal in one and at street in the other;")
-        console.print("this one comes nearest.")
+        console.print("No head looks at animal in one and at street in the other; this one is the nearest.")
     console.print(_spotlights(found[head]))
     _say_how_often(console, pipeline, head, sentences)
     _save_figure(console, run / "figures" / "it.png", head, found[head])
@@ -173,6 +173,8 @@ def _spotlights(pair: list["Look"]) -> "Table":
 
 
 def _say_how_often(console: "Console", pipeline: "Pipeline", head: "Head", sentences: list[str]) -> None:
+    from rich.text import Text
+
     from transduce.data.demo import antecedent
     from transduce.explore.pronouns import Sought, looks
 
@@ -182,8 +184,8 @@ def _say_how_often(console: "Console", pipeline: "Pipeline", head: "Head", sente
         if pronoun and noun:
             sought.append(Sought(sentence, pronoun[1], noun))
     found = [look.found for look in looks(pipeline, sought)[head]]
-    console.print("Of all test sentences, its largest weight is on the noun that the pronoun stands for in")
-    console.print(_share(found))
+    share = Text.assemble("Its largest weight is on the noun meant in ", _share(found), " test sentences.")
+    console.print(share)
 
 
 def _save_figure(console: "Console", path: Path, head: "Head", pair: list["Look"]) -> None:
