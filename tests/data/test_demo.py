@@ -15,6 +15,7 @@ from transduce.data.demo import (
     antecedent,
     combinations,
     make_corpus,
+    nouns_differ_in_gender,
     write_corpus,
 )
 from transduce.data.demo_grammar import Phrase, elide
@@ -288,6 +289,13 @@ def test_antecedent_of_other_sentences():
     assert antecedent("The street was too wide.") is None
     assert antecedent("The old mice wanted to open the boxes, but they were jammed.") == "boxes"
     assert antecedent("It was raining.") is None
+
+
+def test_where_the_pronoun_shows_who_is_meant():
+    assert nouns_differ_in_gender("The animal didn't cross the street because it was too tired.")
+    assert not nouns_differ_in_gender("The animal didn't cross the bridge because it was too tired.")
+    assert not nouns_differ_in_gender("The mice crossed the streets because they were brave.")
+    assert not nouns_differ_in_gender("It was raining.")
 
 
 def test_elide():

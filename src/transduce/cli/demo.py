@@ -1,2 +1,235 @@
-def demo() -> None:
-    """placeholder"""
+"""`transduce demo`: train on the built-in corpus, and see what the model can do and what its attention does."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from transduce.explore.pronouns import Head, Look
+    from transduce.pipeline import Pipeline
+    from transduce.recipe import Recipe
+
+RECIPE = Path(__file__).with_suffix(".toml")
+UNSEEN = "Sentences it has never seen"
+SHOWN = 12  # test sentences in the table
+PRONOUN = re.compile(r"\b(?:ils?|elles?)\b")
+
+Pairs = list[tuple[str, str]]
+
+
+def demo(
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to set, as training.seed=2.")
+    ] = None,
+    run: Annotated[Path, typer.Option(help="Run directory; a finished one is shown again.")] = Path("runs/demo"),
+) -> None:
+    """Train a small English-French model in minutes, and show what it does with the word "it"."""
+    from rich.console import Console
+
+    from transduce.data.corpus import PairFiles, read_pairs
+
+    console = Console()
+    corpus = _corpus(run / "corpus", console)
+    pipeline = _trained(_recipe(corpus, overrides or []), run, console)
+    pairs = [
+        (source, target) for _, source, target in read_pairs(PairFiles(source="test.en", target="test.fr"), corpus)
+    ]
+    outputs = [prediction.text for prediction in pipeline.predict([source for source, _ in pairs])]
+    _show_translations(console, pairs, outputs)
+    _show_scores(console, pipeline, pairs, outputs)
+    _show_pronoun_pair(console, pipeline)
+    _show_attention(console, pipeline, run, [source for source, _ in pairs])
+    _say_what_next(console, run)
+
+
+# ---- corpus and model ----------------------------------------------------------------------------
+
+
+def _corpus(folder: Path, console: "Console") -> Path:
+    """The folder with the corpus in it; its last file is written last."""
+    from transduce.data.demo import write_corpus
+
+    if not (folder / "test.fr").exists():
+        console.print(f"Writing the built-in corpus, English to French, to {folder}", highlight=False, soft_wrap=True)
+        write_corpus(folder)
+    return folder
+
+
+def _recipe(corpus: Path, overrides: Sequence[str]) -> "Recipe":
+    import json
+
+    from transduce.recipe import load_recipe
+
+    return load_recipe(RECIPE, [f"data.root={json.dumps(corpus.as_posix())}", *overrides])
+
+
+def _trained(recipe: "Recipe", run: Path, console: "Console") -> "Pipeline":
+    """The model of a finished run of this very recipe, or of one that is trained now."""
+    from transduce.pipeline import load
+    from transduce.recipe import load_recipe
+    from transduce.training.display import Display
+    from transduce.training.run import run_training
+
+    if (run / "report.json").exists() and load_recipe(run / "recipe.toml") == recipe:
+        console.print(f"{run} is trained already: showing it again.", highlight=False, soft_wrap=True)
+    else:
+        run_training(recipe, run, Display(console, quiet_every=100))
+    return load(run)
+
+
+# ---- what is shown -------------------------------------------------------------------------------
+
+
+def _show_translations(console: "Console", pairs: Pairs, outputs: list[str]) -> None:
+    """A few sentences of the test split, evenly spread; the pronoun pair, which opens it, comes later."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("English", "French, by the model", "", expand=True, header_style="bold", pad_edge=False, box=None)
+    places = range(2, len(pairs), max(1, (len(pairs) - 2) // SHOWN))
+    for place in places[:SHOWN]:
+        (english, reference), output = pairs[place], outputs[place]
+        right = output == reference
+        french = Text(output) if right else Text.assemble(output, ("\nreference: " + reference, "dim"))
+        table.add_row(Text(english), french, _mark(right))
+    _heading(console, UNSEEN)
+    console.print(table)
+    console.print("right: the reference, to the letter", style="dim", highlight=False)
+
+
+def _show_scores(console: "Console", pipeline: "Pipeline", pairs: Pairs, outputs: list[str]) -> None:
+    """Metrics with their signatures, and the pronouns counted, also where they cannot be guessed."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from transduce.data.demo import nouns_differ_in_gender
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    scores = pipeline.task.evaluate(outputs, [reference for _, reference in pairs], ["exact_match", "bleu"])
+    for score in scores.values():
+        low, high = score.interval or (score.value, score.value)
+        figure = Text.assemble((f"{score.value:.2f}", "bold"), f"  95 % interval [{low:.2f}, {high:.2f}]")
+        table.add_row(score.name, figure)
+        table.add_row("", Text(score.signature, "dim", overflow="fold"))
+    right = [_pronouns(output) == _pronouns(reference) for (_, reference), output in zip(pairs, outputs, strict=True)]
+    hard = [each for each, (english, _) in zip(right, pairs, strict=True) if nouns_differ_in_gender(english)]
+    table.add_row("il or elle", _share(right))
+    table.add_row("", Text("the pronouns il, elle, ils, elles equal the reference's", "dim"))
+    table.add_row("where it matters", _share(hard))
+    table.add_row("", Text("the nouns it could stand for differ in gender", "dim"))
+    _heading(console, f"{len(pairs):,} test sentences; no training sentence joins the same noun and adjective")
+    console.print(table)
+
+
+def _show_pronoun_pair(console: "Console", pipeline: "Pipeline") -> None:
+    from rich.text import Text
+
+    from transduce.data.demo import PRONOUN_PAIR
+
+    _heading(console, 'One word decides what "it" is')
+    found = pipeline.predict([question.english for question in PRONOUN_PAIR])
+    for question, prediction in zip(PRONOUN_PAIR, found, strict=True):
+        chosen = _pronouns(prediction.text)
+        right = chosen == _pronouns(question.french)
+        console.print(Text(question.english))
+        console.print(Text(prediction.text, "bold"))
+        said = f"  it: {' '.join(chosen) or 'no pronoun'}, for the {question.antecedent}? "
+        console.print(Text.assemble((said, "dim"), _mark(right)))
+
+
+def _show_attention(console: "Console", pipeline: "Pipeline", run: Path, sentences: list[str]) -> None:
+    """The clearest head on the pronoun pair, drawn; and how often it is right on all test sentences."""
+    from transduce.data.demo import PRONOUN_PAIR
+    from transduce.explore.pronouns import Sought, clearest, looks
+
+    found = looks(pipeline, [Sought(q.english, "it", q.antecedent) for q in PRONOUN_PAIR])
+    head = clearest(found)
+    _heading(console, f'What "it" attends to: {head}')
+    if not all(look.found for look in found[head]):
+        console.print("No head looks at animal in one and at street in the other; this one is the nearest.")
+    console.print(_spotlights(found[head]))
+    _say_how_often(console, pipeline, head, sentences)
+    _save_figure(console, run / "figures" / "it.png", head, found[head])
+
+
+def _spotlights(pair: list["Look"]) -> "Table":
+    """The sentences side by side, each word with its weight."""
+    from rich.table import Table
+
+    from transduce.explore.picture import spotlight
+
+    grid = Table.grid(expand=True, padding=(0, 2))
+    for _ in pair:
+        grid.add_column(ratio=1)
+    grid.add_row(*(spotlight(look.words, look.weights) for look in pair))
+    return grid
+
+
+def _say_how_often(console: "Console", pipeline: "Pipeline", head: "Head", sentences: list[str]) -> None:
+    from rich.text import Text
+
+    from transduce.data.demo import antecedent
+    from transduce.explore.pronouns import Sought, looks
+
+    sought = []
+    for sentence in sentences:
+        pronoun, noun = re.search(r"\b(it|they)\b", sentence), antecedent(sentence)
+        if pronoun and noun:
+            sought.append(Sought(sentence, pronoun[1], noun))
+    found = [look.found for look in looks(pipeline, sought)[head]]
+    share = Text.assemble("Its largest weight is on the noun meant in ", _share(found), " test sentences.")
+    console.print(share)
+
+
+def _save_figure(console: "Console", path: Path, head: "Head", pair: list["Look"]) -> None:
+    from transduce.errors import InputError
+    from transduce.explore.figures import Spotlight, save, spotlight_figure
+
+    try:
+        figure = spotlight_figure([Spotlight(look.words, look.query, look.weights, str(head)) for look in pair])
+    except InputError as error:
+        console.print(f"No figure: {error}", markup=False, highlight=False)
+        return
+    console.print(f"The same as a figure: {save(figure, path)}", highlight=False, soft_wrap=True)
+
+
+def _say_what_next(console: "Console", run: Path) -> None:
+    _heading(console, "Try it yourself")
+    console.print(
+        f'echo "The wolf didn\'t open the door because it was too heavy." | transduce predict {run}',
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+# ---- small things --------------------------------------------------------------------------------
+
+
+def _heading(console: "Console", text: str) -> None:
+    console.print()
+    console.print(text, style="bold cyan", highlight=False, markup=False)
+
+
+def _mark(right: bool) -> "Text":
+    from rich.text import Text
+
+    return Text("right", "green") if right else Text("WRONG", "bold red")
+
+
+def _share(right: list[bool]) -> "Text":
+    """Per cent, and the counts."""
+    from rich.text import Text
+
+    count = sum(right)
+    return Text.assemble((f"{100 * count / len(right):.2f} %", "bold"), f"  {count:,} of {len(right):,}")
+
+
+def _pronouns(french: str) -> list[str]:
+    return PRONOUN.findall(french.lower())

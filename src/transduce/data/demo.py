@@ -106,6 +106,12 @@ def antecedent(english: str) -> str | None:
     return next((n for n in nouns if forms[n].animate == (adjective.kind == "animate")), None)
 
 
+def nouns_differ_in_gender(english: str) -> bool:
+    """Whether the sentence names a masculine and a feminine, so that "il" or "elle" shows who is meant."""
+    forms = _noun_forms()
+    return len({forms[word].feminine for word in re.findall(r"\w+", english.lower()) if word in forms}) > 1
+
+
 def combinations(english: str) -> set[Combination]:
     """Every (noun, adjective) that the sentence joins: "the tired dog", "the dog is tired", "it was tired".
 
