@@ -116,7 +116,7 @@ def test_importing_is_silent_and_changes_nothing() -> None:
     everything = [f"transduce.{module}" for module in FILES if not module.startswith("__")]
     script = f"""
 import importlib, json, os, random, signal, sys
-import numpy, torch
+import numpy, rich.style, torch  # rich draws from `random` when it is imported; that is not our doing
 def world():
     return [
         repr(random.getstate()), repr(numpy.random.get_state()), torch.get_rng_state().tolist(),

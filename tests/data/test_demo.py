@@ -69,8 +69,7 @@ def test_the_pronoun_pair_is_in_the_test_split(corpus):
 @pytest.mark.parametrize("seed", [1, 2, 7])
 def test_no_combination_is_in_two_splits(seed):
     seen = {
-        name: set().union(*(combinations(english) for english, _ in pairs))
-        for name, pairs in corpus_of(seed).items()
+        name: set().union(*(combinations(english) for english, _ in pairs)) for name, pairs in corpus_of(seed).items()
     }
     assert not seen["train"] & seen["test"]
     assert not seen["train"] & seen["validation"]

@@ -51,9 +51,7 @@ def test_known_colours():
 @given(st.floats(0, 1))
 def test_text_on_any_shade_is_legible(weight):
     """A contrast of at least 4.5, which WCAG 2 asks of text."""
-    background, text = (
-        float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (ink(weight), readable_on(ink(weight)))
-    )
+    background, text = (float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (ink(weight), readable_on(ink(weight))))
     assert (max(background, text) + 0.05) / (min(background, text) + 0.05) >= 4.5
 
 

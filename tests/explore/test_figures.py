@@ -50,9 +50,7 @@ def figures():
     return {
         "attention": attention_figure(TIRED, WIDE, softmax((12, 12)), "Layer 5"),
         "one cell": attention_figure(["a"], ["b"], np.ones((1, 1))),
-        "long": attention_figure(
-            [f"wordy{i}" for i in range(40)], ["y"], softmax((40, 1)), "A long title " * 3
-        ),
+        "long": attention_figure([f"wordy{i}" for i in range(40)], ["y"], softmax((40, 1)), "A long title " * 3),
         "spotlight": spotlight_figure(examples()),
         "heads": spotlight_figure([Spotlight(TIRED, 7, softmax((8, 12)), "Layer: 5")]),
         "curves": training_curves(LOG),
@@ -65,9 +63,7 @@ def drawn():
     return figures()
 
 
-@pytest.mark.parametrize(
-    "name", ["attention", "one cell", "long", "spotlight", "heads", "curves", "one point"]
-)
+@pytest.mark.parametrize("name", ["attention", "one cell", "long", "spotlight", "heads", "curves", "one point"])
 def test_a_saved_figure_is_an_image_with_an_empty_margin(drawn, name, tmp_path):
     """Something is drawn, and nothing runs over the edge: labels are not clipped."""
     figure = drawn[name]

@@ -33,9 +33,7 @@ def plain(picture, width=80, encoding="utf-8"):
 
 
 def coloured(picture, width=80):
-    console = Console(
-        record=True, width=width, color_system="truecolor", force_terminal=True, file=io.StringIO()
-    )
+    console = Console(record=True, width=width, color_system="truecolor", force_terminal=True, file=io.StringIO())
     console.print(picture)
     return console.export_text(styles=True, clear=False), console.export_text()
 
