@@ -48,12 +48,15 @@ def resolve(room: str, name: str) -> Any:
 
 def _users_own(room: str, name: str) -> Any:
     module_name, _, class_name = name.partition(":")
+    if not all(part.isidentifier() for part in [*module_name.split("."), class_name]):
+        raise InputError(f'{room}: "{name}" does not name a class; my_package.my_file:MyClass is wanted.')
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        return getattr(importlib.import_module(module_name), class_name)
+        module = importlib.import_module(module_name)
     except ImportError as error:
         raise InputError(f'{room}: "{name}" cannot be imported: {error}.') from error
-    except AttributeError as error:
-        raise InputError(f'{room}: "{module_name}" has no class "{class_name}".') from error
+    if not hasattr(module, class_name):
+        raise InputError(f'{room}: "{module_name}" has no class "{class_name}".')
+    return getattr(module, class_name)

@@ -17,7 +17,7 @@ FUSED_FROM_KEYS = 256
 
 
 def attention_weights(query_BHTE: Tensor, key_BHSE: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """alpha (B, H, T, S): scaled dot-product scores, masked, through a softmax in fp32.
+    """alpha (B, H, T, S): scaled dot-product scores, masked, through a softmax in fp32, or in fp64 for fp64 scores.
 
     Args:
         allowed: bool, broadcastable to (B, H, T, S), True = may attend. Every query must be allowed some key.
@@ -25,7 +25,7 @@ def attention_weights(query_BHTE: Tensor, key_BHSE: Tensor, allowed: Tensor | No
     scores_BHTS = (query_BHTE * query_BHTE.shape[-1] ** -0.5) @ key_BHSE.transpose(-1, -2)
     if allowed is not None:
         scores_BHTS = scores_BHTS.masked_fill(~allowed, -torch.inf)
-    return scores_BHTS.softmax(-1, dtype=torch.float32)
+    return scores_BHTS.softmax(-1, dtype=torch.promote_types(scores_BHTS.dtype, torch.float32))
 
 
 def attend(

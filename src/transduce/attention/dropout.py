@@ -1,7 +1,7 @@
 """Dropout (Srivastava et al. 2014) that does not spend the step on drawing random numbers.
 
 A CPU draws one Bernoulli number at a time; here one 64-bit draw decides eight elements, a byte each. The rate is
-therefore rounded to the nearest 1/256, and kept values are scaled by exactly what that rounding keeps.
+therefore rounded to the nearest 1/256, 255/256 at most, and kept values are scaled by exactly what that rounding keeps.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ def dropout(x: Tensor, rate: float) -> Tensor:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, rate)
-    dropped: Tensor = _ByteDropout.apply(x, round(rate * 256))  # type: ignore[no-untyped-call]
+    dropped: Tensor = _ByteDropout.apply(x, min(round(rate * 256), 255))  # type: ignore[no-untyped-call]
     return dropped
 
 

@@ -22,6 +22,6 @@ class Embedding(nn.Module):
         """(B, T) ids -> (B, T, D)."""
         return F.embedding(token_BT, self.weight) * self.weight.shape[1] ** 0.5
 
-    def logits(self, hidden_BTD: Tensor) -> Tensor:
-        """(B, T, D) -> (B, T, V): how well each token's vector fits each hidden state."""
-        return F.linear(hidden_BTD, self.weight)
+    def logits(self, hidden: Tensor) -> Tensor:
+        """(.., D) -> (.., V): how well each token's vector fits each hidden state."""
+        return F.linear(hidden, self.weight)

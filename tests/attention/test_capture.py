@@ -1,0 +1,124 @@
+"""Attention weights for the asking."""
+
+import threading
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transduce.attention import MultiHeadAttention, attention_weights, capture, core
+from transduce.attention.capture import active_record
+
+
+class Two(nn.Module):
+    """Two attentions, one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = MultiHeadAttention(8, 2)
+        self.second = MultiHeadAttention(8, 2)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        x_BTD = self.first(x_BTD, self.first.keys_values(x_BTD))
+        read: Tensor = self.second(x_BTD, self.second.keys_values(x_BTD))
+        return read
+
+
+@pytest.fixture
+def model() -> Two:
+    torch.manual_seed(0)
+    return Two().eval()
+
+
+X_BTD = torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("fused_from", [0, 10**9])
+def test_the_record_holds_the_explicit_weights_and_the_output_stays(
+    model: Two, monkeypatch: pytest.MonkeyPatch, fused_from: int
+) -> None:
+    monkeypatch.setattr(core, "FUSED_FROM_KEYS", fused_from)
+    plain = model(X_BTD)
+    with capture(model) as record:
+        watched = model(X_BTD)
+    torch.testing.assert_close(watched, plain, rtol=0, atol=1e-6)
+    assert list(record) == ["first", "second"]
+    (alpha_BHTT,) = record["first"]
+    query_BHTE = model.first.query(X_BTD).view(3, 5, 2, 4).transpose(1, 2)
+    assert torch.equal(alpha_BHTT, attention_weights(query_BHTE, model.first.keys_values(X_BTD).key))
+    torch.testing.assert_close(alpha_BHTT.sum(-1), torch.ones(3, 2, 5))
+    assert not alpha_BHTT.requires_grad
+
+
+def test_one_entry_a_call_in_order(model: Two) -> None:
+    with capture(model) as record:
+        model(X_BTD)
+        model(X_BTD[:1, :2])
+    assert [tuple(alpha.shape) for alpha in record["second"]] == [(3, 2, 5, 5), (1, 2, 2, 2)]
+
+
+def test_outside_nothing_is_kept(model: Two) -> None:
+    model(X_BTD)
+    with capture(model) as record:
+        pass
+    model(X_BTD)
+    assert record == {}
+    assert active_record() is None
+
+
+def test_attention_outside_the_model_is_not_kept(model: Two) -> None:
+    with capture(model.first) as record:
+        model(X_BTD)
+    assert list(record) == [""]  # the captured module itself, and nothing of its neighbour
+
+
+def test_the_inner_capture_wins_and_the_outer_goes_on(model: Two) -> None:
+    with capture(model) as outer:
+        model(X_BTD)
+        with capture(model) as inner:
+            model(X_BTD)
+        model(X_BTD)
+    assert len(outer["first"]) == 2
+    assert len(inner["first"]) == 1
+
+
+def test_an_error_ends_the_capture(model: Two) -> None:
+    with pytest.raises(RuntimeError, match="ours"), capture(model):
+        raise RuntimeError("ours")
+    assert active_record() is None
+
+
+def test_threads_do_not_see_each_other(model: Two) -> None:
+    ready, done = threading.Event(), threading.Event()
+    seen: dict[str, object] = {}
+
+    def other() -> None:
+        ready.wait(10)
+        seen["before"] = active_record()
+        with capture(model) as record:
+            model(X_BTD)
+            seen["calls"] = len(record["first"])
+        done.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with capture(model) as record:
+        ready.set()
+        assert done.wait(10)
+        model(X_BTD)
+    thread.join()
+    assert seen == {"before": None, "calls": 1}
+    assert len(record["first"]) == 1
+
+
+def test_gradients_flow_through_a_watched_call(model: Two) -> None:
+    def gradient() -> Tensor:
+        model.zero_grad()
+        model(X_BTD).square().sum().backward()
+        assert model.first.query.weight.grad is not None
+        return model.first.query.weight.grad.clone()
+
+    plain = gradient()
+    with capture(model):
+        watched = gradient()
+    torch.testing.assert_close(watched, plain)

@@ -1,0 +1,137 @@
+"""Scores, masks, weights, read-out: against the paper's sums in slow loops, and the kernels against each other."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_attention import random_mask, slow_attention
+from torch import Tensor
+
+from transduce.attention import attend, attend_visibly, attention_weights, core, masks
+
+
+def random_qkv(
+    batch: int, heads: int, queries: int, keys: int, width: int = 4, values: int = 3
+) -> tuple[Tensor, Tensor, Tensor]:
+    return (
+        torch.randn(batch, heads, queries, width, dtype=torch.float64),
+        torch.randn(batch, heads, keys, width, dtype=torch.float64),
+        torch.randn(batch, heads, keys, values, dtype=torch.float64),
+    )
+
+
+@pytest.fixture(params=["explicit", "fused"])
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each of the two kernels, made to run whatever the size."""
+    monkeypatch.setattr(core, "FUSED_FROM_KEYS", 0 if request.param == "fused" else 10**9)
+    return str(request.param)
+
+
+def test_golden_scores_112_and_96() -> None:
+    # Of width 64: divided by 8 the scores are 14 and 12.
+    query = torch.zeros(1, 1, 1, 64, dtype=torch.float64)
+    key = torch.zeros(1, 1, 2, 64, dtype=torch.float64)
+    query[..., :2] = torch.tensor([8.0, 4.0])
+    key[0, 0, :, :2] = torch.tensor([[12.0, 4.0], [8.0, 8.0]])
+    scores = (query @ key.mT).flatten().tolist()
+    assert scores == [112, 96]
+    assert [score / 8 for score in scores] == [14, 12]
+    alpha = attention_weights(query, key).flatten().tolist()
+    assert [round(weight, 6) for weight in alpha] == [0.880797, 0.119203]
+    # What the scale is for: without it, the softmax is saturated.
+    unscaled = attention_weights(query * 8, key).flatten().tolist()
+    assert [round(unscaled[0], 8), round(unscaled[1], 8)] == [0.99999989, 0.00000011]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 2), st.integers(1, 3), st.integers(1, 4), st.integers(1, 5), st.integers(1, 4), st.integers(0, 999)
+)
+def test_explicit_equals_the_slow_loop(batch: int, heads: int, queries: int, keys: int, width: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    query, key, value = random_qkv(batch, heads, queries, keys, width)
+    allowed = random_mask(batch, heads, queries, keys)
+    slow_output, slow_alpha = slow_attention(query, key, value, allowed)
+    output, alpha = attend_visibly(query, key, value, allowed)
+    torch.testing.assert_close(output, slow_output)
+    torch.testing.assert_close(alpha, slow_alpha)
+    assert (alpha[~allowed] == 0).all()
+
+
+def test_both_kernels_equal_the_slow_loop(kernel: str) -> None:
+    torch.manual_seed(0)
+    query, key, value = random_qkv(2, 3, 4, 5)
+    allowed = random_mask(2, 3, 4, 5)
+    torch.testing.assert_close(attend(query, key, value, allowed), slow_attention(query, key, value, allowed)[0])
+    everything = torch.ones_like(allowed)
+    torch.testing.assert_close(attend(query, key, value), slow_attention(query, key, value, everything)[0])
+
+
+@pytest.mark.parametrize("keys", [255, 256, 257])
+def test_nothing_changes_where_the_kernel_changes(keys: int) -> None:
+    torch.manual_seed(0)
+    query, key, value = (each.float() for each in random_qkv(2, 2, 3, keys))
+    allowed = masks.padding(torch.arange(keys) < torch.tensor([[keys], [keys - 9]]))
+    output = attend(query, key, value, allowed)
+    torch.testing.assert_close(output, F.scaled_dot_product_attention(query, key, value, allowed))
+    torch.testing.assert_close(output, attend_visibly(query, key, value, allowed)[0])
+
+
+def test_the_fused_kernel_starts_at_its_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = []
+    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *args: used.append(args[1].shape[2]) or args[2])
+    for keys in (core.FUSED_FROM_KEYS - 1, core.FUSED_FROM_KEYS):
+        attend(*random_qkv(1, 1, 1, keys))
+    assert used == [core.FUSED_FROM_KEYS]
+
+
+def test_gradients_are_right(kernel: str) -> None:
+    torch.manual_seed(0)
+    query, key, value = (each.requires_grad_() for each in random_qkv(2, 1, 3, 4))
+    allowed = random_mask(2, 1, 3, 4)
+    assert torch.autograd.gradcheck(lambda q, k, v: attend(q, k, v, allowed), (query, key, value))
+
+
+def test_gradients_of_the_weights_are_right() -> None:
+    torch.manual_seed(0)
+    query, key, value = (each.requires_grad_() for each in random_qkv(1, 2, 3, 4))
+    allowed = random_mask(1, 2, 3, 4)
+    assert torch.autograd.gradcheck(lambda q, k, v: attend_visibly(q, k, v, allowed), (query, key, value))
+
+
+def test_a_forbidden_key_gets_no_gradient(kernel: str) -> None:
+    torch.manual_seed(0)
+    query, key, value = (each.requires_grad_() for each in random_qkv(1, 2, 3, 5))
+    allowed = masks.padding(torch.tensor([[True, True, True, False, False]]))
+    attend(query, key, value, allowed).square().sum().backward()
+    for leaf in (key, value):
+        assert leaf.grad is not None
+        assert (leaf.grad[:, :, 3:] == 0).all()
+        assert (leaf.grad[:, :, :3] != 0).any()
+
+
+def test_the_softmax_of_bf16_scores_is_taken_in_fp32() -> None:
+    torch.manual_seed(0)
+    query, key, value = (each.bfloat16() for each in random_qkv(1, 1, 4, 64))
+    output, alpha = attend_visibly(query, key, value)
+    assert (output.dtype, alpha.dtype) == (torch.bfloat16, torch.float32)
+    torch.testing.assert_close(alpha.sum(-1), torch.ones(1, 1, 4))
+
+
+def test_huge_scores_stay_finite(kernel: str) -> None:
+    query, key = torch.full((1, 1, 1, 4), 1e4), torch.full((1, 1, 3, 4), 1e4)
+    key[0, 0, 1] *= -1
+    value = torch.tensor([1.0, 2.0, 3.0]).view(1, 1, 3, 1)
+    assert attend(query, key, value).item() == 2.0  # halfway between the first and the last
+
+
+def test_dropout_falls_on_the_weights_and_leaves_the_reported_ones_whole() -> None:
+    torch.manual_seed(0)
+    query, key, _ = random_qkv(1, 1, 50, 40)
+    identity_SS = torch.eye(40, dtype=torch.float64)[None, None]
+    output, alpha = attend_visibly(query, key, identity_SS, dropout_rate=0.5)
+    torch.testing.assert_close(alpha, attention_weights(query, key))
+    ratio = output / alpha  # values are the identity: the output is the weights that were used
+    torch.testing.assert_close(ratio[ratio != 0], torch.full_like(ratio[ratio != 0], 2.0))
+    assert (ratio == 0).double().mean().item() == pytest.approx(0.5, abs=0.05)

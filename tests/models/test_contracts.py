@@ -1,0 +1,338 @@
+"""What every model promises to training, search, serving and exploring; run over every name there is.
+
+A new architecture needs one line in `TINY`, and nothing else here.
+"""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
+from transduce.layers.embedding import Embedding
+from transduce.layers.stack import StackConfig
+from transduce.model_file import ModelFile, load_model_file, save_model_file
+from transduce.models.protocols import Encodes, Padded, Predicts, Sizes, Steps, map_tree, select
+from transduce.names import known, resolve
+from transduce.pipeline import load_weights
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """How to build a tiny instance of a model.
+
+    settings: of its Config; variants: more settings to try, each on top of these.
+    """
+
+    reads_source: bool
+    settings: dict[str, Any]
+    variants: list[dict[str, Any]] = field(default_factory=list)
+
+
+STACK: dict[str, Any] = {"d_model": 8, "heads": 2, "feed_forward": 12}
+TINY = {
+    "transformer": Tiny(
+        reads_source=True,
+        settings={**STACK, "encoder_layers": 2, "decoder_layers": 2},
+        variants=[{"tied": "output"}, {"tied": "none"}],
+    ),
+    "transformer_decoder": Tiny(reads_source=False, settings={**STACK, "layers": 2}, variants=[{"tied": False}]),
+}
+
+SOURCE_IDS, TARGET_IDS = 11, 13
+SOURCE_LENGTHS, TARGET_LENGTHS = [5, 2, 4], [4, 6, 3]  # the longest differ, so that sides are told by their length
+ROWS = len(SOURCE_LENGTHS)
+OVERALL = {"norm": ["pre", "post"], "positions": ["none", "sinusoidal", "learned", "rotary"]}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model in one of its variants."""
+
+    name: str
+    variant: dict[str, Any]
+
+    def __str__(self) -> str:
+        return "-".join([self.name, *map(str, self.variant.values())])
+
+    @property
+    def reads_source(self) -> bool:
+        return TINY[self.name].reads_source
+
+    def build(self, seed: int = 0) -> nn.Module:
+        """In evaluation mode; biases and gains are random as well, so that one that leaks shows."""
+        torch.manual_seed(seed)
+        kind = resolve("models", self.name)
+        config = kind.Config.model_validate({**TINY[self.name].settings, **self.variant})
+        model: nn.Module = kind(config, Sizes(SOURCE_IDS if self.reads_source else None, TARGET_IDS))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(0.1 * torch.randn_like(parameter))
+        return model.eval()
+
+    def inputs(self, seed: int = 1) -> tuple[Padded | None, Padded]:
+        """A source, if the model reads one, and a target; random ids, also behind the ends."""
+        generator = torch.Generator().manual_seed(seed)
+
+        def padded(ids: int, lengths: list[int]) -> Padded:
+            values_BT = torch.randint(ids, (len(lengths), max(lengths)), generator=generator)
+            return Padded(values_BT, torch.tensor(lengths))
+
+        source, target = padded(SOURCE_IDS, SOURCE_LENGTHS), padded(TARGET_IDS, TARGET_LENGTHS)
+        return (source if self.reads_source else None), target
+
+
+def variants(name: str) -> list[dict[str, Any]]:
+    """The table's own; for models of stacks, norm x positions too."""
+    if name not in TINY:
+        return []
+    stacked = issubclass(resolve("models", name).Config, StackConfig)
+    overall = [dict(zip(OVERALL, each, strict=True)) for each in itertools.product(*OVERALL.values())]
+    return (overall if stacked else [{}]) + TINY[name].variants
+
+
+CASES = [Case(name, variant) for name in known("models") for variant in variants(name)]
+every_model = pytest.mark.parametrize("case", CASES, ids=str)
+every_reader = pytest.mark.parametrize("case", [case for case in CASES if case.reads_source], ids=str)
+
+
+def alone(padded: Padded | None, row: int) -> Padded | None:
+    """One sequence without its padding."""
+    if padded is None:
+        return None
+    length = int(padded.lengths[row])
+    return Padded(padded.values[row : row + 1, :length], padded.lengths[row : row + 1])
+
+
+def behind_the_end_changed(padded: Padded, ids: int) -> Padded:
+    """Other ids where nothing is, the same ones where something is."""
+    return Padded(torch.where(padded.mask(), padded.values, (padded.values + 1) % ids), padded.lengths)
+
+
+@contextmanager
+def embedded_inputs(model: nn.Module) -> Iterator[list[Tensor]]:
+    """Collects what enters the model as vectors; each (B, S, D) or (B, T, D), a leaf that gradients are taken of."""
+    leaves: list[Tensor] = []
+
+    def cut(module: nn.Module, args: Any, output: Tensor) -> Tensor:
+        leaves.append(output.detach().requires_grad_())
+        return leaves[-1]
+
+    hooks = [module.register_forward_hook(cut) for module in model.modules() if isinstance(module, Embedding)]
+    try:
+        yield leaves
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def leaf_of_length(leaves: list[Tensor], length: int) -> Tensor:
+    """The one that is `length` positions long."""
+    (leaf,) = [leaf for leaf in leaves if leaf.shape[1] == length]
+    return leaf
+
+
+def steps(model: Any, source: Padded | None, target_BT: Tensor) -> Tensor:
+    """(B, T, V): the log-probabilities after each token, one step at a time."""
+    memory, state = model.start(source, len(target_BT))
+    found = []
+    for token_B in target_BT.unbind(1):
+        log_probability_BV, state = model.step(token_B, memory, state)
+        found.append(log_probability_BV)
+    return torch.stack(found, 1)
+
+
+# ---- the table ---------------------------------------------------------------------------------------------
+
+
+def test_every_model_is_in_the_table() -> None:
+    missing = sorted(set(known("models")) - set(TINY))
+    assert not missing, f"no contract is tested for {missing}: add a line for each to TINY in {__file__}"
+    gone = sorted(set(TINY) - set(known("models")))
+    assert not gone, f"TINY in {__file__} has lines for models that are not there: {gone}"
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_a_models_kind_is_its_file_name(name: str) -> None:
+    assert resolve("models", name).Config().kind == name
+
+
+# ---- the contracts -----------------------------------------------------------------------------------------
+
+
+@every_model
+def test_protocols(case: Case) -> None:
+    model = case.build()
+    assert isinstance(model, Predicts)
+    assert isinstance(model, Steps)
+    assert isinstance(model, Encodes) == case.reads_source
+
+
+@every_model
+def test_logits_have_a_row_a_position_and_a_column_a_token(case: Case) -> None:
+    logits_BTV = case.build()(*case.inputs())
+    assert logits_BTV.shape == (ROWS, max(TARGET_LENGTHS), TARGET_IDS)
+    assert logits_BTV.isfinite().all()
+
+
+@every_model
+def test_batched_equals_alone(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    logits_BTV = model(source, target)
+    for row, length in enumerate(TARGET_LENGTHS):
+        by_itself_1TV = model(alone(source, row), alone(target, row))
+        torch.testing.assert_close(logits_BTV[row : row + 1, :length], by_itself_1TV, rtol=1e-5, atol=1e-5)
+
+
+@every_model
+def test_what_stands_behind_the_end_changes_nothing(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    other_source = behind_the_end_changed(source, SOURCE_IDS) if source else None
+    other_target = behind_the_end_changed(target, TARGET_IDS)
+    assert not torch.equal(other_target.values, target.values)
+    real_BT = target.mask()
+    assert torch.equal(model(source, target)[real_BT], model(other_source, other_target)[real_BT])
+
+
+@every_model
+def test_padding_has_no_gradient_at_all(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    with embedded_inputs(model) as leaves:
+        logits_BTV = model(source, target)
+    logits_BTV.log_softmax(-1)[target.mask()].square().sum().backward()
+    for side in (source, target):
+        if side is not None:
+            gradient_BTD = leaf_of_length(leaves, side.values.shape[1]).grad
+            assert gradient_BTD is not None
+            assert (gradient_BTD[~side.mask()] == 0).all()
+            assert (gradient_BTD[side.mask()].abs().sum(-1) > 0).all()
+
+
+@every_model
+def test_the_future_has_no_gradient_at_all(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    with embedded_inputs(model) as leaves:
+        logits_BTV = model(source, target)
+    target_BTD = leaf_of_length(leaves, max(TARGET_LENGTHS))
+    for t in range(max(TARGET_LENGTHS)):
+        (gradient_BTD,) = torch.autograd.grad(logits_BTV[:, t].square().sum(), target_BTD, retain_graph=True)
+        assert (gradient_BTD[:, t + 1 :] == 0).all()
+        assert (gradient_BTD[:, : t + 1].abs().sum(-1) > 0).all()
+
+
+@every_model
+def test_step_by_step_equals_the_full_pass(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    whole_BTV = model(source, target).log_softmax(-1)
+    stepped_BTV = steps(model, source, target.values)
+    assert stepped_BTV.dtype == torch.float32
+    torch.testing.assert_close(stepped_BTV, whole_BTV, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(stepped_BTV.exp().sum(-1), torch.ones(target.values.shape))
+
+
+@every_model
+def test_steps_in_a_batch_equal_steps_alone(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    together_BTV = steps(model, source, target.values)
+    for row in range(ROWS):
+        by_itself_1TV = steps(model, alone(source, row), target.values[row : row + 1])
+        torch.testing.assert_close(together_BTV[row : row + 1], by_itself_1TV, rtol=1e-5, atol=1e-5)
+
+
+@every_model
+def test_memory_and_state_can_be_reordered_by_selecting_rows(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    memory, state = model.start(source, ROWS)
+    order = torch.tensor([2, 0, 0, 1, 2])  # reversed, repeated, and more of them than before
+    for token_B in target.values.unbind(1):
+        map_tree((memory, state), has_rows)
+        log_probability_BV, after = model.step(token_B, memory, state)
+        chosen_BV, _ = model.step(token_B[order], select(memory, order), select(state, order))
+        torch.testing.assert_close(chosen_BV, log_probability_BV[order], rtol=1e-5, atol=1e-5)
+        state = after
+
+
+def has_rows(tensor: Tensor) -> None:
+    assert tensor.shape[0] == ROWS
+
+
+@every_model
+def test_a_step_leaves_the_state_before_it_as_it_was(case: Case) -> None:
+    # State is returned, never kept: two hypotheses may go on from one state.
+    model, (source, target) = case.build(), case.inputs()
+    memory, state = model.start(source, ROWS)
+    _, state = model.step(target.values[:, 0], memory, state)
+    first_BV, _ = model.step(target.values[:, 1], memory, state)
+    model.step(target.values[:, 2], memory, state)
+    again_BV, _ = model.step(target.values[:, 1], memory, state)
+    assert torch.equal(first_BV, again_BV)
+
+
+@every_reader
+def test_encoding_keeps_to_its_own_sentence(case: Case) -> None:
+    model, (source, _) = case.build(), case.inputs()
+    assert source is not None
+    encoded = model.encode(source)
+    assert len(encoded.values) == ROWS
+    for row in range(ROWS):
+        by_itself = model.encode(alone(source, row))
+        length = int(encoded.lengths[row])
+        assert by_itself.lengths.tolist() == [length]
+        torch.testing.assert_close(encoded.values[row, :length], by_itself.values[0], rtol=1e-5, atol=1e-5)
+
+
+@every_reader
+def test_another_source_makes_another_prediction(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    other, _ = case.inputs(seed=2)
+    assert (model(source, target) - model(other, target)).abs().amax((1, 2)).min() > 1e-3
+
+
+@every_model
+def test_gradients_reach_every_parameter(case: Case) -> None:
+    model, (source, target) = case.build().train(), case.inputs()
+    right_BT = target.values.roll(-1, 1).masked_fill(~target.mask(), IGNORED)
+    smoothed_cross_entropy(model(source, target).flatten(0, 1), right_BT.flatten(), 0.1).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        assert (parameter.grad != 0).any(), name
+
+
+@every_model
+def test_save_and_load_give_the_same_bits(case: Case, tmp_path: Path) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    save_model_file(tmp_path / "model.safetensors", ModelFile(weights, {}, {}, {}, {}))
+    other = case.build(seed=5)
+    assert not torch.equal(other(source, target), model(source, target))
+    load_weights(other, load_model_file(tmp_path / "model.safetensors").weights)
+    mine, loaded = model.state_dict(), other.state_dict()
+    assert list(mine) == list(loaded)
+    assert all(torch.equal(mine[name], loaded[name]) for name in mine)
+    assert torch.equal(other(source, target), model(source, target))
+
+
+@every_model
+def test_the_seed_decides_the_start(case: Case) -> None:
+    first, second = case.build(seed=7).state_dict(), case.build(seed=7).state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@every_model
+def test_bf16_is_finite_and_near_fp32(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    exact_BTV = model(source, target)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded_BTV = model(source, target).float()
+        stepped_BTV = steps(model, source, target.values)
+    far = (rounded_BTV - exact_BTV).square().mean().sqrt() / exact_BTV.std()
+    assert 0 < far < 0.03
+    far = (stepped_BTV - exact_BTV.log_softmax(-1)).square().mean().sqrt() / exact_BTV.std()
+    assert 0 < far < 0.03

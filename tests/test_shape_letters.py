@@ -1,0 +1,89 @@
+"""`query_BHTD` has four axes, and within one function a letter has one size: names are compared with shapes."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import transduce
+from transduce.layers.cross_entropy import smoothed_cross_entropy
+from transduce.models.protocols import Padded, Sizes
+from transduce.models.transformer import Transformer, TransformerConfig
+from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
+
+ROOMS = tuple(str(Path(transduce.__file__).parent / room) for room in ("attention", "layers", "models"))
+LETTERS = re.compile(r"_([A-Z][A-Z0-9]*)$")
+
+
+def problems_in(frame: FrameType) -> Iterator[str]:
+    """The local tensors of a function that returns, whose shapes are not what their names say."""
+    sizes: dict[str, int] = {}
+    where = f"{Path(frame.f_code.co_filename).name}:{frame.f_code.co_name}"
+    for name, value in frame.f_locals.items():
+        letters = LETTERS.search(name)
+        if letters is None or not isinstance(value, Tensor):
+            continue
+        if len(letters[1]) != value.ndim:
+            yield f"{where}: {name} is {tuple(value.shape)}"
+            continue
+        for letter, size in zip(letters[1], value.shape, strict=True):
+            expected = int(letter) if letter.isdigit() else sizes.setdefault(letter, size)
+            if size != expected:
+                yield f"{where}: {name} is {tuple(value.shape)}, but {letter} is {expected}"
+
+
+@contextmanager
+def watched() -> Iterator[tuple[set[str], set[str]]]:
+    """(problems, names seen) of every function of the model rooms that returns inside."""
+    problems: set[str] = set()
+    seen: set[str] = set()
+
+    def at(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "return" and frame.f_code.co_filename.startswith(ROOMS):
+            problems.update(problems_in(frame))
+            seen.update(name for name in frame.f_locals if LETTERS.search(name))
+
+    sys.setprofile(at)
+    try:
+        yield problems, seen
+    finally:
+        sys.setprofile(None)
+
+
+def test_names_say_what_shapes_are() -> None:
+    torch.manual_seed(0)
+    sizes = {"d_model": 8, "heads": 2, "feed_forward": 12, "dropout": 0.1, "inner_dropout": 0.1}
+    source = Padded(torch.randint(11, (3, 5)), torch.tensor([5, 2, 4]))
+    target = Padded(torch.randint(13, (3, 6)), torch.tensor([6, 6, 6]))
+    with watched() as (problems, seen):
+        for positions in ("none", "sinusoidal", "learned", "rotary"):
+            for norm in ("pre", "post"):
+                table = {**sizes, "positions": positions, "norm": norm}
+                both = Transformer(TransformerConfig.model_validate(table), Sizes(11, 13))
+                logits_BTV = both(source, target)
+                smoothed_cross_entropy(logits_BTV.flatten(0, 1), target.values.flatten(), 0.1).backward()
+                memory, state = both.start(source, 3)
+                both.step(target.values[:, 0], memory, state)
+                alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
+                alone(None, target)
+                alone.step(target.values[:, 0], *alone.start(None, 3))
+    assert not problems
+    assert {"query_BHTE", "alpha_BHTS", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
+
+
+def test_a_wrong_name_is_found() -> None:
+    def function() -> FrameType:
+        right_TD, wrong_BTD, other_TD = torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(5, 3)
+        assert right_TD is not wrong_BTD is not other_TD
+        return sys._getframe()
+
+    found = sorted(problems_in(function()))
+    assert len(found) == 2
+    assert "wrong_BTD is (2, 3)" in found[1]
+    assert "other_TD is (5, 3), but T is 2" in found[0]
