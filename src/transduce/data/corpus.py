@@ -53,6 +53,8 @@ class TextFile(Config):
     text: str
     unit: Literal["line", "stream"] = "line"
     """line: each line is a sentence ending with </s>. stream: running text; newlines are characters of it."""
+    part: tuple[float, float] = (0.0, 1.0)
+    """From where to where, as shares of the file's characters; a line belongs where its first character stands."""
     weight: float = Field(default=1.0, gt=0)
 
 
@@ -67,6 +69,21 @@ def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
         return _read_columns(files, root / files.tsv)
     source, target = files.paths(root)
     return _read_two(source, target)
+
+
+def read_text(file: TextFile, root: Path) -> Iterator[str]:
+    """The lines of a text or of the part asked for; in unit "stream" with their newlines, cut to the character.
+
+    Raises:
+        InputError: a missing file, text that is not UTF-8.
+    """
+    path = root / file.text
+    lines = (line + "\n" for line in read_lines(path)) if file.unit == "stream" else read_lines(path)
+    if file.part == (0.0, 1.0):
+        return lines
+    total = sum(len(line) + 1 for line in read_lines(path))
+    first, last = (int(share * total) for share in file.part)
+    return _characters(lines, first, last) if file.unit == "stream" else _whole_lines(lines, first, last)
 
 
 def train_pair_tokenizers(
@@ -84,7 +101,7 @@ def train_pair_tokenizers(
 
 def train_text_tokenizer(config: TokenizerConfig, corpora: Sequence[TextFile], root: Path) -> Tokenizer:
     """A tokenizer learnt from the lines of these files."""
-    return train_tokenizer(config, (line for files in corpora for line in read_lines(root / files.text)), root)
+    return train_tokenizer(config, (piece for file in corpora for piece in read_text(file, root)), root)
 
 
 def open_pairs_store(
@@ -138,12 +155,12 @@ def open_text_store(
         InputError: a missing file, text that is not UTF-8, or no text at all.
     """
     path = root / file.text
-    settings = {"context": context, "unit": file.unit}
+    settings = {"context": context, "unit": file.unit, "part": file.part}
     parts = _parts("text", [path], (tokenizer,), settings)
 
     def build(destination: Path) -> None:
         metadata = {**parts, "unknown": {"target": 0}, "lines": 0, "predicted": 0}
-        rows = windows(_tokenised_stream(path, file.unit, tokenizer, metadata, progress), context)
+        rows = windows(_tokenised_stream(file, root, tokenizer, metadata, progress), context)
         write_store(destination, _as_targets(rows, metadata), {"target": tokenizer.size}, metadata)
 
     store = cached_store(cache, cache_key(parts), build)
@@ -160,6 +177,25 @@ def _parts(kind: str, paths: list[Path], tokenizers: Sequence[Tokenizer], settin
         "tokenizers": [hashlib.sha256(each.to_json().encode()).hexdigest() for each in tokenizers],
         "settings": settings,
     }
+
+
+def _characters(lines: Iterable[str], first: int, last: int) -> Iterator[str]:
+    """The characters numbered first .. last - 1 of lines that carry their newlines."""
+    place = 0
+    for line in lines:
+        cut = line[max(first - place, 0) : max(last - place, 0)]
+        if cut:
+            yield cut
+        place += len(line)
+
+
+def _whole_lines(lines: Iterable[str], first: int, last: int) -> Iterator[str]:
+    """The lines whose first character is one of first .. last - 1."""
+    place = 0
+    for line in lines:
+        if first <= place < last:
+            yield line
+        place += len(line) + 1
 
 
 def _read_two(source: Path, target: Path) -> Iterator[tuple[int, str, str]]:
@@ -212,19 +248,18 @@ def _tokenised_pairs(
 
 
 def _tokenised_stream(
-    path: Path, unit: str, tokenizer: Tokenizer, metadata: dict[str, Any], progress: Progress | None
+    file: TextFile, root: Path, tokenizer: Tokenizer, metadata: dict[str, Any], progress: Progress | None
 ) -> Iterator[Sequence[int]]:
     def tokenised() -> Iterator[list[int]]:
-        for chunk in _chunks(read_lines(path)):
-            texts = [line + "\n" for line in chunk] if unit == "stream" else chunk
-            for ids in tokenizer.encode(texts):
+        for chunk in _chunks(read_text(file, root)):
+            for ids in tokenizer.encode(chunk):
                 metadata["unknown"]["target"] += ids.count(tokenizer.unknown)
                 yield ids
             metadata["lines"] += len(chunk)
             if progress:
                 progress(metadata["lines"])
 
-    return (running if unit == "stream" else sentences)(tokenised(), tokenizer.end)
+    return (running if file.unit == "stream" else sentences)(tokenised(), tokenizer.end)
 
 
 def _as_targets(rows: Iterable[list[int]], metadata: dict[str, Any]) -> Iterator[dict[str, list[int]]]:

@@ -91,7 +91,7 @@ def test_what_cannot_be_cleaned_is_refused(corpus: Corpus, write: Write) -> None
     with pytest.raises(InputError, match="single file"):
         clean(source, target, out, source.with_name("out2"), examine_text(source))
     short = write("c.txt", corpus[1][:20])
-    with pytest.raises(InputError, match="400 lines, .* 20, and where they slip could not be found"):
+    with pytest.raises(InputError, match=r"400 lines, .* 20, and where they slip could not be found"):
         clean(source, short, out, source.with_name("out2"), examine(source, short))
     assert not out.exists()
 
