@@ -27,9 +27,13 @@ class PairFiles(Config):
     """Sentence pairs: two files whose n-th lines belong together, or two columns of a tab-separated file."""
 
     source: str | None = None
+    """File of the sources, one a line."""
     target: str | None = None
+    """File of the targets, one a line."""
     tsv: str | None = None
+    """One file with both in columns, instead."""
     source_column: int = Field(default=0, ge=0)
+    """Counted from 0."""
     target_column: int = Field(default=1, ge=0)
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each pair; see `transduce.data.batches`."""
@@ -51,11 +55,13 @@ class TextFile(Config):
     """Text for language modelling."""
 
     text: str
+    """The file."""
     unit: Literal["line", "stream"] = "line"
     """line: each line is a sentence ending with </s>. stream: running text; newlines are characters of it."""
     part: tuple[float, float] = (0.0, 1.0)
     """From where to where, as shares of the file's characters; a line belongs where its first character stands."""
     weight: float = Field(default=1.0, gt=0)
+    """How often an epoch shows each row."""
 
 
 def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:

@@ -52,6 +52,7 @@ class TokenizerConfig(Config):
     """What a tokenizer is learnt as, or where a finished one lies."""
 
     kind: Literal["bpe", "unigram", "byte", "character", "whitespace"] = "bpe"
+    """bpe, unigram: pieces of words. byte, character, whitespace (words): those units."""
     vocabulary: int = Field(default=8000, ge=5)
     """At most so many tokens, the four special ones included; byte always has 260."""
     file: str | None = None
@@ -59,6 +60,7 @@ class TokenizerConfig(Config):
     joint: bool = True
     """One vocabulary for both sides of a pair."""
     lowercase: bool = False
+    """Lower-case the text first."""
     min_frequency: int = Field(default=2, ge=1)
     """Pairs (bpe), pieces (unigram), characters and words seen less often are not learnt."""
 

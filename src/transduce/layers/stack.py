@@ -23,15 +23,21 @@ class StackConfig(Config):
     """Sizes and places that encoders and decoders share. The defaults suit tens of thousands of sentence pairs."""
 
     d_model: int = Field(default=256, ge=2)
+    """Width of every position's vector."""
     heads: int = Field(default=4, ge=1)
+    """Attention heads; must divide d_model."""
     feed_forward: int = Field(default=1024, ge=1)
+    """Hidden width of the feed-forward layer."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    inner_dropout: float = Field(
-        default=0.0, ge=0, lt=1, description="on attention weights and inside the feed-forward"
-    )
+    """On embeddings and on the output of each sub-layer."""
+    inner_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """On attention weights and inside the feed-forward."""
     norm: NormPlacement = "pre"
+    """Layer norm on the way into each sub-layer (pre) or after its residual (post)."""
     positions: Literal["none", "sinusoidal", "learned", "rotary"] = "sinusoidal"
-    max_length: int = Field(default=1024, ge=1, description="how many positions learned positions reach")
+    """How the model knows where a token stands."""
+    max_length: int = Field(default=1024, ge=1)
+    """How many positions learned positions reach."""
 
     @model_validator(mode="after")
     def _widths_divide(self) -> Self:

@@ -20,10 +20,11 @@ class TransformerConfig(StackConfig):
 
     kind: Literal["transformer"] = "transformer"
     encoder_layers: int = Field(default=3, ge=1)
+    """Blocks that read the source."""
     decoder_layers: int = Field(default=3, ge=1)
-    tied: Literal["all", "output", "none"] = Field(
-        default="all", description="all: one matrix for source, target and output, if their vocabulary is joint"
-    )
+    """Blocks that write the target."""
+    tied: Literal["all", "output", "none"] = Field(default="all")
+    """all: one matrix for source, target and output, if their vocabulary is joint."""
 
 
 class Memory(NamedTuple):

@@ -19,7 +19,9 @@ class TransformerDecoderConfig(StackConfig):
 
     kind: Literal["transformer_decoder"] = "transformer_decoder"
     layers: int = Field(default=4, ge=1)
-    tied: bool = Field(default=True, description="one matrix for input and output")
+    """Blocks."""
+    tied: bool = Field(default=True)
+    """One matrix for input and output."""
 
 
 class TransformerDecoder(nn.Module):

@@ -8,25 +8,28 @@ from transduce.config import Config
 
 
 class Search(Config):
-    """How outputs are searched for. `method` is the name of a file in this room.
-
-    beam: slots of a beam search; a finished hypothesis keeps its slot.
-    alpha: score = log p / L^alpha; 0 ranks by probability alone, which favours short outputs.
-    nbest: hypotheses listed for each source; for `sample`, independent draws.
-    max_length_factor, max_length_offset: an output has at most factor * source length + offset tokens.
-    temperature, top_k, top_p, seed: of `sample` only, applied in this order.
-    """
+    """How outputs are searched for. `method` is the name of a file in this room."""
 
     method: Literal["greedy", "beam", "sample", "exhaustive"] = "beam"
+    """exhaustive: all outputs, for tiny vocabularies."""
     beam: int = Field(default=5, ge=1)
+    """Slots of a beam search; a finished hypothesis keeps its slot."""
     alpha: float = Field(default=0.75, ge=0, allow_inf_nan=False)
+    """score = log p / L^alpha; 0 ranks by probability alone, which favours short outputs."""
     nbest: int = Field(default=1, ge=1)
+    """Hypotheses listed for each source; for `sample`, independent draws."""
     max_length_factor: float = Field(default=1.5, ge=0, allow_inf_nan=False)
+    """An output has at most factor * source length + offset tokens."""
     max_length_offset: int = Field(default=20, ge=0)
+    """See `max_length_factor`; for a language model, the tokens that may follow the prompt."""
     temperature: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """For `sample`: logits are divided by it, first of all."""
     top_k: int | None = Field(default=None, ge=1)
+    """For `sample`: only the k most probable tokens, second."""
     top_p: float | None = Field(default=None, gt=0, le=1)
+    """For `sample`: only the most probable tokens that make up this share, third."""
     seed: int = Field(default=0, ge=0)
+    """For `sample`: each line draws from a stream of its own, by (seed, line)."""
 
     @model_validator(mode="after")
     def _can_list_nbest(self) -> Self:

@@ -21,16 +21,21 @@ class LanguageModellingConfig(Config):
     """How far back a prediction looks, in training and in perplexity."""
 
     kind: Literal["language_modelling"] = "language_modelling"
-    context: int = Field(default=128, ge=2, description="tokens in a row of training text; rows do not overlap")
+    context: int = Field(default=128, ge=2)
+    """Tokens in a row of training text; rows do not overlap."""
 
 
 class LanguageModellingData(Config):
     """The files of a language model; paths are relative to `root`, `root` to the working directory."""
 
     root: str = "."
+    """Where the files lie."""
     train: tuple[TextFile, ...]
+    """One text or several, each with its weight."""
     validation: TextFile | None = None
+    """Picks the best weights."""
     test: dict[str, TextFile] = Field(default_factory=dict)
+    """By name; measured once, at the end."""
 
     @model_validator(mode="after")
     def _has_training_text(self) -> Self:

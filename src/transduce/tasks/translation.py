@@ -25,19 +25,27 @@ class TranslationConfig(Config):
     """What the two sides are called, and what a translation is judged by."""
 
     kind: Literal["translation"] = "translation"
-    source: str = Field(default="", description="language code of the source, such as en")
-    target: str = Field(default="", description="language code of the target; chooses the Moses tokenizer")
+    source: str = Field(default="")
+    """Language code of the source, such as en."""
+    target: str = Field(default="")
+    """Language code of the target; chooses the Moses tokenizer."""
     metrics: tuple[str, ...] = ("bleu", "chrf")
+    """Of bleu, chrf, bleu-lc-moses, exact_match; what validation, the final tests and `evaluate` report."""
 
 
 class TranslationData(Config):
     """The files of a text-pair recipe; paths are relative to `root`, `root` to the working directory."""
 
     root: str = "."
+    """Where the files lie."""
     train: tuple[PairFiles, ...]
+    """One corpus or several, each with its weight."""
     validation: PairFiles | None = None
+    """Picks the best weights."""
     test: dict[str, PairFiles] = Field(default_factory=dict)
+    """By name; scored once, at the end."""
     filters: FilterConfig = FilterConfig()
+    """Which training pairs are dropped."""
 
     @model_validator(mode="after")
     def _has_training_text(self) -> Self:

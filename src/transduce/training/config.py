@@ -15,36 +15,51 @@ class TrainingConfig(Config):
     """
 
     updates: int = Field(default=10_000, ge=1)
+    """Gradient steps in all; the cosine schedule ends here."""
     minutes: float | None = Field(default=None, gt=0)
+    """Stop after so much training time, summed over resumes."""
     seed: int = Field(default=1, ge=0)
+    """Decides the start, the dropout and the order of batches."""
 
     optimizer: Literal["adamw", "muon"] = "adamw"
+    """muon: orthogonalised momentum for the hidden matrices, AdamW for the rest."""
     learning_rate: float = Field(default=1e-3, gt=0)
+    """At the end of the warm-up."""
     betas: tuple[float, float] = (0.9, 0.98)
+    """AdamW's decays."""
     weight_decay: float = Field(default=0.0, ge=0)
+    """Decoupled; matrices only."""
     schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"
-    warmup: int = Field(default=400, ge=0, description="updates of linear warm-up")
-    accumulate: int = Field(default=1, ge=1, description="batches an update")
-    clip: float = Field(default=1.0, ge=0, description="largest gradient norm; 0 = never clip")
+    """After the warm-up: down to 0 at `updates`, with the root of the update, or not at all."""
+    warmup: int = Field(default=400, ge=0)
+    """Updates of linear warm-up."""
+    accumulate: int = Field(default=1, ge=1)
+    """Batches an update."""
+    clip: float = Field(default=1.0, ge=0)
+    """Largest gradient norm; 0 = never clip."""
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
-    average: float = Field(
-        default=0.999, ge=0, lt=1, description="decay of the moving average of the weights; 0 = none"
-    )
-    precision: Literal["auto", "fp32", "bf16"] = Field(
-        default="auto", description="auto: bf16 where the processor multiplies it in hardware"
-    )
+    """Share of the target's probability that is spread over the vocabulary; 0 for language models."""
+    average: float = Field(default=0.999, ge=0, lt=1)
+    """Decay of the moving average of the weights; 0 = none."""
+    precision: Literal["auto", "fp32", "bf16"] = Field(default="auto")
+    """auto: bf16 where the processor multiplies it in hardware."""
 
-    validate_every: int = Field(default=500, ge=1, description="updates between validations")
-    best: Literal["loss", "bleu"] = Field(
-        default="loss", description="what picks the best checkpoint and feeds patience"
-    )
-    patience: int | None = Field(
-        default=None, ge=1, description="validations without a better one before training ends"
-    )
-    decode_sentences: int = Field(default=500, ge=0, description="validation sentences translated at each validation")
-    samples: int = Field(default=2, ge=0, description="sample translations shown at each validation")
+    validate_every: int = Field(default=500, ge=1)
+    """Updates between validations."""
+    best: Literal["loss", "bleu"] = Field(default="loss")
+    """What picks the best checkpoint and feeds patience."""
+    patience: int | None = Field(default=None, ge=1)
+    """Validations without a better one before training ends."""
+    decode_sentences: int = Field(default=500, ge=0)
+    """Validation sentences translated at each validation."""
+    samples: int = Field(default=2, ge=0)
+    """Sample translations shown at each validation."""
 
-    checkpoint_every: int = Field(default=500, ge=1, description="updates between checkpoints")
-    keep: int = Field(default=2, ge=1, description="checkpoints kept besides the best")
+    checkpoint_every: int = Field(default=500, ge=1)
+    """Updates between checkpoints."""
+    keep: int = Field(default=2, ge=1)
+    """Checkpoints kept besides the best."""
     log_every: int = Field(default=50, ge=1)
+    """Updates between lines of log.jsonl."""
     tensorboard: bool = False
+    """Log to <run>/tensorboard too (extra `tensorboard`)."""

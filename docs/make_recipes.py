@@ -1,0 +1,91 @@
+"""Writes docs/recipes.md from the configs themselves; `tests/test_docs.py` fails when the page is out of date."""
+
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from transduce.data.batches import BatchConfig
+from transduce.data.corpus import PairFiles, TextFile
+from transduce.data.filters import FilterConfig
+from transduce.data.tokenizer import TokenizerConfig
+from transduce.models.transformer import TransformerConfig
+from transduce.models.transformer_decoder import TransformerDecoderConfig
+from transduce.search.settings import Search
+from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
+from transduce.tasks.translation import TranslationConfig, TranslationData
+from transduce.training.config import TrainingConfig
+
+PAGE = Path(__file__).with_name("recipes.md")
+HEAD = """# Recipes
+
+A recipe is a TOML file; `transduce train RECIPE key=value ...` resolves it, writes the result into the run directory and
+into the model file. `base = "other.toml"` takes what the recipe does not say from another one. `--dry-run` shows what it
+would do. Unknown keys are errors that name the nearest known one.
+
+This page is made from the code by `python docs/make_recipes.py`.
+"""
+SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
+    ('[task] kind = "translation"', "Text pairs.", TranslationConfig),
+    ("[data] of translation", "`root` is relative to the working directory, files to `root`.", TranslationData),
+    ("an entry of data.train, data.validation, data.test.NAME", "Text pairs.", PairFiles),
+    (
+        "[data.filters]",
+        "Training pairs are dropped whole, counted and reported; held-out pairs never for their size.",
+        FilterConfig,
+    ),
+    ('[task] kind = "language_modelling"', "Text alone.", LanguageModellingConfig),
+    ("[data] of language_modelling", "", LanguageModellingData),
+    ("an entry of data.train, data.validation, data.test.NAME", "Text.", TextFile),
+    ("[tokenizer]", "Learnt from the training text.", TokenizerConfig),
+    ("[batch]", "", BatchConfig),
+    ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
+    ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
+    ("[training]", "", TrainingConfig),
+    ("[search]", "What `predict` and the final tests use unless told otherwise.", Search),
+]
+
+
+def page() -> str:
+    """The whole page."""
+    return HEAD + "".join(_section(*section) for section in SECTIONS)
+
+
+def _section(title: str, text: str, config: type[BaseModel]) -> str:
+    rows = "".join(
+        _row(name, field) for name, field in config.model_fields.items() if not (name == "kind" and _is_fixed(field))
+    )
+    intro = f"\n{text}\n" if text else ""
+    return f"\n## {title}\n{intro}\n| key | default | |\n|---|---|---|\n{rows}"
+
+
+def _is_fixed(field: Any) -> bool:
+    """A kind that the section's title already names."""
+    return len(get_args(field.annotation)) == 1
+
+
+def _row(name: str, field: Any) -> str:
+    default = "required" if field.is_required() else _default(field)
+    return f"| `{name}` | {default} | {_one_line(field.description)} |\n"
+
+
+def _default(field: Any) -> str:
+    value = field.get_default(call_default_factory=True)
+    if value is None:
+        return ""
+    if value is PydanticUndefined or isinstance(value, BaseModel | dict):
+        return "see there" if isinstance(value, BaseModel) else ""
+    if isinstance(value, tuple):
+        return f"`{list(value)}`"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else ""
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n")
