@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test check format clean
 
 help:
 	@echo "make setup   virtual environment in $(VENV), with the command $(BIN)/transduce"
@@ -16,7 +16,6 @@ help:
 	@echo "make test    run the tests"
 	@echo "make check   lint and types"
 	@echo "make format  let ruff lay out the code"
-	@echo "make bench   timings and memory, see benchmarks/README.md"
 
 setup: $(STAMP)
 
@@ -40,9 +39,6 @@ check: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-
-bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

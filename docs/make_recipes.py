@@ -21,9 +21,9 @@ from transduce.training.config import TrainingConfig
 PAGE = Path(__file__).with_name("recipes.md")
 HEAD = """# Recipes
 
-A recipe is a TOML file; `transduce train RECIPE key=value ...` resolves it, writes the result into the run directory and
-into the model file. `base = "other.toml"` takes what the recipe does not say from another one. `--dry-run` shows what it
-would do. Unknown keys are errors that name the nearest known one.
+A recipe is a TOML file. `transduce train RECIPE key=value ...` resolves it and writes the result into the run directory
+and into the model file. `base = "other.toml"` takes what the recipe does not say from another one. `--dry-run` shows
+what it would do. Unknown keys are errors that name the nearest known one.
 
 This page is made from the code by `python docs/make_recipes.py`.
 """
