@@ -19,6 +19,7 @@ from transduce.data.corpus import (
     open_pairs_store,
     open_text_store,
     read_pairs,
+    read_text,
     train_pair_tokenizers,
     train_text_tokenizer,
 )
@@ -203,3 +204,28 @@ def test_importing_the_settings_loads_nothing_heavy() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"
+
+
+def test_a_part_of_a_text_is_counted_in_characters(tmp_path: Path) -> None:
+    text = "To be, or not\nto be:\nthat is the question.\n"
+    (tmp_path / "t.txt").write_text(text)
+    at = int(0.3 * len(text))
+    first = TextFile(text="t.txt", unit="stream", part=(0.0, 0.3))
+    rest = TextFile(text="t.txt", unit="stream", part=(0.3, 1.0))
+    assert "".join(read_text(first, tmp_path)) == text[:at]
+    assert "".join(read_text(rest, tmp_path)) == text[at:]
+
+
+def test_in_unit_line_a_part_holds_whole_lines_and_parts_do_not_overlap(tmp_path: Path) -> None:
+    lines = [f"line number {number}" for number in range(50)]
+    (tmp_path / "t.txt").write_text("\n".join(lines) + "\n")
+    parts = [TextFile(text="t.txt", part=part) for part in ((0.0, 0.33), (0.33, 0.9), (0.9, 1.0))]
+    assert [line for part in parts for line in read_text(part, tmp_path)] == lines
+
+
+def test_a_text_may_be_a_column_and_lines_without_it_are_named(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("a\tb\nc\td\n")
+    assert list(read_text(TextFile(text="t.tsv", column=1), tmp_path)) == ["b", "d"]
+    (tmp_path / "t.tsv").write_text("a\tb\nc\n")
+    with pytest.raises(InputError, match=r"line 2"):
+        list(read_text(TextFile(text="t.tsv", column=1), tmp_path))

@@ -58,6 +58,8 @@ class TextFile(Config):
     """The file."""
     unit: Literal["line", "stream"] = "line"
     """line: each line is a sentence ending with </s>. stream: running text; newlines are characters of it."""
+    column: int | None = Field(default=None, ge=0)
+    """Only this column of a tab-separated file, counted from 0."""
     part: tuple[float, float] = (0.0, 1.0)
     """From where to where, as shares of the file's characters; a line belongs where its first character stands."""
     weight: float = Field(default=1.0, gt=0)
@@ -83,11 +85,10 @@ def read_text(file: TextFile, root: Path) -> Iterator[str]:
     Raises:
         InputError: a missing file, text that is not UTF-8.
     """
-    path = root / file.text
-    lines = (line + "\n" for line in read_lines(path)) if file.unit == "stream" else read_lines(path)
+    lines = (line + "\n" for line in _text_lines(file, root)) if file.unit == "stream" else _text_lines(file, root)
     if file.part == (0.0, 1.0):
         return lines
-    total = sum(len(line) + 1 for line in read_lines(path))
+    total = sum(len(line) + 1 for line in _text_lines(file, root))
     first, last = (int(share * total) for share in file.part)
     return _characters(lines, first, last) if file.unit == "stream" else _whole_lines(lines, first, last)
 
@@ -161,7 +162,7 @@ def open_text_store(
         InputError: a missing file, text that is not UTF-8, or no text at all.
     """
     path = root / file.text
-    settings = {"context": context, "unit": file.unit, "part": file.part}
+    settings = {"context": context, "unit": file.unit, "part": file.part, "column": file.column}
     parts = _parts("text", [path], (tokenizer,), settings)
 
     def build(destination: Path) -> None:
@@ -183,6 +184,13 @@ def _parts(kind: str, paths: list[Path], tokenizers: Sequence[Tokenizer], settin
         "tokenizers": [hashlib.sha256(each.to_json().encode()).hexdigest() for each in tokenizers],
         "settings": settings,
     }
+
+
+def _text_lines(file: TextFile, root: Path) -> Iterator[str]:
+    if file.column is None:
+        return read_lines(root / file.text)
+    _check_columns(root / file.text, file.column + 1)
+    return (line.split("\t")[file.column] for line in read_lines(root / file.text))
 
 
 def _characters(lines: Iterable[str], first: int, last: int) -> Iterator[str]:
@@ -216,7 +224,13 @@ def _read_two(source: Path, target: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]]:
-    wanted = max(files.source_column, files.target_column) + 1
+    _check_columns(path, max(files.source_column, files.target_column) + 1)
+    rows = (line.split("\t") for line in read_lines(path))
+    return ((number, row[files.source_column], row[files.target_column]) for number, row in enumerate(rows, 1))
+
+
+def _check_columns(path: Path, wanted: int) -> None:
+    """Raises InputError naming the lines with fewer columns."""
     short = [number for number, line in enumerate(read_lines(path), 1) if line.count("\t") + 1 < wanted]
     if short:
         named = ", ".join(map(str, short[:LINES_NAMED])) + (", …" if len(short) > LINES_NAMED else "")
@@ -225,8 +239,6 @@ def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]
             f"line{'s have' if len(short) > 1 else ' has'} fewer (line {named}). "
             "Mend or delete them, or choose other columns."
         )
-    rows = (line.split("\t") for line in read_lines(path))
-    return ((number, row[files.source_column], row[files.target_column]) for number, row in enumerate(rows, 1))
 
 
 def _tokenised_pairs(
