@@ -5,6 +5,7 @@ from os import PathLike
 from typing import Any, Literal
 
 import torch
+from pydantic import ValidationError
 from torch import nn
 
 from transduce.data.tokenizer import Tokenizer
@@ -13,7 +14,7 @@ from transduce.inference import Advance, Likelihood, decode, pair_likelihoods
 from transduce.long_text import split_to_fit
 from transduce.model_file import ModelFile, check_weights, load_model_file
 from transduce.names import resolve
-from transduce.recipe import Recipe, parse_recipe
+from transduce.recipe import Recipe, explain, parse_recipe
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Prediction, Task
 
@@ -57,7 +58,7 @@ class Pipeline:
         Raises:
             InputError: a search setting is wrong; a text is too long and long="refuse".
         """
-        settings = Search.model_validate({**self.recipe.search.model_dump(), **search})
+        settings = search_settings(self.recipe.search, search)
         pieces, owners = self._fit(texts, long, tell)
         found = decode(self.model, self.task, pieces, settings, batch_size, owners, advance)
         whole: list[list[Prediction]] = [[] for _ in texts]
@@ -106,6 +107,18 @@ def load(path: str | PathLike[str], *, trust_code: bool = False) -> Pipeline:
         InputError: no model there, or one that is damaged, foreign or too new.
     """
     return Pipeline(load_model_file(path, trust_code=trust_code))
+
+
+def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
+    """The recipe's settings with those asked for in their place.
+
+    Raises:
+        InputError: an unknown key, a wrong value, or keys that do not go together.
+    """
+    try:
+        return Search.model_validate({**recipe.model_dump(), **asked})
+    except ValidationError as error:
+        raise InputError(explain(error, Search, "search")) from None
 
 
 def make_task(recipe: Recipe, tokenizers: dict[str, Tokenizer]) -> Task:

@@ -1,6 +1,7 @@
 """Tokenizers learnt once for the same text and settings, then found in the cache."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +9,20 @@ from transduce.atomic import write_text
 from transduce.data.files import fingerprint
 from transduce.data.store import cache_key
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
+from transduce.errors import InputError
 from transduce.tasks.protocols import Task, Tokenizers
+
+NOT_LEARNT_FROM = {"root", "validation", "test", "filters"}  # the rest says which columns of which files
 
 
 def cached_tokenizers(cache: Path, task: type[Task], config: TokenizerConfig, data: Any) -> Tokenizers:
-    """What `task.learn_tokenizers` gives, kept under a key of the files' content and the settings."""
+    """What `task.learn_tokenizers` gives, kept under a key of the files' content, their columns and the settings."""
     files = [fingerprint(path) for path in task.training_files(data)]
     if config.file is not None:
         return task.learn_tokenizers(config, data)
-    key = cache_key({"task": task.__name__, "config": config.model_dump(), "files": files})
-    path = cache / f"tokenizers-{key}.json"
-    if path.exists():
+    parts = {"task": task.__name__, "config": config.model_dump(), "data": data.model_dump(exclude=NOT_LEARNT_FROM)}
+    path = cache / f"tokenizers-{cache_key({**parts, 'files': files})}.json"
+    with suppress(FileNotFoundError, ValueError, InputError):  # a damaged one is learnt again
         texts = json.loads(path.read_text(encoding="utf-8"))
         return {side: Tokenizer.from_json(text, str(path)) for side, text in texts.items()}
     tokenizers = task.learn_tokenizers(config, data)
