@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-WARM = ["transduce.training.run", "transduce.recipe", "transduce.models.transformer", "transduce.tasks.translation"]
+OURS = ("training.run", "recipe", "models.transformer", "tasks.translation", "cli.app", "metrics.evaluate")
+WARM = [f"transduce.{name}" for name in OURS]
+WARM += ["torch._dynamo", "sacrebleu", "pyarrow.ipc", "tokenizers", "typer", "tomli_w"]  # what training imports later
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ def _live(arguments: list[str], cache: str, shown: Path, fate: Fate) -> None:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     os.environ["TRANSDUCE_CACHE"] = cache
+    sys.modules["matplotlib"] = None  # type: ignore[assignment]  # as if not installed: no figures, which take long
     import torch
 
     torch.set_num_threads(1)

@@ -144,7 +144,7 @@ def test_a_full_disk_is_told_and_the_last_checkpoint_stays(
     assert sha256(interrupted) == sha256(tiny_run)
 
 
-def test_seed_and_text_decide_the_bytes_not_folder_cache_or_threads_that_read(
+def test_seed_and_text_decide_the_bytes_not_their_folder_nor_the_cache(
     tiny_recipe: Path, tiny_corpus: Path, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved = shutil.copytree(tiny_corpus, tmp_path / "moved")
