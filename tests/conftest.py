@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("transduce", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("transduce")  # a busy machine is no bug
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).resolve().parents[1] / ".." / "shared" / "data"))
 

@@ -169,8 +169,11 @@ def _length(tokenizer: Tokenizer) -> Callable[[str], int]:
 
 
 def _truncated(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
-    """The longest beginning of `text` of at most `limit` tokens."""
-    return [text[: tokenizer.offsets(text)[limit - 1][1]]]
+    """The longest beginning of `text` of whole characters and at most `limit` tokens."""
+    end = tokenizer.offsets(text)[limit - 1][1]
+    while _length(tokenizer)(text[:end]) > limit:  # a token may end within a character, or be another one at the end
+        end -= 1
+    return [text[:end]]
 
 
 def _joined(text: str, parts: list[Prediction]) -> Prediction:
