@@ -51,7 +51,7 @@ def test_a_thousand_sentences_come_out_the_same_in_any_batch(
 ) -> None:
     texts = sentences(1000)
     whole = random_translator.predict(texts, batch_size=64, **search)
-    assert len({each.text for each in whole}) > 300
+    assert len({each.text for each in whole}) > 150
     assert_same(random_translator.predict(texts, batch_size=7, **search), whole)
     assert_same(random_translator.predict(texts[:100], batch_size=1, **search), whole[:100])
     assert_same(random_translator.predict(texts, batch_size=1000, **search), whole)
@@ -100,9 +100,8 @@ def made(kind: str, longest: int = 256) -> Pipeline:
 @pytest.mark.parametrize("kind", ["bpe", "whitespace", "character", "byte"])
 def test_what_has_no_token_has_no_output(kind: str) -> None:
     found = translator(kind).predict(["", "ba de", "   ", "\x00" if kind == "bpe" else "", "\u2028 "], method="greedy")
-    assert [bool(each.tokens) for each in found] == [False, True, False, False, False]
-    assert [each.text for each in found if not each.tokens] == [""] * 4
-    assert [each.log_probability for each in found if not each.tokens] == [0.0] * 4
+    assert [each.log_probability != 0 for each in found] == [False, True, False, False, False]
+    assert {(each.text, each.tokens) for place, each in enumerate(found) if place != 1} == {("", ())}
 
 
 def test_nothing_in_nothing_out(random_translator: Pipeline) -> None:
