@@ -11,14 +11,18 @@ from pathlib import Path
 
 import pytest
 
-if sys.platform == "win32":
-    pytest.skip("processes are killed with POSIX signals", allow_module_level=True)
-
-from killable import Fate, start, train
+from forked import Ended, Fate, ended, start, transduce
 
 from transduce.training.log import read_log
 
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
+
 BF16 = "training.precision=bf16"
+
+
+def train(recipe: Path, run: Path, *overrides: str, fate: Fate = Fate()) -> Ended:
+    """`transduce train RECIPE OVERRIDES --run RUN`, to its end."""
+    return transduce(run.parent, "train", recipe, *overrides, "--run", run, fate=fate)
 
 
 def sha256(run: Path) -> str:
@@ -37,16 +41,16 @@ def checkpoints(run: Path) -> list[str]:
 def interrupted(tiny_recipe: Path, tmp_path: Path) -> Path:
     """A run that was stopped after update 10, with the checkpoints of updates 8 and 10."""
     run = tmp_path / "run"
-    ended = train(tiny_recipe, run, fate=Fate(signal=signal.SIGTERM, at=10))
-    assert ended.code == 130, ended.shown
+    found = train(tiny_recipe, run, fate=Fate(signal=signal.SIGTERM, at=10))
+    assert found.code == 130, found.shown
     assert checkpoints(run) == ["update-00000008.safetensors", "update-00000010.safetensors"]
     return run
 
 
 def resumed(recipe: Path, run: Path) -> str:
-    ended = train(recipe, run)
-    assert ended.code == 0, ended.shown
-    return ended.shown
+    found = train(recipe, run)
+    assert found.code == 0, found.shown
+    return found.shown
 
 
 # The tensor files of this training, in order: update 4, best 6, update 8, best 12, update 12, update 16, ...
@@ -65,11 +69,11 @@ def test_killed_in_the_middle_of_writing(tiny_recipe: Path, tiny_run: Path, tmp_
 def test_killed_at_any_moment_in_bf16(tiny_recipe: Path, tmp_path: Path) -> None:
     whole, run = tmp_path / "whole", tmp_path / "run"
     assert train(tiny_recipe, whole, BF16).code == 0
-    process, _ = start(tiny_recipe, run, BF16)
+    process = start(tmp_path, "train", tiny_recipe, BF16, "--run", run)
     while not read_log(run / "log.jsonl"):
         time.sleep(0.002)
     os.kill(process.pid, signal.SIGKILL)
-    process.join()
+    assert ended(process, tmp_path).code == -signal.SIGKILL
     assert train(tiny_recipe, run, BF16).code == 0
     assert sha256(run) == sha256(whole)
 
@@ -79,9 +83,9 @@ def test_a_signal_saves_and_exits_130(
     tiny_recipe: Path, tiny_run: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     run = tmp_path / "run"
-    ended = train(tiny_recipe, run, fate=Fate(signal=number, at=7))
-    assert ended.code == 130
-    assert f"Stopped by {number.name} after update 7; saved." in ended.shown
+    found = train(tiny_recipe, run, fate=Fate(signal=number, at=7))
+    assert found.code == 130
+    assert f"Stopped by {number.name} after update 7; saved." in found.shown
     assert checkpoints(run)[-1] == "update-00000007.safetensors"
     assert "Going on after update 7." in resumed(tiny_recipe, run)
     assert sha256(run) == sha256(tiny_run)
@@ -90,8 +94,8 @@ def test_a_signal_saves_and_exits_130(
 def test_a_signal_in_the_last_update_does_not_stop_what_is_finished(
     tiny_recipe: Path, tiny_run: Path, tmp_path: Path
 ) -> None:
-    ended = train(tiny_recipe, tmp_path / "run", fate=Fate(signal=signal.SIGTERM, at=24))
-    assert ended.code == 0
+    found = train(tiny_recipe, tmp_path / "run", fate=Fate(signal=signal.SIGTERM, at=24))
+    assert found.code == 0
     assert sha256(tmp_path / "run") == sha256(tiny_run)
 
 
@@ -125,8 +129,8 @@ def test_a_damaged_older_checkpoint_disturbs_nobody(tiny_recipe: Path, tmp_path:
     assert train(tiny_recipe, whole, keep).code == 0
     assert train(tiny_recipe, run, keep, fate=Fate(signal=signal.SIGTERM, at=10)).code == 130
     (run / "checkpoints" / "update-00000008.safetensors").write_bytes(b"no header")
-    ended = train(tiny_recipe, run, keep)
-    assert ended.code == 0, ended.shown
+    found = train(tiny_recipe, run, keep)
+    assert found.code == 0, found.shown
     assert sha256(run) == sha256(whole)
 
 
@@ -135,10 +139,10 @@ def test_a_full_disk_is_told_and_the_last_checkpoint_stays(
 ) -> None:
     newest = interrupted / "checkpoints" / "update-00000010.safetensors"
     before = newest.read_bytes()
-    ended = train(tiny_recipe, interrupted, fate=Fate(largest_file=len(before) // 2))
-    assert ended.code == 1
-    assert "could not be written: File too large" in ended.shown
-    assert "Traceback" not in ended.shown
+    found = train(tiny_recipe, interrupted, fate=Fate(largest_file=len(before) // 2))
+    assert found.code == 1
+    assert "could not be written: File too large" in found.shown
+    assert "Traceback" not in found.shown
     assert newest.read_bytes() == before
     resumed(tiny_recipe, interrupted)
     assert sha256(interrupted) == sha256(tiny_run)
@@ -157,9 +161,9 @@ def test_seed_and_text_decide_the_bytes_not_their_folder_nor_the_cache(
 
 def test_a_run_of_another_recipe_is_refused_with_the_keys(tiny_recipe: Path, interrupted: Path) -> None:
     before = (interrupted / "recipe.toml").read_bytes()
-    ended = train(tiny_recipe, interrupted, "training.seed=2", "model.dropout=0.3", "search.beam=4")
-    assert ended.code == 2
-    assert "these keys differ: model.dropout, training.seed." in ended.shown
+    found = train(tiny_recipe, interrupted, "training.seed=2", "model.dropout=0.3", "search.beam=4")
+    assert found.code == 2
+    assert "these keys differ: model.dropout, training.seed." in found.shown
     assert (interrupted / "recipe.toml").read_bytes() == before
 
 
@@ -168,9 +172,9 @@ def test_a_run_whose_text_has_changed_is_refused_with_the_files(
 ) -> None:
     moved = shutil.copytree(tiny_corpus, tmp_path / "moved")
     (moved / "valid.words").write_text("nine\n" * 30, encoding="utf-8")
-    ended = train(tiny_recipe, interrupted, f"data.root={moved}")
-    assert ended.code == 2
-    assert "changed since: validation.sha256" in ended.shown
+    found = train(tiny_recipe, interrupted, f"data.root={moved}")
+    assert found.code == 2
+    assert "changed since: validation.sha256" in found.shown
 
 
 def test_a_finished_run_stays_as_it_is(tiny_recipe: Path, tiny_run: Path, tmp_path: Path) -> None:

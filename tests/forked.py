@@ -1,16 +1,15 @@
-"""`transduce train` in processes of their own that can die where a test says. Forked from a warm server: fast."""
+"""The command `transduce` in processes of its own, forked from a warm server: fast, and able to die where told."""
 
 import multiprocessing
 import os
-import resource
 import signal as signals
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-OURS = ("training.run", "recipe", "models.transformer", "tasks.translation", "cli.app", "metrics.evaluate")
+OURS = ("training.run", "recipe", "models.transformer", "tasks.translation", "cli.app", "metrics.evaluate", "evaluation")
 WARM = [f"transduce.{name}" for name in OURS]
 WARM += ["torch._dynamo", "sacrebleu", "pyarrow.ipc", "tokenizers", "typer", "tomli_w"]  # what training imports later
 
@@ -30,37 +29,47 @@ class Fate:
     largest_file: int | None = None
 
 
-@dataclass(frozen=True)
-class Ended:
-    """Exit code (negative: killed by that signal) and everything that was shown."""
+class Ended(NamedTuple):
+    """Exit code (negative: killed by that signal), standard output and standard error."""
 
     code: int
-    shown: str
+    out: str
+    err: str
+
+    @property
+    def shown(self) -> str:
+        """Everything that a person would see."""
+        return self.out + self.err
 
 
-def train(recipe: Path, run: Path, *overrides: str, fate: Fate = Fate()) -> Ended:
-    """`transduce train RECIPE OVERRIDES --run RUN`, to its end."""
-    process, shown = start(recipe, run, *overrides, fate=fate)
-    process.join(120)
-    assert process.exitcode is not None, "still running"
-    return Ended(process.exitcode, shown.read_text(encoding="utf-8"))
+def transduce(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = Fate()) -> Ended:
+    """`transduce ARGUMENTS < given`, to its end; its streams are files in `folder`."""
+    return ended(start(folder, *arguments, given=given, fate=fate), folder)
 
 
-def start(recipe: Path, run: Path, *overrides: str, fate: Fate = Fate()) -> tuple[Any, Path]:
-    """The process, begun, and the file that takes what it shows."""
+def start(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = Fate()) -> Any:
+    """The process, begun."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(WARM)
-    shown = run.with_name(f"{run.name}.shown.txt")
-    arguments = ["train", str(recipe), *overrides, "--run", str(run)]
-    process = context.Process(target=_live, args=(arguments, os.environ["TRANSDUCE_CACHE"], shown, fate))
+    (folder / "stdin").write_bytes(given)
+    words = [str(argument) for argument in arguments]
+    process = context.Process(target=_live, args=(words, os.environ["TRANSDUCE_CACHE"], folder, fate))
     process.start()
-    return process, shown
+    return process
 
 
-def _live(arguments: list[str], cache: str, shown: Path, fate: Fate) -> None:
-    with shown.open("w", encoding="utf-8") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
+def ended(process: Any, folder: Path) -> Ended:
+    """Waits for it."""
+    process.join(120)
+    assert process.exitcode is not None, "still running"
+    return Ended(process.exitcode, *((folder / name).read_bytes().decode() for name in ("stdout", "stderr")))
+
+
+def _live(arguments: list[str], cache: str, folder: Path, fate: Fate) -> None:
+    for descriptor, (name, mode) in enumerate((("stdin", "rb"), ("stdout", "wb"), ("stderr", "wb"))):
+        with (folder / name).open(mode) as file:
+            os.dup2(file.fileno(), descriptor)
+    sys.stdin = open(0, encoding="utf-8")  # noqa: PTH123, SIM115 (multiprocessing closes a child's own)
     os.environ["TRANSDUCE_CACHE"] = cache
     sys.modules["matplotlib"] = None  # type: ignore[assignment]  # as if not installed: no figures, which take long
     import torch
@@ -72,6 +81,8 @@ def _live(arguments: list[str], cache: str, shown: Path, fate: Fate) -> None:
     if fate.signal:
         _signal_after(fate.at, fate.signal)
     if fate.largest_file:
+        import resource
+
         resource.setrlimit(resource.RLIMIT_FSIZE, (fate.largest_file, fate.largest_file))
     from transduce.cli.app import main
 
