@@ -52,7 +52,7 @@ decode_sentences = 50
 checkpoint_every = 7
 log_every = 5
 """
-NAMES = "zero one two three four five six seven eight nine".split()
+NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 
 def main() -> None:
@@ -79,7 +79,9 @@ def measure(folder: Path, precision: str, options: argparse.Namespace) -> int:
     train(recipe, folder / f"{precision}-whole")
     seconds = time.monotonic() - began
     wanted = sha256(folder / f"{precision}-whole")
-    print(f"\n{precision}: uninterrupted {seconds:.1f} s, sha256 {wanted[:16]}\ncase  kills  killed after updates   same")
+    print(
+        f"\n{precision}: uninterrupted {seconds:.1f} s, sha256 {wanted[:16]}\ncase  kills  killed after updates   same"
+    )
     drawn, differed = random.Random(options.seed), 0
     for case in range(1, options.cases + 1):
         run = folder / f"{precision}-{case}"

@@ -11,6 +11,12 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("transduce", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("transduce")  # a busy machine is no bug
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    """`-m "not slow"` leaves out what takes a minute."""
+    config.addinivalue_line("markers", "slow: trains on real data for a minute; skipped where there is none")
+
+
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).resolve().parents[1] / ".." / "shared" / "data"))
 
 
@@ -36,7 +42,7 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-DIGITS = "zero one two three four five six seven eight nine".split()
+DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 
 def write_tiny_corpus(folder: Path) -> None:

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-OURS = ("training.run", "recipe", "models.transformer", "tasks.translation", "cli.app", "metrics.evaluate", "evaluation")
+OURS = (
+    "training.run",
+    "recipe",
+    "models.transformer",
+    "tasks.translation",
+    "cli.app",
+    "metrics.evaluate",
+    "evaluation",
+)
 WARM = [f"transduce.{name}" for name in OURS]
 WARM += ["torch._dynamo", "sacrebleu", "pyarrow.ipc", "tokenizers", "typer", "tomli_w"]  # what training imports later
 
@@ -29,6 +37,9 @@ class Fate:
     largest_file: int | None = None
 
 
+UNHARMED = Fate()
+
+
 class Ended(NamedTuple):
     """Exit code (negative: killed by that signal), standard output and standard error."""
 
@@ -42,12 +53,12 @@ class Ended(NamedTuple):
         return self.out + self.err
 
 
-def transduce(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = Fate()) -> Ended:
+def transduce(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = UNHARMED) -> Ended:
     """`transduce ARGUMENTS < given`, to its end; its streams are files in `folder`."""
     return ended(start(folder, *arguments, given=given, fate=fate), folder)
 
 
-def start(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = Fate()) -> Any:
+def start(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = UNHARMED) -> Any:
     """The process, begun."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(WARM)
@@ -69,7 +80,7 @@ def _live(arguments: list[str], cache: str, folder: Path, fate: Fate) -> None:
     for descriptor, (name, mode) in enumerate((("stdin", "rb"), ("stdout", "wb"), ("stderr", "wb"))):
         with (folder / name).open(mode) as file:
             os.dup2(file.fileno(), descriptor)
-    sys.stdin = open(0, encoding="utf-8")  # noqa: PTH123, SIM115 (multiprocessing closes a child's own)
+    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 (multiprocessing closes a child's own)
     os.environ["TRANSDUCE_CACHE"] = cache
     sys.modules["matplotlib"] = None  # type: ignore[assignment]  # as if not installed: no figures, which take long
     import torch

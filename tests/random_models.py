@@ -33,7 +33,14 @@ def language_model(seed: int = 1, context: int = 24) -> Pipeline:
     table = {
         "task": {"kind": "language_modelling", "context": context},
         "data": {"train": [{"text": "a"}]},
-        "model": {"kind": "transformer_decoder", "d_model": 16, "heads": 2, "layers": 2, "feed_forward": 24, "tied": False},
+        "model": {
+            "kind": "transformer_decoder",
+            "d_model": 16,
+            "heads": 2,
+            "layers": 2,
+            "feed_forward": 24,
+            "tied": False,
+        },
     }
     return _pipeline(table, "whitespace", seed)
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from random_models import language_model, sentences, translator
 
+from random_models import language_model, sentences, translator
 from transduce.data.files import fingerprint
 from transduce.errors import InputError
 from transduce.evaluation import evaluate_files

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from random_models import language_model, sentences, translator
 
+from random_models import language_model, sentences, translator
 from transduce.data.collate import padded
 from transduce.data.corpus import PairFiles, TextFile, open_pairs_store, open_text_store
 from transduce.data.filters import FilterConfig
@@ -45,7 +45,9 @@ def test_scores_of_pairs_are_torchs_cross_entropy_in_any_batch() -> None:
         assert -likelihood.log_probability == pytest.approx(cross_entropy(pipeline, source, target), abs=1e-4)
         assert likelihood.tokens == len(target.split()) + 1
     alone = pipeline.score(given, batch_size=1)
-    assert [each.log_probability for each in alone] == pytest.approx([each.log_probability for each in found], rel=1e-6, abs=1e-5)
+    assert [each.log_probability for each in alone] == pytest.approx(
+        [each.log_probability for each in found], rel=1e-6, abs=1e-5
+    )
 
 
 def test_scores_of_pairs_are_those_of_forced_decoding() -> None:

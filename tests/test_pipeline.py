@@ -12,9 +12,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_models import SYLLABLES, language_model, model_file, sentences, translator
 
 import transduce
+from random_models import SYLLABLES, language_model, model_file, sentences, translator
 from transduce.errors import InputError
 from transduce.model_file import save_model_file
 from transduce.pipeline import Pipeline
@@ -192,9 +192,7 @@ def test_nbest_is_ranked_and_plain_data(random_translator: Pipeline) -> None:
         ({"alpha": -1.0, "beam": 0}, "search.beam"),
     ],
 )
-def test_wrong_search_settings_are_input_errors(
-    random_translator: Pipeline, search: dict[str, Any], said: str
-) -> None:
+def test_wrong_search_settings_are_input_errors(random_translator: Pipeline, search: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
         random_translator.predict(["ba"], **search)
     assert said in str(caught.value)

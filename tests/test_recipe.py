@@ -169,7 +169,9 @@ def test_a_recipe_is_frozen(tmp_path: Path) -> None:
         recipe.training.updates = 5  # type: ignore[misc]
 
 
-VALUES = st.one_of(st.integers(-9, 9), st.booleans(), st.text("ab", max_size=2), st.lists(st.integers(0, 3), max_size=2))
+VALUES = st.one_of(
+    st.integers(-9, 9), st.booleans(), st.text("ab", max_size=2), st.lists(st.integers(0, 3), max_size=2)
+)
 KEYS = st.sampled_from("abc")
 SECTIONS = st.dictionaries(KEYS, VALUES, max_size=3)
 TABLES = st.dictionaries(KEYS, VALUES | SECTIONS | st.dictionaries(KEYS, SECTIONS, max_size=2), max_size=3)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import forked
 import pytest
 
+import forked
 import transduce
 
 Run = Callable[..., forked.Ended]
@@ -37,7 +37,7 @@ def test_one_line_in_one_line_out_in_order(run: Run, tiny_run: Path) -> None:
 
 
 def test_json_lines_hold_the_nbest_list(run: Run, tiny_run: Path) -> None:
-    done = run("predict", tiny_run, "--json", "--nbest", 2, "--beam", 3, given="1 2\n\n4".encode())
+    done = run("predict", tiny_run, "--json", "--nbest", 2, "--beam", 3, given=b"1 2\n\n4")
     found = [json.loads(line) for line in done.out.splitlines()]
     assert [each["source"] for each in found] == ["1 2", "", "4"]
     assert [len(each.get("nbest", [])) for each in found] == [2, 0, 2]
@@ -56,7 +56,9 @@ def test_json_lines_hold_the_nbest_list(run: Run, tiny_run: Path) -> None:
         (["--long", "refuse"], b"1 " * 300 + b"\n", "line 1: 300 tokens, the model was trained on 256 at most"),
     ],
 )
-def test_wrong_input_exits_2_and_says_where(run: Run, tiny_run: Path, arguments: list[str], given: bytes, said: str) -> None:
+def test_wrong_input_exits_2_and_says_where(
+    run: Run, tiny_run: Path, arguments: list[str], given: bytes, said: str
+) -> None:
     done = run("predict", tiny_run, *arguments, given=given)
     assert done.code == 2
     assert done.out == ""
@@ -137,9 +139,20 @@ def test_a_diverged_training_exits_1(run: Run, tiny_recipe: Path, tmp_path: Path
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for another process")
 def test_an_interrupted_training_exits_130(tiny_recipe: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "transduce", "train", str(tiny_recipe), "training.updates=100000", "--run", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "transduce",
+        "train",
+        str(tiny_recipe),
+        "training.updates=100000",
+        "--run",
+        str(folder),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        while process.poll() is None and not ((folder / "log.jsonl").exists() and (folder / "log.jsonl").stat().st_size):
+        while process.poll() is None and not (
+            (folder / "log.jsonl").exists() and (folder / "log.jsonl").stat().st_size
+        ):
             time.sleep(0.02)
         os.kill(process.pid, signal.SIGINT)
         _, shown = process.communicate(timeout=60)
@@ -148,7 +161,9 @@ def test_an_interrupted_training_exits_130(tiny_recipe: Path, tmp_path: Path) ->
 
 
 def test_a_reader_that_leaves_early_is_no_crash(tiny_run: Path) -> None:
-    command = f"printf '1 2\\n%.0s' $(seq 3000) | {sys.executable} -m transduce predict {tiny_run} --method greedy | head -1"
+    command = (
+        f"printf '1 2\\n%.0s' $(seq 3000) | {sys.executable} -m transduce predict {tiny_run} --method greedy | head -1"
+    )
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
     assert done.stdout.count(b"\n") == 1
     assert b"Traceback" not in done.stderr

@@ -43,7 +43,14 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> transduce.pipeline.Pipel
         "data": {"root": str(folder), "train": [{"text": "train.txt"}], "test": {"own": {"text": "test.txt"}}},
         "tokenizer": {"kind": "whitespace"},
         "batch": {"tokens": 256},
-        "model": {"kind": "transformer_decoder", "d_model": 32, "heads": 2, "layers": 2, "feed_forward": 64, "dropout": 0.0},
+        "model": {
+            "kind": "transformer_decoder",
+            "d_model": 32,
+            "heads": 2,
+            "layers": 2,
+            "feed_forward": 64,
+            "dropout": 0.0,
+        },
         "training": {"updates": 250, "warmup": 10, "learning_rate": 5e-3, "average": 0.9, "label_smoothing": 0.0},
     }
     with (folder / "shown").open("w") as shown:

@@ -55,7 +55,9 @@ def test_held_out_files_and_folders_do_not_count(root: Path) -> None:
     cached_tokenizers(root / "cache", Translation, WORDS, columns(moved, 1, **held_out))
     assert len(list((root / "cache").iterdir())) == 1
     (moved / "a.tsv").write_text("one\tun\n")
-    assert "deux" not in str(cached_tokenizers(root / "cache", Translation, WORDS, columns(moved, 1))["target"].to_json())
+    assert "deux" not in str(
+        cached_tokenizers(root / "cache", Translation, WORDS, columns(moved, 1))["target"].to_json()
+    )
 
 
 @pytest.mark.parametrize("damage", [("one", "ono"), ("tokenizers", "tokenizer"), ("}", ""), ("{", "[")])

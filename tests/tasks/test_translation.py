@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from random_models import translator
 
+from random_models import translator
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.errors import InputError
 from transduce.search.settings import Search

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from forked import Ended, Fate, ended, start, transduce
-
+from forked import UNHARMED, Ended, Fate, ended, start, transduce
 from transduce.training.log import read_log
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are k
 BF16 = "training.precision=bf16"
 
 
-def train(recipe: Path, run: Path, *overrides: str, fate: Fate = Fate()) -> Ended:
+def train(recipe: Path, run: Path, *overrides: str, fate: Fate = UNHARMED) -> Ended:
     """`transduce train RECIPE OVERRIDES --run RUN`, to its end."""
     return transduce(run.parent, "train", recipe, *overrides, "--run", run, fate=fate)
 
