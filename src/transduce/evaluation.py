@@ -33,6 +33,8 @@ def evaluate_files(
             "This model translates: name --source." if needs_source else "A language model has no --source."
         )
     pairs = _read(source, reference)
+    if source:
+        pipeline.task.evaluate(["."], ["."], metrics)  # a wrong name is told now, not after the decoding
     report: dict[str, Any] = {"scores": {}, "sentences": len(pairs)}
     if source:
         start = time.monotonic()

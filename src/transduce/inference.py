@@ -62,17 +62,17 @@ def decode(
     lines: Sequence[int] | None = None,
     advance: Advance | None = None,
 ) -> list[Prediction]:
-    """One prediction a text, in their order. An empty text gives an empty prediction.
+    """One prediction a text, in their order. A text without a token gives an empty prediction.
 
     Args:
         batch_size: texts searched together; like lengths are put together, whatever their order.
         lines: the number of each text in its file, from 0, which seeds its samples.
     """
     numbers = range(len(texts)) if lines is None else lines
-    predictions: dict[int, Prediction] = {
-        place: Prediction(text, "", 0.0, 0.0, (), ()) for place, text in enumerate(texts) if not text.strip()
-    }
-    requests = {place: task.request(text, settings) for place, text in enumerate(texts) if text.strip()}
+    reads = task.tokenizers.get("source") or task.tokenizers["target"]
+    empty = {place for place, ids in enumerate(reads.encode(texts)) if not ids or not texts[place].strip()}
+    predictions = {place: Prediction(texts[place], "", 0.0, 0.0, (), ()) for place in empty}
+    requests = {place: task.request(text, settings) for place, text in enumerate(texts) if place not in empty}
     order = sorted(requests, key=lambda place: -_work(requests[place]))
     model.eval()
     for first in range(0, len(order), batch_size):

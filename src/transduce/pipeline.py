@@ -5,6 +5,7 @@ from os import PathLike
 from typing import Any, Literal
 
 import torch
+from pydantic import ValidationError
 from torch import nn
 
 from transduce.data.tokenizer import Tokenizer
@@ -13,7 +14,7 @@ from transduce.inference import Advance, Likelihood, decode, pair_likelihoods
 from transduce.long_text import split_to_fit
 from transduce.model_file import ModelFile, check_weights, load_model_file
 from transduce.names import resolve
-from transduce.recipe import Recipe, parse_recipe
+from transduce.recipe import Recipe, explain, parse_recipe
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Prediction, Task
 
@@ -57,7 +58,7 @@ class Pipeline:
         Raises:
             InputError: a search setting is wrong; a text is too long and long="refuse".
         """
-        settings = Search.model_validate({**self.recipe.search.model_dump(), **search})
+        settings = search_settings(self.recipe.search, search)
         pieces, owners = self._fit(texts, long, tell)
         found = decode(self.model, self.task, pieces, settings, batch_size, owners, advance)
         whole: list[list[Prediction]] = [[] for _ in texts]
@@ -108,6 +109,18 @@ def load(path: str | PathLike[str], *, trust_code: bool = False) -> Pipeline:
     return Pipeline(load_model_file(path, trust_code=trust_code))
 
 
+def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
+    """The recipe's settings with those asked for in their place.
+
+    Raises:
+        InputError: an unknown key, a wrong value, or keys that do not go together.
+    """
+    try:
+        return Search.model_validate({**recipe.model_dump(), **asked})
+    except ValidationError as error:
+        raise InputError(explain(error, Search, "search")) from None
+
+
 def make_task(recipe: Recipe, tokenizers: dict[str, Tokenizer]) -> Task:
     """The task of a recipe."""
     kind: str = recipe.task.kind  # type: ignore[attr-defined]
@@ -156,8 +169,11 @@ def _length(tokenizer: Tokenizer) -> Callable[[str], int]:
 
 
 def _truncated(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
-    """The longest beginning of `text` of at most `limit` tokens."""
-    return [text[: tokenizer.offsets(text)[limit - 1][1]]]
+    """The longest beginning of `text` of whole characters and at most `limit` tokens."""
+    end = tokenizer.offsets(text)[limit - 1][1]
+    while _length(tokenizer)(text[:end]) > limit:  # a token may end within a character, or be another one at the end
+        end -= 1
+    return [text[:end]]
 
 
 def _joined(text: str, parts: list[Prediction]) -> Prediction:

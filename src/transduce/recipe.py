@@ -58,6 +58,8 @@ def parse_recipe(table: Table, where: str) -> Recipe:
     """The recipe that `table` writes out; `where` names it in errors. Raises InputError as `load_recipe` does."""
     problems = [f"{where}: unknown section [{key}].{suggest(key, SECTIONS)}" for key in table if key not in SECTIONS]
     sections: dict[str, Any] = {"name": table.get("name", "")}
+    if not isinstance(sections["name"], str):
+        problems.append(f"{where}: name must be text; this was given: {sections['name']!r}.")
     for name, kind in _section_kinds(table, where, problems).items():
         value = table.get(name, {})
         try:
@@ -134,6 +136,8 @@ def _read_with_base(path: Path) -> Table:
     base = table.pop("base", None)
     if base is None:
         return table
+    if not isinstance(base, str):
+        raise InputError(f"{path}: base must be the name of one recipe file; this was given: {base!r}.")
     below = _read(path.parent / base)
     if "base" in below:
         raise InputError(f"{path.parent / base}: is the base of {path} and has a base itself; one level is allowed.")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,9 +106,10 @@ class Checkpoints:
     def _delete_unused_bests(self) -> None:
         referred = set()
         for path in self._newest_first():
-            best = json.loads(read_metadata(path)["progress"])["best"]
-            if best:
-                referred.add(self._best(int(best["update"])))
+            with suppress(InputError):  # a damaged older checkpoint refers to nothing; it is named when it is needed
+                best = json.loads(read_metadata(path)["progress"])["best"]
+                if best:
+                    referred.add(self._best(int(best["update"])))
         for path in self.folder.glob("best-*.safetensors"):
             if path not in referred:
                 path.unlink()

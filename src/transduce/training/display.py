@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from typing import Self
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from transduce.training import progress as counters
 
@@ -45,11 +45,11 @@ class Display:
 
     def tell(self, line: str) -> None:
         """One line of text, as it is."""
-        self.console.print(escape(line), highlight=False, soft_wrap=True)
+        self.console.print(Text(line), soft_wrap=True)
 
     def warn(self, line: str) -> None:
         """One line that must not be missed."""
-        self.console.print(f"[bold yellow]{escape(line)}[/]", highlight=False, soft_wrap=True)
+        self.console.print(Text(line, style="bold yellow"), soft_wrap=True)
 
     def samples(self, rows: list[tuple[str, str, str]]) -> None:
         """Sources, outputs and references, a few."""
@@ -57,5 +57,6 @@ class Display:
         for source, output, reference in rows:
             for name, text in (("source", source), ("output", output), ("reference", reference)):
                 if text:
-                    table.add_row(f"[dim]{name}[/]", escape(text))
-        self.console.print(table)
+                    table.add_row(Text(name, style="dim"), Text(text))
+        if rows:
+            self.console.print(table)

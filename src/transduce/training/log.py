@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from transduce.errors import InputError
+from transduce.errors import InputError, TransduceError
 from transduce.storage import write_text
 
 
@@ -21,17 +21,30 @@ class Log:
         self.path = run / "log.jsonl"
         kept = [event for event in read_log(self.path) if event["update"] <= update]
         write_text(self.path, "".join(_line(event) for event in kept))
-        self._file = self.path.open("a", encoding="utf-8", newline="\n")
+        self._file = self.path.open("ab", buffering=0)
         self._board = _tensorboard(run / "tensorboard", update) if tensorboard else None
 
     def write(self, event: str, update: int, **values: Any) -> None:
-        """One event, on disk when this returns."""
-        self._file.write(_line({"event": event, "update": update, **values}))
-        self._file.flush()
+        """One event, in the file when this returns.
+
+        Raises:
+            TransduceError: the disk is full, or another failure of the system.
+        """
+        self._append(_line({"event": event, "update": update, **values}).encode())
         if self._board:
             for name, value in values.items():
                 if isinstance(value, int | float):
                     self._board.add_scalar(f"{event}/{name}", value, update)
+
+    def _append(self, line: bytes) -> None:
+        try:
+            while line:  # an unbuffered file may take a part
+                line = line[self._file.write(line) :]
+        except OSError as error:
+            raise TransduceError(
+                f"{self.path}: could not be written: {error.strerror}. The last checkpoint is intact: make room, and "
+                "the same command goes on from there."
+            ) from error
 
     def close(self) -> None:
         """No more events."""
@@ -41,15 +54,17 @@ class Log:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The events of a log; a last line that was cut off by a kill is left out. No log, no events."""
-    events: list[dict[str, Any]] = []
-    if path.exists():
-        for line in path.read_bytes().split(b"\n"):
-            try:
-                events.append(json.loads(line))
-            except ValueError:
-                continue
-    return events
+    """The events of a log; a line that was cut off by a kill or a full disk is left out. No log, no events."""
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    return [event for line in lines if (event := _event(line))]
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("update"), int) else None
 
 
 def _line(event: dict[str, Any]) -> str:

@@ -75,7 +75,7 @@ def train(
     progress = trained.progress
     stream = _stream(batches, progress, workers)
     clock = _Clock(progress)
-    meter = _Meter()
+    meter = _Meter(progress.seconds)
     while (reason := _finished(config, progress)) is None:
         rows = list(islice(stream, config.accumulate))
         loss, tokens = _update(config, trained, [load(each) for _, _, each in rows], precision, workers)
@@ -95,9 +95,11 @@ def train(
             _validate(config, trained, checkpoints, log, hands.validate)
             clock.tick()
             meter = _Meter(progress.seconds)
-        if progress.update % config.checkpoint_every == 0 or last or stop:
+            last = _finished(config, progress) is not None  # patience, or minutes that the validation took
+        asked = bool(stop)  # looked at once: a signal may come between the next two lines
+        if progress.update % config.checkpoint_every == 0 or last or asked:
             checkpoints.save(trained)
-        if stop and not last:
+        if asked and not last:
             raise Interrupted(
                 f"Stopped by {stop.signal} after update {progress.update}; saved. The same command goes on from here."
             )
@@ -159,6 +161,11 @@ def _validate(
     progress = trained.progress
     with trained.average.swapped_in():
         metrics = validate()
+        if not math.isfinite(metrics["loss"]):
+            raise TransduceError(
+                f"The validation loss after update {progress.update} is {metrics['loss']}: the model has diverged, or "
+                "the validation data holds no token. The last checkpoint is intact."
+            )
         log.write("validation", progress.update, **metrics)
         if _is_better(config, metrics, progress.best):
             progress.best, progress.stale = {"update": progress.update, **metrics}, 0
@@ -201,13 +208,11 @@ class _Clock:
 class _Meter:
     """Mean loss and speed since it was made."""
 
-    def __init__(self, since: float | None = None) -> None:
+    def __init__(self, since: float) -> None:
         self._since = since
         self._nats = self._tokens = self._seconds = 0.0
 
     def add(self, loss: float, tokens: int, seconds: float) -> None:
-        if self._since is None:
-            self._since = seconds
         self._nats += loss * tokens
         self._tokens += tokens
         self._seconds = seconds - self._since

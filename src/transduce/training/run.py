@@ -27,6 +27,7 @@ from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import Checkpoints, Trained
 from transduce.training.display import Display
 from transduce.training.environment import library_versions, machine, peak_memory_bytes
+from transduce.training.figures import write_figures
 from transduce.training.log import Log
 from transduce.training.loop import Hands, derived_seed, train
 from transduce.training.optimizer import Optimizers
@@ -51,9 +52,12 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
         Interrupted: stopped by a signal; saved.
     """
     keep_freed_memory()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats itself only with this
     torch.use_deterministic_algorithms(True)
     _claim(run, recipe)
     task, data = open_task(recipe, display)
+    _check_metrics(recipe, task, data)
+    _claim_data(run, data)
     trained = new_training(recipe, task)
     checkpoints = Checkpoints(run, recipe.training.keep)
     progress = checkpoints.restore_newest(trained, display.warn)
@@ -147,9 +151,10 @@ def _finish(
         },
         "validation": progress.best,
         "tests": {name: _test(recipe, model, task, dataset, display) for name, dataset in data.tests.items()},
-        "data": data.provenance,
+        "data": {**data.provenance, "train": _training_files(data)},
         "environment": {"machine": machine(), "versions": library_versions()},
     }
+    write_figures(run, model, task, data, display.tell)
     write_json(run / "report.json", report)
     return report
 
@@ -188,6 +193,47 @@ def _claim(run: Path, recipe: Recipe) -> None:
             )
     run.mkdir(parents=True, exist_ok=True)
     write_text(resolved, tomli_w.dumps(table))
+
+
+def _claim_data(run: Path, data: TaskData) -> None:
+    """Note in a new run what its files hold; refuse to go on with a run whose files have changed since.
+
+    Raises:
+        InputError: which files changed.
+    """
+    noted, now = run / "data.json", json.loads(json.dumps(data.provenance))
+    if noted.exists():
+        before = json.loads(noted.read_text(encoding="utf-8"))
+        changed = sorted(_differences(before, now))
+        if changed:
+            raise InputError(
+                f"{run}: its training began with other data; changed since: {', '.join(changed)} (fingerprints are in "
+                f"{noted}). Bring the files back, choose another directory with --run, or delete this one."
+            )
+    write_json(noted, now)
+
+
+def _check_metrics(recipe: Recipe, task: Task, data: TaskData) -> None:
+    """A wrong metric is told now, not at the first validation.
+
+    Raises:
+        InputError: an unknown metric; best = "bleu" where nothing measures BLEU.
+    """
+    measured = task.evaluate(["."], ["."]) if recipe.training.decode_sentences else {}
+    if data.validation and recipe.training.best == "bleu" and "bleu" not in measured:
+        raise InputError(
+            'training.best = "bleu", but validation does not measure it: that takes a task with outputs, "bleu" in '
+            'task.metrics and training.decode_sentences above 0. Or choose best = "loss".'
+        )
+
+
+def _training_files(data: TaskData) -> list[dict[str, Any]]:
+    """Each training file with what became of its lines."""
+    counted = ("examples", "tokens", "dropped", "unknown", "lines", "predicted")
+    return [
+        {**entry, **{key: store.metadata[key] for key in counted if key in store.metadata}}
+        for entry, (store, _) in zip(data.provenance["train"], data.corpora, strict=True)
+    ]
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

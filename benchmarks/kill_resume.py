@@ -1,0 +1,136 @@
+"""Kill -9 a training at random moments, start it again until it is done: is the model file the same, bit for bit?
+
+    python benchmarks/kill_resume.py --cases 20 --precision fp32 bf16
+
+A tiny translation model is trained by `python -m transduce train` (dropout, Muon and AdamW, averaged weights, two
+batches an update, validation that decodes, checkpoints every few updates). Each case kills its process at a moment
+drawn uniformly from what an uninterrupted training takes, imports and evaluation included, one to three times over;
+then lets it finish. POSIX. Prints a table, exits 1 if any file differs.
+"""
+
+import argparse
+import hashlib
+import os
+import platform
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+RECIPE = """
+[task]
+metrics = ["bleu"]
+[data]
+root = "{root}"
+train = [{{ source = "train.digits", target = "train.words" }}]
+validation = {{ source = "valid.digits", target = "valid.words" }}
+[tokenizer]
+kind = "whitespace"
+[batch]
+tokens = 400
+[model]
+d_model = 32
+heads = 2
+encoder_layers = 2
+decoder_layers = 2
+feed_forward = 64
+dropout = 0.1
+inner_dropout = 0.1
+[training]
+updates = {updates}
+optimizer = "muon"
+learning_rate = 5e-3
+warmup = 20
+accumulate = 2
+average = 0.95
+precision = "{precision}"
+best = "bleu"
+validate_every = 15
+decode_sentences = 50
+checkpoint_every = 7
+log_every = 5
+"""
+NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=20)
+    parser.add_argument("--precision", nargs="+", default=["fp32", "bf16"], choices=["fp32", "bf16"])
+    parser.add_argument("--updates", type=int, default=120)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, seed {options.seed}")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TRANSDUCE_CACHE"] = f"{folder}/cache"
+        write_corpus(Path(folder))
+        failed = [measure(Path(folder), precision, options) for precision in options.precision]
+    sys.exit(1 if any(failed) else 0)
+
+
+def measure(folder: Path, precision: str, options: argparse.Namespace) -> int:
+    """All cases of one precision; how many differed."""
+    recipe = folder / f"{precision}.toml"
+    recipe.write_text(RECIPE.format(root=folder, precision=precision, updates=options.updates))
+    began = time.monotonic()
+    train(recipe, folder / f"{precision}-whole")
+    seconds = time.monotonic() - began
+    wanted = sha256(folder / f"{precision}-whole")
+    print(
+        f"\n{precision}: uninterrupted {seconds:.1f} s, sha256 {wanted[:16]}\ncase  kills  killed after updates   same"
+    )
+    drawn, differed = random.Random(options.seed), 0
+    for case in range(1, options.cases + 1):
+        run = folder / f"{precision}-{case}"
+        moments = [drawn.uniform(0, seconds) for _ in range(drawn.randint(1, 3))]
+        stood = [kill_after(recipe, run, moment) for moment in moments]
+        train(recipe, run)
+        same = sha256(run) == wanted
+        differed += not same
+        print(f"{case:4}  {len(moments):5}  {' '.join(stood):21}  {'yes' if same else 'NO'}", flush=True)
+    print(f"{precision}: {options.cases - differed} of {options.cases} the same.")
+    return differed
+
+
+def command(recipe: Path, run: Path) -> list[str]:
+    """The one command, first time and every time."""
+    return [sys.executable, "-m", "transduce", "train", str(recipe), "--run", str(run)]
+
+
+def train(recipe: Path, run: Path) -> None:
+    """To its end."""
+    subprocess.run(command(recipe, run), check=True, stdout=subprocess.DEVNULL)
+
+
+def kill_after(recipe: Path, run: Path, seconds: float) -> str:
+    """Kill after so long; where the newest checkpoint stood then, `done` if it was faster, `-` if there was none."""
+    with subprocess.Popen(command(recipe, run), stdout=subprocess.DEVNULL) as process:
+        try:
+            process.wait(seconds)
+            return "done"
+        except subprocess.TimeoutExpired:
+            process.kill()
+    checkpoints = sorted((run / "checkpoints").glob("update-*.safetensors"))
+    return str(int(checkpoints[-1].stem.removeprefix("update-"))) if checkpoints else "-"
+
+
+def sha256(run: Path) -> str:
+    """Of the model file."""
+    return hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest()
+
+
+def write_corpus(folder: Path) -> None:
+    """2,000 + 100 numbers, digit by digit, to their digits' names from the last to the first."""
+    drawn = random.Random(5)
+    numbers = list(dict.fromkeys(str(drawn.randrange(10 ** drawn.randint(1, 8))) for _ in range(4000)))
+    for name, chosen in (("train", numbers[:2000]), ("valid", numbers[2000:2100])):
+        (folder / f"{name}.digits").write_text("".join(" ".join(number) + "\n" for number in chosen))
+        words = (" ".join(NAMES[int(digit)] for digit in reversed(number)) for number in chosen)
+        (folder / f"{name}.words").write_text("".join(f"{line}\n" for line in words))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""What a finished run looks like: `figures/training.png`, and `figures/attention.png` of one held-out sentence.
+
+Shapes: H heads, T target positions, S source positions.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from transduce.attention import capture
+from transduce.data.collate import padded
+from transduce.errors import InputError
+from transduce.explore.figures import attention_figure, save, training_curves
+from transduce.inference import to_device
+from transduce.models.protocols import Padded
+from transduce.search.run import search
+from transduce.search.settings import Search
+from transduce.tasks.protocols import Task, TaskData
+from transduce.training.log import read_log
+
+Weights = NDArray[np.floating]
+SHOWN = range(4, 17)  # words of a sentence that fits a page and is worth looking at
+GREEDY = Search(method="greedy")
+
+
+def write_figures(run: Path, model: nn.Module, task: Task, data: TaskData, tell: Callable[[str], None]) -> None:
+    """Draw what there is to draw into `run/figures`; what cannot be drawn, matplotlib missing too, is told."""
+    try:
+        save(training_curves(read_log(run / "log.jsonl")), run / "figures" / "training.png")
+        shown = attention_of(model, task, sentence(data)) if sentence(data) else None
+        if shown:
+            title = "What each word of the output attends to: mean of all layers and heads"
+            save(attention_figure(*shown, title), run / "figures" / "attention.png")
+    except (InputError, OSError) as error:
+        tell(f"Figures left out: {error}")
+
+
+def sentence(data: TaskData) -> str:
+    """The first held-out source of a length that fits a page; empty when there is none."""
+    held_out = [data.validation] if data.validation else []
+    texts = [source for dataset in [*held_out, *data.tests.values()] for source, _ in dataset.texts]
+    return next((text for text in texts if len(text.split()) in SHOWN), next((text for text in texts if text), ""))
+
+
+@torch.inference_mode()
+def attention_of(model: nn.Module, task: Task, text: str) -> tuple[list[str], list[str], Weights] | None:
+    """Output tokens (T), source tokens (S) and weights (T, S) of a greedy translation of `text`.
+
+    None for a model whose decoder attends to no source.
+    """
+    model.eval()
+    device = next(model.parameters()).device
+    request = task.request(text, GREEDY)
+    if request.source is None:
+        return None
+    source = to_device(padded([np.asarray(request.source, np.int32)]), device)
+    [[found]] = search(model, source, 1, GREEDY, start=task.start, end=task.end, limits=[request.limit])  # type: ignore[arg-type]
+    tokens = list(found.tokens)
+    target = Padded(torch.tensor([[task.start, *tokens[:-1]]], device=device), torch.tensor([len(tokens)]).to(device))
+    with capture(model) as record:
+        model(source, target)
+    calls = [torch.cat(parts, dim=2) for name, parts in record.items() if "cross" in name]
+    if not calls:
+        return None
+    weights_TS = mean_weights(calls).numpy()
+    sides = task.tokenizers["target"].tokens(tokens), task.tokenizers["source"].tokens(request.source)
+    return *([token.replace("▁", " ").strip() or "▁" for token in side] for side in sides), weights_TS  # type: ignore[return-value]
+
+
+def mean_weights(layers: list[Tensor]) -> Tensor:
+    """(T, S): the mean over layers, each (1, H, T, S), and their heads."""
+    return torch.stack([alpha_BHTS[0].mean(0) for alpha_BHTS in layers]).mean(0).float().cpu()

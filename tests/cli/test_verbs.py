@@ -1,0 +1,169 @@
+"""`python -m transduce` as a shell sees it: what comes out where, in which order, with which exit code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import forked
+import transduce
+
+Run = Callable[..., forked.Ended]
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs `transduce` with arguments."""
+    return partial(forked.transduce, tmp_path)
+
+
+def test_one_line_in_one_line_out_in_order(run: Run, tiny_run: Path) -> None:
+    lines = ["1 2", "", "3\r", "4\u20285", " ", "6 7 8 9", "nonsense", "1 2"]
+    done = run("predict", tiny_run, "--method", "greedy", given="".join(f"{line}\n" for line in lines).encode())
+    assert done.code == 0, done.err
+    outputs = done.out.split("\n")
+    assert outputs.pop() == ""
+    expected = transduce.load(tiny_run).predict(lines, method="greedy")
+    assert outputs == [each.text for each in expected]
+
+
+def test_json_lines_hold_the_nbest_list(run: Run, tiny_run: Path) -> None:
+    done = run("predict", tiny_run, "--json", "--nbest", 2, "--beam", 3, given=b"1 2\n\n4")
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert [each["source"] for each in found] == ["1 2", "", "4"]
+    assert [len(each.get("nbest", [])) for each in found] == [2, 0, 2]
+    assert found[0]["nbest"][0]["text"] == found[0]["text"]
+    assert found[1]["text"] == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "said"),
+    [
+        ([], b"good\n\xff\xfe\nfine\n\xe4\n", "standard input, line 2: not UTF-8"),
+        ([], b"good\n\xff\xfe\nfine\n\xe4\n", "standard input, line 4: not UTF-8"),
+        (["--beam", "2", "--nbest", "5"], b"1\n", "nbest = 5 is more than beam = 2"),
+        (["--temperature", "0.5"], b"1\n", 'only method "sample" reads this'),
+        (["--source", "no/such/file"], b"", "no such file"),
+        (["--long", "refuse"], b"1 " * 300 + b"\n", "line 1: 300 tokens, the model was trained on 256 at most"),
+    ],
+)
+def test_wrong_input_exits_2_and_says_where(
+    run: Run, tiny_run: Path, arguments: list[str], given: bytes, said: str
+) -> None:
+    done = run("predict", tiny_run, *arguments, given=given)
+    assert done.code == 2
+    assert done.out == ""
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_score_lists_every_target_and_their_perplexity(run: Run, tiny_run: Path, tiny_corpus: Path) -> None:
+    files = ("--source", tiny_corpus / "test.digits", "--target", tiny_corpus / "test.words")
+    done = run("score", tiny_run, *files, "--json")
+    *each, last = [json.loads(line) for line in done.out.splitlines()]
+    targets = (tiny_corpus / "test.words").read_text().splitlines()
+    assert [line["target"] for line in each] == targets
+    assert last["total"]["log_probability"] == pytest.approx(sum(line["log_probability"] for line in each))
+    report = json.loads((tiny_run / "report.json").read_text())
+    assert last["total"]["loss"] == pytest.approx(report["tests"]["held_out"]["likelihood"]["loss"], rel=1e-5)
+    plain = run("score", tiny_run, *files)
+    first, text = plain.out.splitlines()[0].split("\t")
+    assert (float(first), text) == (pytest.approx(each[0]["log_probability"], abs=1e-4), targets[0])
+    assert f"perplexity {last['total']['perplexity']:.3f} a token" in plain.err
+
+
+def test_unequal_files_exit_2_with_both_counts(run: Run, tiny_run: Path, tiny_corpus: Path) -> None:
+    files = {"score": "--target", "evaluate": "--reference"}
+    for verb, option in files.items():
+        other = (option, tiny_corpus / "valid.words")
+        done = run(verb, tiny_run, "--source", tiny_corpus / "test.digits", *other)
+        assert done.code == 2, verb
+        assert "test.digits has 20 lines" in done.err
+        assert "valid.words has 30" in done.err
+
+
+def test_a_translator_needs_sources(run: Run, tiny_run: Path, tiny_corpus: Path) -> None:
+    done = run("score", tiny_run, "--target", tiny_corpus / "test.words")
+    assert done.code == 2
+    assert "needs --source" in done.err
+
+
+def test_evaluate_reports_figures_with_signature_and_interval(run: Run, tiny_run: Path, tiny_corpus: Path) -> None:
+    files = ("--source", tiny_corpus / "test.digits", "--reference", tiny_corpus / "test.words")
+    report = json.loads(run("evaluate", tiny_run, *files, "--json", "--metric", "chrf").out)
+    figure = report["scores"]["chrf"]
+    assert "version:" in figure["signature"]
+    assert figure["interval"][0] <= figure["value"] <= figure["interval"][1]
+    assert set(report) == {"scores", "sentences", "seconds", "search", "likelihood", "data", "environment"}
+    plain = run("evaluate", tiny_run, *files, "--metric", "chrf").out
+    assert f"{figure['value']:.2f} [" in plain
+    assert figure["signature"] in plain
+    wrong = run("evaluate", tiny_run, *files, "--metric", "chrff")
+    assert wrong.code == 2
+    assert 'Did you mean "chrf"?' in wrong.err
+
+
+def test_a_dry_run_shows_figures_and_leaves_nothing(run: Run, tiny_recipe: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    done = run("train", tiny_recipe, "model.d_model=32", "--run", folder, "--dry-run")
+    assert done.code == 0, done.err
+    shown = done.out
+    for said in ("d_model = 32", "parameters", "weights, gradients, optimizer, average", "activations", "padding"):
+        assert said in shown
+    assert not folder.exists()
+
+
+def test_a_wrong_recipe_exits_2(run: Run, tiny_recipe: Path, tmp_path: Path) -> None:
+    done = run("train", tiny_recipe, "training.update=3", "--run", tmp_path / "run")
+    assert done.code == 2
+    assert 'unknown key training.update. Did you mean "updates"?' in done.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_diverged_training_exits_1(run: Run, tiny_recipe: Path, tmp_path: Path) -> None:
+    huge = ("training.learning_rate=1e30", "training.clip=0", "training.warmup=0", "training.optimizer=adamw")
+    done = run("train", tiny_recipe, *huge, "--run", tmp_path / "run")
+    assert done.code == 1
+    assert "A lower training.learning_rate" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for another process")
+def test_an_interrupted_training_exits_130(tiny_recipe: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    command = [
+        sys.executable,
+        "-m",
+        "transduce",
+        "train",
+        str(tiny_recipe),
+        "training.updates=100000",
+        "--run",
+        str(folder),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while process.poll() is None and not (
+            (folder / "log.jsonl").exists() and (folder / "log.jsonl").stat().st_size
+        ):
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGINT)
+        _, shown = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "The same command goes on from here." in shown.decode()
+
+
+def test_a_reader_that_leaves_early_is_no_crash(tiny_run: Path) -> None:
+    command = (
+        f"printf '1 2\\n%.0s' $(seq 3000) | {sys.executable} -m transduce predict {tiny_run} --method greedy | head -1"
+    )
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert done.stdout.count(b"\n") == 1
+    assert b"Traceback" not in done.stderr

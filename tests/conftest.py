@@ -1,0 +1,124 @@
+"""What tests share: a cache of their own, real data where it lies beside the repository, a tiny corpus and runs."""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("transduce", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("transduce")  # a busy machine is no bug
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """`-m "not slow"` leaves out what takes a minute."""
+    config.addinivalue_line("markers", "slow: trains on real data for a minute; skipped where there is none")
+
+
+DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).resolve().parents[1] / ".." / "shared" / "data"))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores and tokenizers are cached in a folder of this session, never in the user's."""
+    monkeypatch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The folder of real corpora; the test is skipped where it is absent."""
+    if not DATA.is_dir():
+        pytest.skip(f"no real data: {DATA} is not there (set TRANSDUCE_DATA)")
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """train, valid and test .digits/.words: a number's digits spelt out from the last to the first."""
+    folder = tmp_path_factory.mktemp("corpus")
+    write_tiny_corpus(folder)
+    return folder
+
+
+DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+
+
+def write_tiny_corpus(folder: Path) -> None:
+    """300 + 30 + 20 pairs; some sources come twice, none of them across the files."""
+    drawn = random.Random(5)
+    numbers = [str(drawn.randrange(10 ** drawn.randint(1, 6))) for _ in range(5000)]
+    distinct = list(dict.fromkeys(numbers))
+    splits = {"train": distinct[:290] + distinct[:10], "valid": distinct[300:330], "test": distinct[330:350]}
+    for name, chosen in splits.items():
+        sources = [" ".join(number) for number in chosen]
+        targets = [" ".join(DIGITS[int(digit)] for digit in reversed(number)) for number in chosen]
+        (folder / f"{name}.digits").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
+        (folder / f"{name}.words").write_text("".join(f"{line}\n" for line in targets), encoding="utf-8")
+
+
+TINY_RECIPE = """
+[task]
+kind = "translation"
+metrics = ["bleu", "exact_match"]
+[data]
+train = [{ source = "train.digits", target = "train.words" }]
+validation = { source = "valid.digits", target = "valid.words" }
+[data.test.held_out]
+source = "test.digits"
+target = "test.words"
+[tokenizer]
+kind = "whitespace"
+[batch]
+tokens = 120
+[model]
+kind = "transformer"
+d_model = 16
+heads = 2
+encoder_layers = 1
+decoder_layers = 1
+feed_forward = 32
+dropout = 0.1
+[training]
+updates = 24
+optimizer = "muon"
+learning_rate = 5e-3
+warmup = 5
+accumulate = 2
+average = 0.9
+precision = "fp32"
+validate_every = 6
+decode_sentences = 8
+checkpoint_every = 4
+log_every = 3
+[search]
+beam = 3
+"""
+
+
+@pytest.fixture
+def tiny_recipe(tmp_path: Path, tiny_corpus: Path) -> Path:
+    """A recipe that trains on the tiny corpus for a second: dropout, Muon and AdamW, average, accumulation."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY_RECIPE.replace("[data]", f'[data]\nroot = "{tiny_corpus}"'), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Iterator[Path]:
+    """The directory of one finished training of the tiny recipe; nobody may write into it."""
+    from rich.console import Console
+
+    from transduce.recipe import load_recipe
+    from transduce.training.display import Display
+    from transduce.training.run import run_training
+
+    folder = tmp_path_factory.mktemp("trained")
+    recipe = folder / "tiny.toml"
+    recipe.write_text(TINY_RECIPE.replace("[data]", f'[data]\nroot = "{tiny_corpus}"'), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        with (folder / "shown.txt").open("w", encoding="utf-8") as shown:
+            run_training(load_recipe(recipe), folder / "run", Display(Console(file=shown, width=200)))
+    yield folder / "run"

@@ -1,0 +1,129 @@
+"""The command `transduce` in processes of its own, forked from a warm server: fast, and able to die where told."""
+
+import multiprocessing
+import os
+import signal as signals
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+OURS = (
+    "training.run",
+    "recipe",
+    "models.transformer",
+    "tasks.translation",
+    "cli.app",
+    "metrics.evaluate",
+    "evaluation",
+)
+WARM = [f"transduce.{name}" for name in OURS]
+WARM += ["torch._dynamo", "sacrebleu", "pyarrow.ipc", "tokenizers", "typer", "tomli_w"]  # what training imports later
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What befalls the process.
+
+    dies_in_write: killed (-9) in the middle of writing tensor file number n, counted from 1.
+    signal, at: sent to itself after update `at`.
+    largest_file: bytes that a file may have, as on a full disk.
+    """
+
+    dies_in_write: int | None = None
+    signal: signals.Signals | None = None
+    at: int = 0
+    largest_file: int | None = None
+
+
+UNHARMED = Fate()
+
+
+class Ended(NamedTuple):
+    """Exit code (negative: killed by that signal), standard output and standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def shown(self) -> str:
+        """Everything that a person would see."""
+        return self.out + self.err
+
+
+def transduce(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = UNHARMED) -> Ended:
+    """`transduce ARGUMENTS < given`, to its end; its streams are files in `folder`."""
+    return ended(start(folder, *arguments, given=given, fate=fate), folder)
+
+
+def start(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = UNHARMED) -> Any:
+    """The process, begun."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(WARM)
+    (folder / "stdin").write_bytes(given)
+    words = [str(argument) for argument in arguments]
+    process = context.Process(target=_live, args=(words, os.environ["TRANSDUCE_CACHE"], folder, fate))
+    process.start()
+    return process
+
+
+def ended(process: Any, folder: Path) -> Ended:
+    """Waits for it."""
+    process.join(120)
+    assert process.exitcode is not None, "still running"
+    return Ended(process.exitcode, *((folder / name).read_bytes().decode() for name in ("stdout", "stderr")))
+
+
+def _live(arguments: list[str], cache: str, folder: Path, fate: Fate) -> None:
+    for descriptor, (name, mode) in enumerate((("stdin", "rb"), ("stdout", "wb"), ("stderr", "wb"))):
+        with (folder / name).open(mode) as file:
+            os.dup2(file.fileno(), descriptor)
+    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 (multiprocessing closes a child's own)
+    os.environ["TRANSDUCE_CACHE"] = cache
+    sys.modules["matplotlib"] = None  # type: ignore[assignment]  # as if not installed: no figures, which take long
+    import torch
+
+    torch.set_num_threads(1)
+    signals.signal(signals.SIGINT, signals.default_int_handler)  # the server ignores it, a shell's child does not
+    if fate.dies_in_write:
+        _die_in_write(fate.dies_in_write)
+    if fate.signal:
+        _signal_after(fate.at, fate.signal)
+    if fate.largest_file:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (fate.largest_file, fate.largest_file))
+    from transduce.cli.app import main
+
+    sys.argv = ["transduce", *arguments]
+    main()
+
+
+def _die_in_write(number: int) -> None:
+    from transduce import storage
+
+    replace, calls = storage.replace, iter(range(1, 1_000_000))
+
+    def dying(chunks: Iterable[Any]) -> Iterator[Any]:
+        yield next(iter(chunks))
+        os.kill(os.getpid(), signals.SIGKILL)
+
+    def counted(path: Path, chunks: Iterable[Any], size: int) -> None:
+        replace(path, dying(chunks) if next(calls) == number else chunks, size)
+
+    storage.replace = counted
+
+
+def _signal_after(update: int, number: signals.Signals) -> None:
+    from transduce.training.display import Display
+
+    show = Display.show
+
+    def showing(self: Display, progress: Any, *figures: float) -> None:
+        show(self, progress, *figures)
+        if progress.update == update:
+            os.kill(os.getpid(), number)
+
+    Display.show = showing  # type: ignore[method-assign]

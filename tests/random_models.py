@@ -1,0 +1,68 @@
+"""Pipelines with random weights: the hard case for equality, as their next tokens are all but equally likely."""
+
+import random
+from typing import Any
+
+import torch
+
+from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.model_file import ModelFile
+from transduce.pipeline import Pipeline, make_model, make_task, pack_tokenizers
+from transduce.recipe import parse_recipe
+
+SYLLABLES = [first + last for first in "bdfgklmnprst" for last in "aeiou"]
+SHORT = {"max_length_factor": 0.5, "max_length_offset": 4}
+
+
+def sentences(count: int, seed: int = 1, longest: int = 12) -> list[str]:
+    """Random words; about one in fifty is empty."""
+    drawn = random.Random(seed)
+    return [" ".join(drawn.choices(SYLLABLES, k=drawn.randrange(longest + 1))) for _ in range(count)]
+
+
+def translator(kind: str = "whitespace", seed: int = 3, **sections: dict[str, Any]) -> Pipeline:
+    """An encoder-decoder of 2 + 2 layers."""
+    model: dict[str, Any] = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "feed_forward": 24}
+    model["tied"] = "none"  # a random model that reads and writes with one matrix repeats what it reads
+    data = {"train": [{"source": "a", "target": "b"}]}
+    return _pipeline({"data": data, "model": model, **sections}, kind, seed)
+
+
+def language_model(seed: int = 1, context: int = 24) -> Pipeline:
+    """A decoder of 2 layers."""
+    table = {
+        "task": {"kind": "language_modelling", "context": context},
+        "data": {"train": [{"text": "a"}]},
+        "model": {
+            "kind": "transformer_decoder",
+            "d_model": 16,
+            "heads": 2,
+            "layers": 2,
+            "feed_forward": 24,
+            "tied": False,
+        },
+    }
+    return _pipeline(table, "whitespace", seed)
+
+
+def model_file(pipeline: Pipeline) -> ModelFile:
+    """What a training would have written."""
+    weights = {name: weight.detach() for name, weight in pipeline.model.named_parameters()}
+    tokenizers = pack_tokenizers(pipeline.task.tokenizers)
+    return ModelFile(weights, pipeline.recipe.to_table(), tokenizers, {"seed": 1}, {"loss": 2.0})
+
+
+def _pipeline(table: dict[str, Any], kind: str, seed: int) -> Pipeline:
+    tokenizer_table = {"kind": kind, "vocabulary": 90, "min_frequency": 1}
+    recipe = parse_recipe({"name": "random", "tokenizer": tokenizer_table, "search": SHORT, **table}, "test")
+    tokenizer = train_tokenizer(TokenizerConfig(**tokenizer_table), sentences(200, seed=9))
+    sides = ("target",) if recipe.to_table()["task"]["kind"] == "language_modelling" else ("source", "target")
+    task = make_task(recipe, dict.fromkeys(sides, tokenizer))
+    torch.manual_seed(seed)
+    model = make_model(recipe, task)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)  # biases and norms are not left at 0 and 1
+        model.get_submodule("output").weight[task.end] *= 3  # likeliest now and then
+    weights = dict(model.named_parameters())
+    return Pipeline(ModelFile(weights, recipe.to_table(), pack_tokenizers(task.tokenizers), {"seed": seed}, {}))

@@ -1,0 +1,82 @@
+"""Text pairs as a task."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from random_models import translator
+from transduce.data.tokenizer import TokenizerConfig
+from transduce.errors import InputError
+from transduce.search.settings import Search
+from transduce.tasks.translation import Translation, TranslationConfig, TranslationData
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "a").write_text("ba de\n\nfi go ku\nla\n" + "me " * 9 + "\n")
+    (tmp_path / "b").write_text("ni\npo\nra\n\nsu\n")
+    return tmp_path
+
+
+def task(root: Path, **more: object) -> Translation:
+    files = {"source": "a", "target": "b"}
+    data = {"root": str(root), "train": [files], "validation": files, "test": {"t": files}, **more}
+    read = TranslationData.model_validate(data)
+    config = TokenizerConfig(kind="whitespace", min_frequency=1)
+    return Translation(TranslationConfig(metrics=("exact_match",)), read, Translation.learn_tokenizers(config, read))
+
+
+def test_what_is_dropped_is_told_and_counted(root: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    data = task(root, filters={"max_tokens": 5}).open(tmp_path / "cache", told.append)
+    said = "Dropped 3 of 5 pairs: 1 empty source (line 2); 1 empty target (line 4); 1 too long (line 5)."
+    assert told[0] == f"{root / 'a'}, {root / 'b'}: {said}"
+    [(store, weight)] = data.corpora
+    assert (len(store), weight) == (2, 1.0)
+    assert store.metadata["dropped"]["counts"] == {"empty source": 1, "empty target": 1, "too long": 1}
+
+
+def test_held_out_pairs_are_never_dropped_for_their_length(root: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    data = task(root, filters={"max_tokens": 5}).open(tmp_path / "cache", told.append)
+    assert data.validation is not None
+    assert len(data.validation.store) == 3
+    assert len(data.validation.texts) == len(data.tests["t"].texts) == 5
+    assert data.validation.texts[3] == ("la", "")
+    assert any(line.startswith("validation: the loss leaves out what has an empty side. Dropped 2") for line in told)
+
+
+def test_provenance_names_files_by_what_they_hold(root: Path, tmp_path: Path) -> None:
+    provenance = task(root).open(tmp_path / "cache", lambda line: None).provenance
+    assert set(provenance) == {"train", "validation", "t"}
+    assert provenance["train"][0]["source"] == "a"
+    assert str(root) not in json.dumps(provenance)
+    assert all(len(digest) == 64 for digest in provenance["t"]["sha256"])
+
+
+def test_a_request_ends_its_source_and_grows_with_it(root: Path) -> None:
+    made = task(root)
+    request = made.request("ba de", Search(max_length_factor=2, max_length_offset=3))
+    assert request.source == [*made.source.encode(["ba de"])[0], made.source.end]
+    assert (request.prefix, request.limit) == ([], 7)
+
+
+def test_metrics_are_the_recipes_unless_named(root: Path) -> None:
+    made = task(root)
+    assert list(made.evaluate(["ni"], ["ni"])) == ["exact_match"]
+    assert list(made.evaluate(["ni"], ["ni"], ["chrf"])) == ["chrf"]
+    with pytest.raises(InputError, match="bleuu"):
+        made.evaluate(["ni"], ["ni"], ["bleuu"])
+
+
+def test_separate_vocabularies_know_their_own_side_alone(root: Path) -> None:
+    config = TokenizerConfig(kind="whitespace", min_frequency=1, joint=False)
+    sides = Translation.learn_tokenizers(config, task(root).data)
+    assert sides["source"].encode(["ni"])[0] == [sides["source"].unknown]
+    assert sides["target"].encode(["ni"])[0] != [sides["target"].unknown]
+
+
+def test_readable_is_what_training_let_through() -> None:
+    data = {"train": [{"source": "a", "target": "b"}], "filters": {"max_tokens": 4}}
+    assert translator(data=data).task.readable == 4

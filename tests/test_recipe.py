@@ -1,0 +1,205 @@
+"""Recipes: bases, overrides, and errors that say everything at once."""
+
+from pathlib import Path
+
+import pytest
+import tomli_w
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.errors import InputError
+from transduce.recipe import Recipe, apply_overrides, load_recipe, merge, parse_recipe
+
+RECIPES = Path(__file__).resolve().parents[1] / "recipes"
+LEAST = '[data]\ntrain = [{ source = "a", target = "b" }]\n'
+
+
+def written(folder: Path, text: str, name: str = "mine.toml") -> Path:
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name
+
+
+def problems(folder: Path, text: str, *overrides: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        load_recipe(written(folder, text), overrides)
+    return caught.value.problems
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_recipe_of_the_repository_is_resolved(path: Path, tmp_path: Path) -> None:
+    recipe = load_recipe(path)
+    assert recipe.name == path.stem
+    assert recipe.data.train  # type: ignore[attr-defined]
+    assert load_recipe(written(tmp_path, tomli_w.dumps(recipe.to_table()))) == recipe
+
+
+def test_a_recipe_of_data_alone_takes_every_default_from_the_classes(tmp_path: Path) -> None:
+    recipe = load_recipe(written(tmp_path, LEAST))
+    assert recipe.name == "mine"
+    for section in ("task", "tokenizer", "batch", "model", "training", "search"):
+        config = getattr(recipe, section)
+        assert config == type(config)(), section
+    table = recipe.to_table()
+    assert (table["task"]["kind"], table["model"]["kind"]) == ("translation", "transformer")
+
+
+def test_the_kinds_decide_the_keys(tmp_path: Path) -> None:
+    text = '[task]\nkind = "language_modelling"\n[model]\nkind = "transformer_decoder"\n'
+    recipe = load_recipe(written(tmp_path, text + '[data]\ntrain = [{ text = "a", unit = "stream" }]\n'))
+    assert recipe.task.context == 128  # type: ignore[attr-defined]
+    assert recipe.data.train[0].unit == "stream"  # type: ignore[attr-defined]
+    [problem] = problems(tmp_path, text + LEAST.replace("target", "text").replace("source = ", "unt = "))
+    assert "unknown key data.train.0.unt." in problem
+    assert '"unit"' in problem
+
+
+def test_a_base_is_laid_under_table_by_table(tmp_path: Path) -> None:
+    written(tmp_path, LEAST + "[training]\nupdates = 7\nseed = 3\nbetas = [0.5, 0.6]\n", "below.toml")
+    recipe = load_recipe(written(tmp_path, 'base = "below.toml"\n[training]\nupdates = 9\nbetas = [0.9, 0.99]\n'))
+    assert (recipe.training.updates, recipe.training.seed, recipe.training.betas) == (9, 3, (0.9, 0.99))
+    assert recipe.name == "mine"
+
+
+def test_a_base_of_a_base_is_refused(tmp_path: Path) -> None:
+    written(tmp_path, LEAST, "lowest.toml")
+    written(tmp_path, 'base = "lowest.toml"\n', "below.toml")
+    [problem] = problems(tmp_path, 'base = "below.toml"\n')
+    assert "below.toml" in problem
+    assert "one level is allowed" in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('base = "bellow.toml"\n', 'bellow.toml: there is no such recipe. Did you mean "below.toml"?'),
+        ("base = 5\n", "base must be the name of one recipe file; this was given: 5."),
+        ("name = 5\n" + LEAST, "name must be text; this was given: 5."),
+        ("[training\n", "not TOML"),
+        ("training = 5\n" + LEAST, "training: Input should be a valid dictionary"),
+        ('[task]\nkind = "translatoin"\n', 'there is no "translatoin". Did you mean "translation"?'),
+        ("[data]\ntrain = []\n", "data: name at least one pair of training files"),
+        ('[data]\ntrain = [{ source = "a" }]\n', "name either source and target (two files) or tsv"),
+        ("[data]\n", "data.train is missing."),
+        (LEAST + "[model]\nd_model = 30\n", "d_model (30) must be a multiple of heads (4)"),
+        (LEAST + "[search]\nnbest = 9\n", "search: nbest = 9 is more than beam = 5"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
+    written(tmp_path, LEAST, "below.toml")
+    assert any(said in problem for problem in problems(tmp_path, text))
+
+
+def test_all_problems_are_said_at_once_with_the_nearest_key(tmp_path: Path) -> None:
+    text = """
+        [trainnig]
+        [training]
+        update = 5
+        learning_rate = "fast"
+        optimizer = "mun"
+        [batch]
+        tokens = 0
+        [model]
+        headz = 3
+        [data]
+        train = [{ sorce = "a", target = "b" }]
+        [data.filters]
+        max_token = 3
+    """
+    found = "\n".join(problems(tmp_path, text))
+    for said in (
+        'unknown section [trainnig]. Did you mean "training"?',
+        'unknown key training.update. Did you mean "updates"?',
+        "training.learning_rate: Input should be a valid number",
+        "'fast'",
+        "training.optimizer: Input should be 'adamw' or 'muon'; this was given: 'mun'.",
+        "batch.tokens: Input should be greater than or equal to 1; this was given: 0.",
+        'unknown key model.headz. Did you mean "heads"?',
+        'unknown key data.train.0.sorce. Did you mean "source"?',
+        'unknown key data.filters.max_token. Did you mean "max_tokens"?',
+    ):
+        assert said in found
+    assert found.count(str(tmp_path / "mine.toml")) == len(found.splitlines())
+
+
+def test_overrides_win_and_are_read_as_toml(tmp_path: Path) -> None:
+    path = written(tmp_path, LEAST)
+    recipe = load_recipe(
+        path,
+        [
+            "training.updates=12",
+            "training.learning_rate=4e-3",
+            "training.betas=[0.1, 0.2]",
+            "training.tensorboard=true",
+            "training.optimizer=muon",
+            'task.source="en"',
+            "data.filters.max_tokens=9",
+            "data.root=../x=y",
+            "name=another",
+        ],
+    )
+    training = recipe.training
+    assert (training.updates, training.learning_rate, training.betas) == (12, 4e-3, (0.1, 0.2))
+    assert (training.tensorboard, training.optimizer, recipe.name) == (True, "muon", "another")
+    assert recipe.to_table()["data"]["filters"]["max_tokens"] == 9
+    assert recipe.to_table()["data"]["root"] == "../x=y"
+    assert recipe.to_table()["task"]["source"] == "en"
+
+
+def test_bad_overrides_are_all_named(tmp_path: Path) -> None:
+    found = problems(tmp_path, LEAST + "[training]\nupdates = 3\n", "training.updates", "=3", "training.updates.x=1")
+    assert len(found) == 3
+    assert '"training.updates": an override is key=value' in found[0]
+    assert '"training.updates.x=1": training.updates is not a section.' in found[2]
+    assert problems(tmp_path, LEAST, "training.sed=3") == [
+        f'{tmp_path / "mine.toml"}: unknown key training.sed. Did you mean "seed"?'
+    ]
+
+
+def test_a_missing_recipe_suggests_its_neighbour(tmp_path: Path) -> None:
+    written(tmp_path, LEAST)
+    with pytest.raises(InputError, match=r'minne.toml: there is no such recipe. Did you mean "mine.toml"'):
+        load_recipe(tmp_path / "minne.toml")
+    with pytest.raises(InputError, match="cannot be read"):
+        load_recipe(tmp_path)
+
+
+def test_a_recipe_is_frozen(tmp_path: Path) -> None:
+    recipe = load_recipe(written(tmp_path, LEAST))
+    with pytest.raises(ValueError, match="frozen"):
+        recipe.training.updates = 5  # type: ignore[misc]
+
+
+VALUES = st.one_of(
+    st.integers(-9, 9), st.booleans(), st.text("ab", max_size=2), st.lists(st.integers(0, 3), max_size=2)
+)
+KEYS = st.sampled_from("abc")
+SECTIONS = st.dictionaries(KEYS, VALUES, max_size=3)
+TABLES = st.dictionaries(KEYS, VALUES | SECTIONS | st.dictionaries(KEYS, SECTIONS, max_size=2), max_size=3)
+
+
+@given(TABLES, TABLES)
+def test_merging_keeps_what_is_above_and_only_adds_from_below(below: dict, above: dict) -> None:  # type: ignore[type-arg]
+    def check(merged: dict, below: dict, above: dict) -> None:  # type: ignore[type-arg]
+        assert merged.keys() == below.keys() | above.keys()
+        for key, value in merged.items():
+            if key not in above:
+                assert value == below[key]
+            elif isinstance(above[key], dict) and isinstance(below.get(key), dict):
+                check(value, below[key], above[key])
+            else:
+                assert value == above[key]
+
+    check(merge(below, above), below, above)
+
+
+@given(VALUES)
+def test_any_toml_value_can_be_an_override(value: object) -> None:
+    line = tomli_w.dumps({"value": value}).removeprefix("value = ").strip()
+    assert apply_overrides({}, [f"a.b={line}"]) == {"a": {"b": value}}
+
+
+def test_the_table_of_a_recipe_is_the_recipe(tmp_path: Path) -> None:
+    recipe = load_recipe(written(tmp_path, LEAST), ["training.minutes=3", "search.method=sample", "search.top_k=4"])
+    again = parse_recipe(recipe.to_table(), "table")
+    assert isinstance(again, Recipe)
+    assert again == recipe

@@ -1,0 +1,53 @@
+"""Alarms ring for what no healthy model does, and for nothing else."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.training.alarms import alarms, unigram_entropy
+
+SOURCES, REFERENCES = ["a b", "c d", "e f"], ["A B", "C D", "E F"]
+
+
+def test_a_healthy_model_is_left_alone() -> None:
+    assert alarms(SOURCES, ["A B", "C", ""], REFERENCES, 1.0, 2.0) == []
+    assert alarms([], [], [], 1.0, 2.0) == []  # a language model
+    assert alarms(SOURCES, ["A B", "c d", "E F"], REFERENCES, 2.0, 2.0) == []
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        (["", " ", ""], "Every output is empty"),
+        (["A A"] * 3, "Every output is the same, whatever the source: 'A A'."),
+        (["a b", "c d ", "X"], "copies of their source"),
+    ],
+)
+def test_sick_outputs_ring_once(outputs: list[str], said: str) -> None:
+    [alarm] = alarms(SOURCES, outputs, REFERENCES, 1.0, 2.0)
+    assert said in alarm
+
+
+def test_what_the_references_do_too_is_no_alarm() -> None:
+    assert alarms(SOURCES, SOURCES, SOURCES, 1.0, 2.0) == []  # a task that copies
+    assert alarms(SOURCES, ["yes"] * 3, ["yes"] * 3, 1.0, 2.0) == []
+    assert alarms(["a"], ["A"], ["A"], 1.0, 2.0) == []
+
+
+def test_worse_than_word_frequencies_rings() -> None:
+    [alarm] = alarms(SOURCES, REFERENCES, REFERENCES, 3.14, 2.0)
+    assert "3.14" in alarm
+    assert "2.00" in alarm
+
+
+def test_entropy_of_known_frequencies() -> None:
+    assert unigram_entropy([1, 1, 2, 3]) == pytest.approx(1.5 * math.log(2))
+    assert unigram_entropy([]) == 0.0
+    assert unigram_entropy([7] * 9) == 0.0
+
+
+@given(st.lists(st.integers(0, 5), min_size=1))
+def test_entropy_lies_between_certainty_and_equality(tokens: list[int]) -> None:
+    assert -1e-12 <= unigram_entropy(tokens) <= math.log(len(set(tokens))) + 1e-12

@@ -1,0 +1,142 @@
+"""What a finished run leaves behind, and what a recipe is refused for before hours are spent."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+import transduce
+from random_models import language_model, translator
+from transduce.attention import capture
+from transduce.errors import InputError, TransduceError
+from transduce.inference import decode
+from transduce.models.protocols import Padded
+from transduce.recipe import load_recipe
+from transduce.training.display import Display
+from transduce.training.dry_run import dry_run
+from transduce.training.figures import GREEDY, attention_of, mean_weights
+from transduce.training.log import read_log
+from transduce.training.run import run_training
+
+
+def run(recipe: Path, folder: Path, *overrides: str) -> tuple[dict, str]:  # type: ignore[type-arg]
+    shown = io.StringIO()
+    report = run_training(load_recipe(recipe, overrides), folder, Display(Console(file=shown, width=200)))
+    return report, shown.getvalue()
+
+
+def test_the_report_says_what_was_made_of_what(tiny_run: Path) -> None:
+    report = json.loads((tiny_run / "report.json").read_text())
+    [train] = report["data"]["train"]
+    assert train["source"] == "train.digits"
+    assert train["examples"] == 300
+    assert train["dropped"] == {"kept": 300, "counts": {}, "lines": {}}
+    assert report["training"]["updates"] == 24
+    assert report["validation"]["update"] == 24
+    assert set(report["tests"]["held_out"]["scores"]) == {"bleu", "exact_match"}
+    assert report["tests"]["held_out"]["search"]["beam"] == 3
+    assert report["environment"]["versions"]["torch"] == torch.__version__
+    model = transduce.load(tiny_run)
+    assert report["model"]["parameters"] == sum(weight.numel() for weight in model.model.parameters())
+    assert model.metrics == report["validation"]
+
+
+def test_dropped_pairs_are_counted_by_reason_for_each_file(tiny_recipe: Path, tmp_path: Path) -> None:
+    report, shown = run(tiny_recipe, tmp_path / "run", "data.filters.max_tokens=4", "training.updates=1")
+    dropped = report["data"]["train"][0]["dropped"]
+    assert dropped["counts"]["too long"] + dropped["kept"] == 300
+    assert f"Dropped {dropped['counts']['too long']} of 300 pairs" in shown
+
+
+def test_the_resolved_recipe_is_the_recipe(tiny_run: Path) -> None:
+    resolved = load_recipe(tiny_run / "recipe.toml")
+    assert resolved == load_recipe(tiny_run.parent / "tiny.toml")
+
+
+def test_the_log_tells_training_and_validation(tiny_run: Path) -> None:
+    events = read_log(tiny_run / "log.jsonl")
+    assert [event["update"] for event in events if event["event"] == "train"] == list(range(3, 25, 3))
+    assert [event["update"] for event in events if event["event"] == "validation"] == [6, 12, 18, 24]
+    first, last = ([event["loss"] for event in events if event["event"] == "train"][place] for place in (0, -1))
+    assert last < first
+
+
+def test_figures_are_drawn(tiny_run: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for name in ("training.png", "attention.png"):
+        assert (tiny_run / "figures" / name).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_without_matplotlib_a_line_says_so(tiny_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
+        monkeypatch.setitem(__import__("sys").modules, name, None)  # type: ignore[arg-type]
+    _, shown = run(tiny_recipe, tmp_path / "run", "training.updates=3")
+    assert shown.count("Figures left out: figures need matplotlib") == 1
+    assert (tmp_path / "run" / "report.json").exists()
+
+
+def test_the_attention_shown_is_that_of_the_greedy_translation() -> None:
+    pipeline = translator()
+    shown = attention_of(pipeline.model, pipeline.task, "ba de fi go")
+    assert shown is not None
+    rows, columns, weights_TS = shown
+    [found] = decode(pipeline.model, pipeline.task, ["ba de fi go"], GREEDY)
+    assert columns == ["ba", "de", "fi", "go", "</s>"]
+    assert rows == [*found.tokens, *(["</s>"] if found.ended else [])]
+    np.testing.assert_allclose(weights_TS.sum(axis=1), 1, rtol=1e-5)
+    ids = pipeline.task.tokenizers["target"].encode([" ".join(found.tokens)])[0]
+    source = Padded(
+        torch.tensor([[*pipeline.task.tokenizers["source"].encode(["ba de fi go"])[0], 2]]), torch.tensor([5])
+    )
+    with capture(pipeline.model) as record, torch.no_grad():
+        pipeline.model(source, Padded(torch.tensor([[1, *ids][: len(rows)]]), torch.tensor([len(rows)])))
+    layers = [record[f"decoder.blocks.{layer}.cross_attention"][0] for layer in range(2)]
+    np.testing.assert_allclose(weights_TS, mean_weights(layers).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(weights_TS, (layers[0] + layers[1])[0].sum(0).numpy() / 4, rtol=1e-5)
+
+
+def test_a_language_model_has_no_source_to_show() -> None:
+    pipeline = language_model()
+    assert attention_of(pipeline.model, pipeline.task, "ba de") is None
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ('task.metrics=["blue"]', 'there is no "blue". Did you mean "bleu"?'),
+        ('task.metrics=["bleu-lc-moses"]', "bleu-lc-moses tokenises by language"),
+        ("data.root=/nowhere", "no such file; even the folder /nowhere does not exist"),
+    ],
+)
+def test_what_would_fail_later_is_refused_now(tiny_recipe: Path, tmp_path: Path, override: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        run(tiny_recipe, tmp_path / "run", override)
+    assert said in str(caught.value)
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize("override", ['task.metrics=["chrf"]', "training.decode_sentences=0"])
+def test_best_by_bleu_needs_bleu(tiny_recipe: Path, tmp_path: Path, override: str) -> None:
+    with pytest.raises(InputError, match='best = "bleu", but validation does not measure it'):
+        run(tiny_recipe, tmp_path / "run", override, "training.best=bleu")
+
+
+def test_a_loss_that_is_no_number_ends_training_and_says_what_to_do(tiny_recipe: Path, tmp_path: Path) -> None:
+    wild = ("training.learning_rate=1e30", "training.clip=0", "training.warmup=0", "training.optimizer=adamw")
+    with pytest.raises(TransduceError, match=r"A lower training\.learning_rate"):
+        run(tiny_recipe, tmp_path / "run", *wild)
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_a_dry_run_measures_what_training_uses(tiny_recipe: Path, tiny_run: Path) -> None:
+    figures = dry_run(load_recipe(tiny_recipe), Display(Console(file=io.StringIO())))
+    report = json.loads((tiny_run / "report.json").read_text())
+    assert figures["parameters"] == report["model"]["parameters"]
+    assert figures["examples"] == 300
+    assert figures["memory_bytes"]["activations"] > 0
+    assert 0 <= figures["padding"]["target"] < 0.5
+    assert figures["target_tokens_a_batch"] <= 120

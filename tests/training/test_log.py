@@ -1,0 +1,68 @@
+"""log.jsonl after kills, resumes and full disks."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from transduce.errors import InputError, TransduceError
+from transduce.training.log import Log, read_log
+
+
+def logged(run: Path, *updates: int, after: int = 0) -> None:
+    log = Log(run, after, tensorboard=False)
+    for update in updates:
+        log.write("train", update, loss=1.0 / update)
+    log.close()
+
+
+def test_events_are_there_when_written(tmp_path: Path) -> None:
+    log = Log(tmp_path, 0, tensorboard=False)
+    log.write("train", 5, loss=0.5, text="Übung")
+    assert read_log(tmp_path / "log.jsonl") == [{"event": "train", "update": 5, "loss": 0.5, "text": "Übung"}]
+    log.close()
+
+
+def test_what_came_after_the_checkpoint_is_taken_back(tmp_path: Path) -> None:
+    logged(tmp_path, 1, 2, 3, 4)
+    logged(tmp_path, 3, 4, after=2)
+    assert [event["update"] for event in read_log(tmp_path / "log.jsonl")] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "rest", ['{"event": "train", "upd', '{"event": "train", "update": 3, "loss": 0.1', "\x00\x00", "7"]
+)
+def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path, rest: str) -> None:
+    logged(tmp_path, 1, 2)
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write(rest)
+    assert [event["update"] for event in read_log(tmp_path / "log.jsonl")] == [1, 2]
+    logged(tmp_path, 3, after=2)
+    lines = (tmp_path / "log.jsonl").read_text().splitlines()
+    assert [json.loads(line)["update"] for line in lines] == [1, 2, 3]
+
+
+def test_no_log_no_events(tmp_path: Path) -> None:
+    assert read_log(tmp_path / "log.jsonl") == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    log = Log(tmp_path, 0, tensorboard=False)
+    log._file = open("/dev/full", "ab", buffering=0)  # noqa: PTH123, SIM115
+    with pytest.raises(TransduceError, match=r"No space left on device\. The last checkpoint is intact"):
+        log.write("train", 1, loss=1.0)
+    log.close()
+
+
+def test_tensorboard_gets_the_same_numbers_or_says_what_to_install(tmp_path: Path) -> None:
+    try:
+        import tensorboard  # noqa: F401
+    except ImportError:
+        with pytest.raises(InputError, match=r"transduce\[tensorboard\]"):
+            Log(tmp_path, 0, tensorboard=True)
+        return
+    log = Log(tmp_path, 0, tensorboard=True)
+    log.write("train", 1, loss=1.0, text="no number")
+    log.close()
+    assert list((tmp_path / "tensorboard").iterdir())
