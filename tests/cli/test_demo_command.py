@@ -81,7 +81,7 @@ def test_it_answers_for_both_sentences_and_names_a_head(folder):
     for question in corpus.PRONOUN_PAIR:
         assert question.english in text
         assert f"for the {question.antecedent}?" in text
-    assert re.search(r'What "it" attends to: encoder block \d, head \d', text)
+    assert re.search(r'What ("it"|its adjective) attends to: encoder block \d, head \d', text)
     assert len(re.findall(r"\bstreet +\d\.\d\d █", text)) == 2
 
 
