@@ -9,6 +9,7 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from rich.cells import cell_len
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 from transduce.cli import demo as command
 from transduce.data import demo as corpus
 from transduce.errors import InputError
+from transduce.explore.pronouns import Head, Look
 
 TINY = [
     "model.d_model=16", "model.heads=2", "model.feed_forward=16", "training.updates=2", "training.decode_sentences=5",
@@ -81,7 +83,7 @@ def test_it_answers_for_both_sentences_and_names_a_head(folder):
     for question in corpus.PRONOUN_PAIR:
         assert question.english in text
         assert f"for the {question.antecedent}?" in text
-    assert re.search(r'What "it" attends to: encoder block \d, head \d', text)
+    assert re.search(r'What ("it"|its adjective) attends to: encoder block \d, head \d', text)
     assert len(re.findall(r"\bstreet +\d\.\d\d █", text)) == 2
 
 
@@ -132,3 +134,12 @@ def test_the_recipe_lies_inside_the_package():
 def test_importing_the_verb_is_cheap():
     script = "import sys, transduce.cli.demo; sys.exit(bool({'torch', 'numpy', 'rich.console'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", script], env=os.environ, check=False).returncode == 0
+
+
+def test_without_matplotlib_there_is_no_figure_and_it_says_how_to_get_one(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    console = Console(file=io.StringIO(), width=200)
+    look = Look(["it", "noun"], query=0, noun=1, weights=np.array([0.4, 0.6]))
+    command._save_figure(console, tmp_path / "it.png", Head(0, 0), [look, look])
+    assert 'pip install "transduce[figures]"' in console.file.getvalue()
+    assert not (tmp_path / "it.png").exists()

@@ -49,7 +49,7 @@ def test_the_first_block_by_hand(pipeline):
         block = stack.blocks[0]
         x_TD = block.self_residual.norm(x_TD)
         query_TD, key_TD = block.self_attention.query(x_TD), block.self_attention.key_value(x_TD)[:, :16]
-    starts = [i for i, piece in enumerate(pieces) if piece.startswith("▁") or piece == "</s>"]
+    starts = [i for i, piece in enumerate(pieces) if piece.startswith("▁") or piece in {".", "</s>"}]
     words = [pieces[a:b] for a, b in zip(starts, [*starts[1:], len(pieces)], strict=True)]
     it = next(i for i, word in enumerate(words) if "".join(word) == "▁it")
     rows = range(starts[it], starts[it + 1])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from transduce.explore.pronouns import Head, Look
+    from transduce.explore.pronouns import Head, Look, Sought
     from transduce.pipeline import Pipeline
     from transduce.recipe import Recipe
 
@@ -20,6 +20,10 @@ RECIPE = Path(__file__).with_suffix(".toml")
 UNSEEN = "Sentences it has never seen"
 SHOWN = 12  # test sentences in the table
 PRONOUN = re.compile(r"\b(?:ils?|elles?)\b")
+QUERIES = {
+    '"it"': re.compile(r"\b(it|they)\b"),
+    "its adjective": re.compile(r"\b(?:it was|they were) (?:too |very )?(\w+)\.$"),
+}
 
 Pairs = list[tuple[str, str]]
 
@@ -145,18 +149,36 @@ def _show_pronoun_pair(console: "Console", pipeline: "Pipeline") -> None:
 
 
 def _show_attention(console: "Console", pipeline: "Pipeline", run: Path, sentences: list[str]) -> None:
-    """The clearest head on the pronoun pair, drawn; and how often it is right on all test sentences."""
-    from transduce.data.demo import PRONOUN_PAIR
-    from transduce.explore.pronouns import Sought, clearest, looks
+    """The clearest head on the pronoun pair, drawn, and how often it is right on all test sentences.
 
-    found = looks(pipeline, [Sought(q.english, "it", q.antecedent) for q in PRONOUN_PAIR])
-    head = clearest(found)
-    _heading(console, f'What "it" attends to: {head}')
-    if not all(look.found for look in found[head]):
-        console.print("No head looks at animal in one and at street in the other; this one is the nearest.")
-    console.print(_spotlights(found[head]))
-    _say_how_often(console, pipeline, head, sentences)
-    _save_figure(console, run / "figures" / "it.png", head, found[head])
+    Where no head does it from "it", the model may have learnt to decide at the adjective: that is looked at then.
+    """
+    from transduce.data.demo import PRONOUN_PAIR
+    from transduce.explore.pronouns import clearest, looks
+
+    both = [question.english for question in PRONOUN_PAIR]
+    found = {query: looks(pipeline, _sought(both, query)) for query in QUERIES}
+    heads = {query: clearest(found[query]) for query in QUERIES}
+    finds = {query: all(look.found for look in found[query][heads[query]]) for query in QUERIES}
+    query = next((query for query in QUERIES if finds[query]), '"it"')
+    head = heads[query]
+    _heading(console, f"What {query} attends to: {head}")
+    if not finds['"it"']:
+        console.print('No head looks from "it" at animal in one sentence and at street in the other;')
+        console.print("this one is the nearest." if query == '"it"' else f"the model decides at {query} instead.")
+    console.print(_spotlights(found[query][head]))
+    everywhere = [look.found for look in looks(pipeline, _sought(sentences, query))[head]]
+    _say_how_often(console, everywhere)
+    _save_figure(console, run / "figures" / "it.png", head, found[query][head])
+
+
+def _sought(sentences: Sequence[str], query: str) -> list["Sought"]:
+    """Of every sentence that has such a word, the word and the noun that the pronoun stands for."""
+    from transduce.data.demo import antecedent
+    from transduce.explore.pronouns import Sought
+
+    asked = [(sentence, QUERIES[query].search(sentence), antecedent(sentence)) for sentence in sentences]
+    return [Sought(sentence, match[1], noun) for sentence, match, noun in asked if match and noun]
 
 
 def _spotlights(pair: list["Look"]) -> "Table":
@@ -172,20 +194,11 @@ def _spotlights(pair: list["Look"]) -> "Table":
     return grid
 
 
-def _say_how_often(console: "Console", pipeline: "Pipeline", head: "Head", sentences: list[str]) -> None:
+def _say_how_often(console: "Console", found: list[bool]) -> None:
     from rich.text import Text
 
-    from transduce.data.demo import antecedent
-    from transduce.explore.pronouns import Sought, looks
-
-    sought = []
-    for sentence in sentences:
-        pronoun, noun = re.search(r"\b(it|they)\b", sentence), antecedent(sentence)
-        if pronoun and noun:
-            sought.append(Sought(sentence, pronoun[1], noun))
-    found = [look.found for look in looks(pipeline, sought)[head]]
-    share = Text.assemble("Its largest weight is on the noun meant in ", _share(found), " test sentences.")
-    console.print(share)
+    share = f"{sum(found):,} of {len(found):,} test sentences ({100 * sum(found) / len(found):.1f} %)"
+    console.print(Text.assemble("Its largest weight is on the noun meant in\n", (share, "bold"), "."))
 
 
 def _save_figure(console: "Console", path: Path, head: "Head", pair: list["Look"]) -> None:

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from transduce.attention import capture
 from transduce.data.collate import padded
 from transduce.errors import InputError
-from transduce.explore.words import words_from_tokens
+from transduce.explore.words import WORD_START, words_from_tokens
 from transduce.inference import to_device
 from transduce.models.protocols import Encodes
 from transduce.pipeline import Pipeline
 
 Array = NDArray[np.floating[Any]]
 
+PUNCTUATION = set(".,;:!?")
 BLOCK = re.compile(r"encoder\.blocks\.(\d+)\.")
 
 
@@ -111,15 +112,16 @@ def _self_attention(pipeline: Pipeline, sentences: Sequence[str]) -> list[tuple[
 
 
 def _by_words(tokens: list[str], weights_NHTS: Array) -> tuple[list[str], Array]:
-    """Weights between tokens, padding behind them, as weights between words."""
+    """Weights between tokens, padding behind them, as weights between words; punctuation is a word of its own."""
     size = len(tokens)
+    tokens = [WORD_START + token if token in PUNCTUATION else token for token in tokens]
     words, merged_NHTS = words_from_tokens(tokens, weights_NHTS[..., :size, :size])
     return words, words_from_tokens(tokens, merged_NHTS, axis="queries")[1]
 
 
 def _place(words: list[str], wanted: str, sentence: str) -> int:
-    """Where `wanted` stands, whatever its case and the punctuation after it."""
-    plain = [word.strip(".,;:!?").lower() for word in words]
+    """Where `wanted` stands, whatever its case."""
+    plain = [word.lower() for word in words]
     if wanted.lower() not in plain:
         raise InputError(f'"{sentence}" has no word "{wanted}".')
     return plain.index(wanted.lower())
