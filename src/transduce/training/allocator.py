@@ -1,9 +1,14 @@
-"""Keep the C library from handing every freed tensor back to the kernel, which would zero its pages anew next step."""
+"""Keep the C library from handing every freed tensor back to the kernel, which would zero its pages anew next step.
+
+Blocks of 32 MiB and more still go back: kept too, they would scatter over a heap that grows to several times what a
+step needs.
+"""
 
 import ctypes
 import platform
 
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # glibc's malloc.h
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
+MIB = 2**20
 
 
 def keep_freed_memory() -> bool:
@@ -11,6 +16,6 @@ def keep_freed_memory() -> bool:
     if platform.libc_ver()[0] != "glibc":
         return False
     mallopt = ctypes.CDLL(None).mallopt
-    settings = {M_MMAP_MAX: 0, M_TRIM_THRESHOLD: 2**31 - 1, M_TOP_PAD: 2**26}
+    settings = {M_MMAP_THRESHOLD: 32 * MIB, M_TRIM_THRESHOLD: 2047 * MIB, M_TOP_PAD: 64 * MIB}
     accepted = [mallopt(name, value) for name, value in settings.items()]
     return all(accepted)
