@@ -167,3 +167,18 @@ def test_a_reader_that_leaves_early_is_no_crash(tiny_run: Path) -> None:
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
     assert done.stdout.count(b"\n") == 1
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_outside_training_exits_130_too(tiny_run: Path, number: signal.Signals) -> None:
+    code = f"""
+import os, sys, threading
+from transduce.cli.app import main
+threading.Timer(1.0, os.kill, (os.getpid(), {int(number)})).start()
+sys.argv = ["transduce", "predict", {str(tiny_run)!r}]
+main()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
+        assert waiting.stderr
+        assert number.name in waiting.stderr.read().decode()
+        assert waiting.wait() == 130

@@ -1,6 +1,8 @@
 """The command `transduce`: one verb a file. Verbs import what is slow when they run, so that --help is instant."""
 
+import signal
 import sys
+from types import FrameType
 
 import typer
 
@@ -11,10 +13,8 @@ from transduce.cli.info import info
 from transduce.cli.predict import predict
 from transduce.cli.score import score
 from transduce.cli.train import train
-from transduce.errors import TransduceError
+from transduce.errors import Interrupted, TransduceError
 from transduce.version import __version__
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="transduce",
@@ -40,14 +40,17 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
 
 def main() -> None:
     """Run the command line; every error on purpose becomes its message and its exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     try:
         app()
     except TransduceError as error:
         print(f"transduce: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("transduce: interrupted", file=sys.stderr)
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:
+    except BrokenPipeError:  # whoever read our output has left
         sys.stderr.close()
         sys.exit(1)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise Interrupted(f"stopped by {signal.Signals(number).name}.")
