@@ -39,6 +39,8 @@ class TrainingConfig(Config):
     """Largest gradient norm; 0 = never clip."""
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     """Share of the target's probability that is spread over the vocabulary; 0 for language models."""
+    r_drop: float = Field(default=0.0, ge=0)
+    """Weight of R-Drop: each batch passes twice and the two predictions are pulled together; doubles the work."""
     average: float = Field(default=0.999, ge=0, lt=1)
     """Decay of the moving average of the weights; 0 = none."""
     precision: Literal["auto", "fp32", "bf16"] = Field(default="auto")

@@ -12,8 +12,9 @@ from transduce.data.batches import Batches
 from transduce.data.collate import Batch
 from transduce.inference import batches_of
 from transduce.recipe import Recipe
+from transduce.training.config import TrainingConfig
 from transduce.training.display import Display
-from transduce.training.loop import target_loss
+from transduce.training.objective import objective
 from transduce.training.precision import autocast, resolve_precision
 from transduce.training.run import device, new_training, open_task
 
@@ -33,7 +34,7 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
     largest = max(first, key=lambda batch: batch.target.values.numel())
     precision = resolve_precision(recipe.training.precision, device())
     parameters = sum(weight.numel() for weight in trained.model.parameters())
-    activations = activation_bytes(trained.model, largest, precision)
+    activations = activation_bytes(trained.model, largest, recipe.training, precision)
     states = 1 + 1 + 2 + (1 if recipe.training.average else 0)  # weights, gradients, two moments, average
     figures = {
         "parameters": parameters,
@@ -52,7 +53,7 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
     return figures
 
 
-def activation_bytes(model: nn.Module, batch: Batch, precision: str) -> int:
+def activation_bytes(model: nn.Module, batch: Batch, config: TrainingConfig, precision: str) -> int:
     """What the backward pass keeps of one forward pass over `batch`, measured by running it."""
     kept: dict[int, int] = {}
 
@@ -63,7 +64,7 @@ def activation_bytes(model: nn.Module, batch: Batch, precision: str) -> int:
 
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), autocast(precision, device()):
-        target_loss(model, batch)
+        objective(model, batch, config.label_smoothing, config.r_drop)
     return sum(size for place, size in kept.items() if place not in weights)
 
 

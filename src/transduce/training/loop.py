@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from transduce.data.batches import Batches
 from transduce.data.collate import Batch
 from transduce.errors import Interrupted, TransduceError
-from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
 from transduce.training.checkpoint import Checkpoints, Trained
 from transduce.training.config import TrainingConfig
 from transduce.training.log import Log
+from transduce.training.objective import objective
 from transduce.training.precision import autocast
 from transduce.training.progress import Progress
 from transduce.training.schedule import learning_rate
@@ -118,9 +118,9 @@ def _update(
     for batch in batches:
         device = batch.target.values.device
         with autocast(precision, device):
-            part = target_loss(trained.model, batch, config.label_smoothing) / tokens
-        part.backward()  # type: ignore[no-untyped-call]
-        loss += part.item()
+            part, cross_entropy = objective(trained.model, batch, config.label_smoothing, config.r_drop)
+        (part / tokens).backward()  # type: ignore[no-untyped-call]
+        loss += cross_entropy.item() / tokens
     if not math.isfinite(loss):
         raise TransduceError(
             f"The loss of update {update} is {loss}. A lower training.learning_rate, a longer training.warmup or "
@@ -131,14 +131,6 @@ def _update(
     trained.optimizers.step(learning_rate(config, update))
     trained.average.update(update)
     return loss, tokens
-
-
-def target_loss(model: nn.Module, batch: Batch, smoothing: float = 0.0) -> Tensor:
-    """Teacher forcing: the summed cross-entropy, in nats, of each target token given all true ones before it."""
-    target = batch.target
-    logits_BTV = model(batch.source, target._replace(values=target.values[:, :-1], lengths=target.lengths - 1))
-    next_BT = target.values[:, 1:].masked_fill(~target.mask()[:, 1:], IGNORED)
-    return smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_BT.flatten(), smoothing)
 
 
 def derived_seed(*parts: int) -> int:
