@@ -31,7 +31,7 @@ FLOORS = [
     "search",
     "tasks",
     "training.config",  # a table of settings, which recipes hold
-    "training.environment",  # what a figure was measured on, which evaluation reports
+    "environment",  # what a figure was measured on, which evaluation reports
     "recipe",
     "inference",
     "long_text",

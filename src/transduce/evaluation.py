@@ -7,10 +7,10 @@ from typing import Any
 
 from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.files import fingerprint, read_lines
+from transduce.environment import library_versions, machine
 from transduce.errors import InputError
 from transduce.inference import Advance, Likelihood
 from transduce.pipeline import Pipeline
-from transduce.training.environment import library_versions, machine
 
 
 def evaluate_files(

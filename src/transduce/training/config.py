@@ -21,6 +21,8 @@ class TrainingConfig(Config):
     seed: int = Field(default=1, ge=0)
     """Decides the start, the dropout and the order of batches."""
 
+    start: str | None = None
+    """A model file or run directory whose tokenizers and weights training starts from: fine-tuning."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """muon: orthogonalised momentum for the hidden matrices, AdamW for the rest."""
     learning_rate: float = Field(default=1e-3, gt=0)

@@ -1,0 +1,78 @@
+"""`report.json`: how good the finished model is, on what it was trained, how long that took and on which machine."""
+
+import hashlib
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from transduce.environment import library_versions, machine, peak_memory_bytes
+from transduce.inference import dataset_likelihood, decode
+from transduce.recipe import Recipe
+from transduce.tasks.protocols import Dataset, Task, TaskData
+from transduce.training.progress import Progress
+
+
+def make_report(
+    recipe: Recipe,
+    path: Path,
+    model: nn.Module,
+    task: Task,
+    data: TaskData,
+    progress: Progress,
+    precision: str,
+    end: str,
+) -> dict[str, Any]:
+    """Test the model on every test set and put all figures together, ready for JSON.
+
+    Args:
+        path: the finished model file.
+        end: why training ended.
+    """
+    return {
+        "name": recipe.name,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "ended": end,
+        "model": {
+            "parameters": sum(weight.numel() for weight in model.parameters()),
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        },
+        "training": {
+            "seed": recipe.training.seed,
+            "updates": progress.update,
+            "epochs": progress.epoch,
+            "target_tokens": progress.tokens,
+            "seconds": round(progress.seconds, 1),
+            "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1),
+            "precision": precision,
+            "peak_memory_bytes": peak_memory_bytes(),
+        },
+        "validation": progress.best,
+        "tests": {name: _test(recipe, model, task, dataset) for name, dataset in data.tests.items()},
+        "data": {**data.provenance, "train": _training_files(data)},
+        "environment": {"machine": machine(), "versions": library_versions()},
+    }
+
+
+def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dict[str, Any]:
+    """Likelihood, and for tasks with outputs the metrics of what the recipe's search finds."""
+    result: dict[str, Any] = {"likelihood": dataset_likelihood(model, task, dataset.store).to_dict()}
+    if dataset.texts:
+        start = time.monotonic()
+        outputs = decode(model, task, [source for source, _ in dataset.texts], recipe.search)
+        result["seconds"] = round(time.monotonic() - start, 2)
+        result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
+        scores = task.evaluate([each.text for each in outputs], [reference for _, reference in dataset.texts])
+        result["scores"] = {name: score.to_dict() for name, score in scores.items()}
+    return result
+
+
+def _training_files(data: TaskData) -> list[dict[str, Any]]:
+    """Each training file with what became of its lines."""
+    counted = ("examples", "tokens", "dropped", "unknown", "lines", "predicted")
+    return [
+        {**entry, **{key: store.metadata[key] for key in counted if key in store.metadata}}
+        for entry, (store, _) in zip(data.provenance["train"], data.corpora, strict=True)
+    ]
