@@ -122,7 +122,7 @@ def short_sighted() -> Pipeline:
 def test_long_texts_are_split_and_that_is_told(short_sighted: Pipeline) -> None:
     told: list[str] = []
     found = short_sighted.predict(["ba", LONG, "de fi"], method="greedy", tell=told.append)
-    assert told == ["line 2: 10 tokens, the model was trained on 4 at most; translated in 3 pieces"]
+    assert told == ["line 2: 10 tokens, the model reads 4 at most; translated in 3 pieces"]
     pieces = ["ba de fi.", "go ku la,", "me ni po ra"]
     parts = short_sighted.predict(pieces, method="greedy")
     assert found[1].source == LONG
@@ -135,7 +135,7 @@ def test_long_texts_are_split_and_that_is_told(short_sighted: Pipeline) -> None:
 def test_long_texts_are_cut_off_if_asked(short_sighted: Pipeline) -> None:
     told: list[str] = []
     found = short_sighted.predict([LONG], method="greedy", long="truncate", tell=told.append)
-    assert told == ["line 1: 10 tokens, the model was trained on 4 at most; cut off after 4"]
+    assert told == ["line 1: 10 tokens, the model reads 4 at most; cut off after 4"]
     assert_same(found, short_sighted.predict(["ba de fi. go"], method="greedy"))
 
 
@@ -143,8 +143,8 @@ def test_long_texts_are_refused_all_at_once_if_asked(short_sighted: Pipeline) ->
     with pytest.raises(InputError) as caught:
         short_sighted.predict([LONG, "ba", LONG], long="refuse")
     assert [problem.split(";")[0] for problem in caught.value.problems] == [
-        "line 1: 10 tokens, the model was trained on 4 at most",
-        "line 3: 10 tokens, the model was trained on 4 at most",
+        "line 1: 10 tokens, the model reads 4 at most",
+        "line 3: 10 tokens, the model reads 4 at most",
     ]
 
 
@@ -295,3 +295,16 @@ def test_predicting_leaves_the_random_numbers_of_the_caller_alone(random_transla
     torch.manual_seed(5)
     random_translator.predict(["ba de fi"], method="sample")
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_of_a_prompt_longer_than_the_model_reads_the_end_is_continued(random_language_model: Pipeline) -> None:
+    told: list[str] = []
+    words = (" ".join(SYLLABLES) + " ") * 40
+    tokens = random_language_model.task.tokenizers["target"].encode([words.strip()])[0]
+    readable = random_language_model.task.readable
+    assert len(tokens) > readable
+    [found] = random_language_model.predict([words.strip()], method="greedy", tell=told.append)
+    kept = random_language_model.task.tokenizers["target"].tokens(tokens[-readable:])
+    assert list(found.tokens[: len(kept)]) == kept
+    assert len(found.tokens) > len(kept) or found.ended
+    assert "only its last" in told[0]

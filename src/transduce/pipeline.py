@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from pydantic import ValidationError
@@ -11,14 +11,12 @@ from torch import nn
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
 from transduce.inference import Advance, Likelihood, decode, pair_likelihoods
-from transduce.long_text import split_to_fit
+from transduce.long_text import LongText, shorten
 from transduce.model_file import ModelFile, check_weights, load_model_file
 from transduce.names import resolve
 from transduce.recipe import Recipe, explain, parse_recipe
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Prediction, Task
-
-LongText = Literal["split", "truncate", "refuse"]
 
 
 class Pipeline:
@@ -50,7 +48,8 @@ class Pipeline:
 
         Args:
             batch_size: texts searched together: speed and memory, nothing else.
-            long: a text longer than the model was trained on is translated in pieces, cut off, or refused.
+            long: a text longer than the model can read is translated in pieces, cut off, or refused; of a prompt
+                the end is kept.
             tell: told which texts were long and what became of them.
             advance: told how many more texts are done.
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
@@ -76,24 +75,23 @@ class Pipeline:
         self, texts: Sequence[str], long: LongText, tell: Callable[[str], None] | None
     ) -> tuple[list[str], list[int]]:
         """Pieces that the model can read, and the place of the text that each is part of."""
-        limit, side = self.task.readable, self.task.tokenizers.get("source") or self.task.tokenizers["target"]
+        reads = self.task.tokenizers.get("source")
+        prompts, reads = reads is None, reads or self.task.tokenizers["target"]
         pieces: list[str] = []
         owners: list[int] = []
         problems = []
-        for place, (text, ids) in enumerate(zip(texts, side.encode(texts), strict=True)):
-            if len(ids) <= limit:
-                pieces.append(text)
-                owners.append(place)
-                continue
-            cut = _truncated(text, side, limit) if long == "truncate" else split_to_fit(text, _length(side), limit)
-            done = f"cut off after {limit}" if long == "truncate" else f"translated in {len(cut)} pieces"
-            problems.append(f"line {place + 1}: {len(ids)} tokens, the model was trained on {limit} at most; {{}}")
-            if tell and long != "refuse":
-                tell(problems[-1].format(done))
-            pieces += cut
-            owners += [place] * len(cut)
+        for place, (text, ids) in enumerate(zip(texts, reads.encode(texts), strict=True)):
+            parts = [text]
+            if len(ids) > self.task.readable:
+                parts, done = shorten(text, reads, self.task.readable, long, prompts)
+                known = f"line {place + 1}: {len(ids)} tokens, the model reads {self.task.readable} at most"
+                problems.append(f"{known}; shorten it, or ask for split or truncate.")
+                if tell and long != "refuse":
+                    tell(f"{known}; {done}")
+            pieces += parts
+            owners += [place] * len(parts)
         if problems and long == "refuse":
-            raise InputError(problem.format("shorten it, or ask for split or truncate.") for problem in problems)
+            raise InputError(problems)
         return pieces, owners
 
 
@@ -162,18 +160,6 @@ def unpack_tokenizers(texts: dict[str, str]) -> dict[str, Tokenizer]:
         joint = Tokenizer.from_json(texts["joint"], "the model file's tokenizer")
         return {"source": joint, "target": joint}
     return {side: Tokenizer.from_json(text, f"the model file's {side} tokenizer") for side, text in texts.items()}
-
-
-def _length(tokenizer: Tokenizer) -> Callable[[str], int]:
-    return lambda text: len(tokenizer.encode([text])[0])
-
-
-def _truncated(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
-    """The longest beginning of `text` of whole characters and at most `limit` tokens."""
-    end = tokenizer.offsets(text)[limit - 1][1]
-    while _length(tokenizer)(text[:end]) > limit:  # a token may end within a character, or be another one at the end
-        end -= 1
-    return [text[:end]]
 
 
 def _joined(text: str, parts: list[Prediction]) -> Prediction:

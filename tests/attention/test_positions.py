@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.positions import Learned, NoPositions, Sinusoidal, frequencies, rotate, sinusoidal
+from transduce.errors import InputError
 
 # sin and cos of t and of t / 100, t = 0 .. 3, to six digits.
 GOLDEN_D4 = [
@@ -91,7 +92,7 @@ def test_learned_is_a_matrix_times_the_positions_one_hot_vector() -> None:
 
 
 def test_learned_says_where_it_ends() -> None:
-    with pytest.raises(ValueError, match="learned positions end at 6; position 7"):
+    with pytest.raises(InputError, match="learned positions for 6 tokens, and 7 came"):
         Learned(4, 6)(torch.zeros(1, 2, 4), offset=5)
 
 

@@ -53,7 +53,7 @@ def test_json_lines_hold_the_nbest_list(run: Run, tiny_run: Path) -> None:
         (["--beam", "2", "--nbest", "5"], b"1\n", "nbest = 5 is more than beam = 2"),
         (["--temperature", "0.5"], b"1\n", 'only method "sample" reads this'),
         (["--source", "no/such/file"], b"", "no such file"),
-        (["--long", "refuse"], b"1 " * 300 + b"\n", "line 1: 300 tokens, the model was trained on 256 at most"),
+        (["--long", "refuse"], b"1 " * 300 + b"\n", "line 1: 300 tokens, the model reads 256 at most"),
     ],
 )
 def test_wrong_input_exits_2_and_says_where(

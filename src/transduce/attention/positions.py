@@ -6,6 +6,8 @@ Shapes: B batch, H heads, T positions, D model width, E width of a head.
 import torch
 from torch import Tensor, nn
 
+from transduce.errors import InputError
+
 BASE = 10_000.0
 
 
@@ -73,11 +75,14 @@ class Learned(nn.Module):
         """x + p.
 
         Raises:
-            ValueError: the sequence is longer than the table.
+            InputError: the sequence is longer than the table.
         """
         end = offset + x_BTD.shape[1]
         if end > len(self.weight_TD):
-            raise ValueError(f"learned positions end at {len(self.weight_TD)}; position {end} was asked for")
+            raise InputError(
+                f"This model has learned positions for {len(self.weight_TD)} tokens, and {end} came: shorten the text, "
+                "or train with a larger model.max_length or another kind of positions."
+            )
         return x_BTD + self.weight_TD[offset:end]
 
 

@@ -84,8 +84,8 @@ class LanguageModelling:
 
     @property
     def readable(self) -> int:
-        """The context."""
-        return self.config.context
+        """Half of the context: the other half is for the continuation."""
+        return self.config.context // 2
 
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files as rows of `context` predictions, or find them in the cache."""
