@@ -10,8 +10,8 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -46,10 +46,27 @@ def replace(path: Path, chunks: Iterable[Any], size: int) -> None:
 
     Raises as `write_text` does.
     """
+    with writing(path, size) as file:
+        for chunk in chunks:
+            file.write(chunk)
+
+
+@contextmanager
+def writing(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
+    """A file that gets the name `path` when the block ends, whole and on the disk; or, if anything fails, never.
+
+    Args:
+        size: how many bytes it will have, for the message when there is no room.
+
+    Raises:
+        InputError: the folder does not exist.
+        TransduceError: the system could not write it (disk full, no permission); the old file is unchanged.
+    """
     if not path.parent.is_dir():
         raise InputError(f"{path}: cannot be written: there is no folder {path.parent}.")
     try:
-        _write_then_rename(path, chunks)
+        with _renamed_at_the_end(path) as file:
+            yield file
     except OSError as error:
         raise TransduceError(_why_not(path, size, error)) from error
     try:
@@ -61,29 +78,27 @@ def replace(path: Path, chunks: Iterable[Any], size: int) -> None:
         ) from error
 
 
-def _write_then_rename(path: Path, chunks: Iterable[Any]) -> None:
+@contextmanager
+def _renamed_at_the_end(path: Path) -> Iterator[BinaryIO]:
     _remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as file:
             with suppress(OSError):  # some network file systems cannot lock; then nobody sweeps there either
                 _lock(file)
-            for chunk in chunks:
-                file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
+            yield file
+        with temporary.open("rb") as written:  # a compressor may have closed the file it was given
+            os.fsync(written.fileno())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _why_not(path: Path, size: int, error: OSError) -> str:
-    free = shutil.disk_usage(path.parent).free
+def _why_not(path: Path, size: int | None, error: OSError) -> str:
+    free = human_size(shutil.disk_usage(path.parent).free)
+    needs = f"It needs {human_size(size)} ({size} bytes), and " if size is not None else ""
     kept = "The file that was there is unchanged." if path.exists() else "Nothing was left behind."
-    return (
-        f"{path}: could not be written: {error.strerror}. It needs {human_size(size)} ({size} bytes), and "
-        f"{human_size(free)} is free in {path.parent}. {kept}"
-    )
+    return f"{path}: could not be written: {error.strerror or error}. {needs}{free} is free in {path.parent}. {kept}"
 
 
 def _remove_leftovers(path: Path) -> None:

@@ -11,7 +11,6 @@ sentence. The example is that of Jakob Uszkoreit, "Transformer: A Novel Neural N
 Language Understanding" (2017); the grammar and its words are our own.
 """
 
-import os
 import random
 import re
 from collections import Counter, defaultdict
@@ -20,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from transduce.atomic import write_text
 from transduce.data.demo_grammar import NEGATIVE, Pair, Phrase, Scene, did, frames, is_so, was_near
 from transduce.data.demo_lexicon import Adjective, Noun, Verb, lexicon
 
@@ -84,8 +84,8 @@ def write_corpus(folder: str | Path, seed: int = 1) -> dict[str, tuple[Path, Pat
     written = {}
     for name, pairs in make_corpus(seed).items():
         english, french = folder / f"{name}.en", folder / f"{name}.fr"
-        _write_lines(english, (pair[0] for pair in pairs))
-        _write_lines(french, (pair[1] for pair in pairs))
+        write_text(english, "".join(f"{pair[0]}\n" for pair in pairs))
+        write_text(french, "".join(f"{pair[1]}\n" for pair in pairs))
         written[name] = (english, french)
     return written
 
@@ -297,12 +297,3 @@ def _words(pairs: Iterable[Pair]) -> set[str]:
 def _noun_forms() -> dict[str, Noun]:
     nouns = lexicon().nouns.values()
     return {noun.english_plural: noun for noun in nouns} | {noun.english: noun for noun in nouns}
-
-
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(line + "\n" for line in lines)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)

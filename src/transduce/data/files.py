@@ -8,13 +8,13 @@ import gzip
 import hashlib
 import io
 import lzma
-import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from transduce import atomic
 from transduce.errors import InputError
 from transduce.names import suggest
 
@@ -154,24 +154,11 @@ def fingerprint(path: str | Path) -> str:
 def writing(path: str | Path) -> Iterator[BinaryIO]:
     """A stream that is compressed by `path`'s suffix and becomes `path` only when all was written.
 
-    Until then it has a temporary name in the same folder; when anything fails it is taken away again, and
-    what `path` held before stays. The bytes depend on the content alone (no time stamp inside).
-
-    Raises:
-        InputError: the folder does not exist.
+    The bytes depend on the content alone (no time stamp inside). Raises as `transduce.atomic.writing` does.
     """
     path = Path(path)
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: cannot be written, the folder {path.parent} does not exist.")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with partial.open("wb") as file, _packer(file, path.suffix.lower()) as stream:
-            yield stream
-        with partial.open("rb") as written:
-            os.fsync(written.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with atomic.writing(path) as file, _packer(file, path.suffix.lower()) as stream:
+        yield stream
 
 
 @contextmanager

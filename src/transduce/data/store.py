@@ -8,17 +8,16 @@ finished.
 import hashlib
 import json
 import mmap
-import os
-import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.atomic import writing
 from transduce.errors import InputError
 
 FORMAT = 1
@@ -110,13 +109,8 @@ def write_store(
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.part")
-    try:
-        _write(unfinished, examples, fields, metadata)
-        unfinished.replace(path)
-        _sync_folder(path.parent)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with writing(path) as file:
+        _write(file, examples, fields, metadata)
 
 
 def cache_key(parts: Mapping[str, Any]) -> str:
@@ -179,27 +173,24 @@ def _closing_metadata(path: Path, reader: Any) -> dict[str, Any]:
         raise InputError(f"{path}: not a store of this version ({error}). Delete it; it is built again.") from error
 
 
-def _write(path: Path, examples: Iterable[Example], fields: Mapping[str, int], metadata: Mapping[str, Any]) -> None:
+def _write(file: BinaryIO, examples: Iterable[Example], fields: Mapping[str, int], metadata: Mapping[str, Any]) -> None:
     import pyarrow
 
     types = {field: np.dtype(np.uint16 if size <= 1 << 16 else np.int32) for field, size in fields.items()}
     schema = pyarrow.schema([(name, pyarrow.list_(pyarrow.from_numpy_dtype(kind))) for name, kind in types.items()])
     checksums, tokens, count = [], dict.fromkeys(fields, 0), 0
-    with path.open("xb") as file:
-        with pyarrow.ipc.new_file(file, schema) as writer:
-            for block in _blocks(examples):
-                columns = {field: _column([example[field] for example in block], types[field]) for field in fields}
-                arrays = [pyarrow.ListArray.from_arrays(*columns[field]) for field in fields]
-                writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
-                checksums.append(_checksum(columns.values()))
-                count += len(block)
-                tokens = {field: tokens[field] + len(columns[field][1]) for field in fields}
-            written = {"fields": list(fields), "examples": count, "tokens": tokens, "checksums": checksums}
-            noted = json.dumps({**metadata, "format": FORMAT, **written}, ensure_ascii=False).encode()
-            notes = {b"metadata": noted, b"checksum": str(zlib.crc32(noted)).encode()}
-            writer.write_batch(pyarrow.RecordBatch.from_pylist([], schema=schema), custom_metadata=notes)
-        file.flush()
-        os.fsync(file.fileno())
+    with pyarrow.ipc.new_file(file, schema) as writer:
+        for block in _blocks(examples):
+            columns = {field: _column([example[field] for example in block], types[field]) for field in fields}
+            arrays = [pyarrow.ListArray.from_arrays(*columns[field]) for field in fields]
+            writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
+            checksums.append(_checksum(columns.values()))
+            count += len(block)
+            tokens = {field: tokens[field] + len(columns[field][1]) for field in fields}
+        written = {"fields": list(fields), "examples": count, "tokens": tokens, "checksums": checksums}
+        noted = json.dumps({**metadata, "format": FORMAT, **written}, ensure_ascii=False).encode()
+        notes = {b"metadata": noted, b"checksum": str(zlib.crc32(noted)).encode()}
+        writer.write_batch(pyarrow.RecordBatch.from_pylist([], schema=schema), custom_metadata=notes)
 
 
 def _blocks(examples: Iterable[Example]) -> Iterator[list[Example]]:
@@ -220,14 +211,3 @@ def _checksum(columns: Iterable[tuple[NDArray[np.int32], Ids]]) -> int:
     for offsets, values in columns:
         checksum = zlib.crc32(values.data, zlib.crc32(offsets.data, checksum))
     return checksum
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a power cut, where folders can be synced."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

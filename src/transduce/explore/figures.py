@@ -7,7 +7,6 @@ Shapes: H heads, T queries (rows), S keys (columns).
 """
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.atomic import writing
 from transduce.errors import InputError
 from transduce.explore.colours import HEADS, ink, readable_on
 from transduce.explore.picture import checked
@@ -149,13 +149,9 @@ def save(figure: "Figure", path: str | Path) -> Path:
     import matplotlib as mpl
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
     metadata = {"Software": None} if path.suffix == ".png" else {"Date": None, "Creator": None}
-    with mpl.rc_context({"svg.hashsalt": "transduce"}), partial.open("wb") as file:
+    with mpl.rc_context({"svg.hashsalt": "transduce"}), writing(path) as file:
         figure.savefig(file, format=path.suffix[1:], dpi=DPI, metadata=metadata)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
     return path
 
 
