@@ -121,7 +121,7 @@ def test_missing_file_suggests_its_neighbour(tmp_path: Path) -> None:
     (tmp_path / "train.de.gz").touch()
     with pytest.raises(InputError, match=r'trian\.de\.gz: no such file\. Did you mean "train\.de\.gz"\?'):
         list(files.read_lines(tmp_path / "trian.de.gz"))
-    with pytest.raises(InputError, match=r"even there is no folder .*nowhere"):
+    with pytest.raises(InputError, match=r"even the folder .*nowhere does not exist"):
         files.fingerprint(tmp_path / "nowhere" / "train.de")
     with pytest.raises(InputError, match="this is a folder"):
         files.count_lines(tmp_path)
