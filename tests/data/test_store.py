@@ -121,13 +121,14 @@ write_store(sys.argv[1], rows, {"target": 9}, {})
 
 def test_a_killed_writer_leaves_nothing_that_looks_finished(tmp_path: Path) -> None:
     path = tmp_path / "key.arrow"
-    writer = subprocess.Popen([sys.executable, "-c", WRITE_FOREVER, str(path)])
-    deadline = time.monotonic() + 30
-    while not any(part.stat().st_size > 100_000 for part in tmp_path.glob(".*.tmp")):
-        assert time.monotonic() < deadline and writer.poll() is None
-        time.sleep(0.01)
-    writer.send_signal(signal.SIGKILL)
-    writer.wait()
+    with subprocess.Popen([sys.executable, "-c", WRITE_FOREVER, str(path)]) as writer:
+        try:
+            deadline = time.monotonic() + 30
+            while not any(part.stat().st_size > 100_000 for part in tmp_path.glob(".*.tmp")):
+                assert time.monotonic() < deadline and writer.poll() is None
+                time.sleep(0.01)
+        finally:
+            writer.send_signal(signal.SIGKILL)
     assert not path.exists()
     store = cached_store(tmp_path, "key", lambda to: write_store(to, SMALL, FIELDS, {}))
     assert everything(store) == SMALL
