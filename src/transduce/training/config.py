@@ -45,6 +45,8 @@ class TrainingConfig(Config):
     """Weight of R-Drop: each batch passes twice and the two predictions are pulled together; doubles the work."""
     average: float = Field(default=0.999, ge=0, lt=1)
     """Decay of the moving average of the weights; 0 = none."""
+    threads: int | None = Field(default=None, ge=1)
+    """Processor threads; a number makes the result independent of how many cores a machine has."""
     precision: Literal["auto", "fp32", "bf16"] = Field(default="auto")
     """auto: bf16 where the processor multiplies it in hardware."""
 
