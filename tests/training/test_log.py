@@ -66,3 +66,17 @@ def test_tensorboard_gets_the_same_numbers_or_says_what_to_install(tmp_path: Pat
     log.write("train", 1, loss=1.0, text="no number")
     log.close()
     assert list((tmp_path / "tensorboard").iterdir())
+
+
+def test_tensorboard_gets_the_same_numbers(tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    log = Log(tmp_path, 0, tensorboard=True)
+    log.write("train", 50, loss=2.5, seconds=3.0)
+    log.write("validation", 50, loss=2.25, bleu=12.0)
+    log.close()
+    events = accumulator.EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    read = {tag: [(event.step, event.value) for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    assert read["train/loss"] == [(50, 2.5)]
+    assert read["validation/loss"] == [(50, 2.25)]
+    assert read["validation/bleu"] == [(50, 12.0)]
