@@ -56,6 +56,7 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> transduce.pipeline.Pipel
     with (folder / "shown").open("w") as shown:
         report = run_training(parse_recipe(table, "test"), folder / "run", Display(Console(file=shown)))
     assert report["tests"]["own"]["likelihood"]["perplexity"] < 3
+    assert "rows of" in report["tests"]["own"]["likelihood"]["context"]
     assert report["data"]["train"][0]["lines"] == 400
     assert report["validation"] == {}
     return transduce.load(folder / "run")

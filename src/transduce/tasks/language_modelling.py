@@ -87,6 +87,11 @@ class LanguageModelling:
         """Half of the context: the other half is for the continuation."""
         return self.config.context // 2
 
+    @property
+    def context(self) -> str:
+        """What a row holds."""
+        return f"the tokens before in rows of {self.config.context} that do not overlap"
+
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files as rows of `context` predictions, or find them in the cache."""
         data = self.data

@@ -143,6 +143,11 @@ class Task(Protocol):
         """The most input tokens that training showed the model."""
         ...
 
+    @property
+    def context(self) -> str:
+        """What a held-out token's likelihood sees, in words: no perplexity without it."""
+        ...
+
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files, or find them in the cache."""
         ...

@@ -98,6 +98,11 @@ class Translation:
         """The longest source that the filters let through."""
         return self.data.filters.max_tokens
 
+    @property
+    def context(self) -> str:
+        """The whole pair so far."""
+        return "the source and all target tokens before"
+
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files, or find them in the cache; dropped pairs are told."""
         data = self.data

@@ -58,7 +58,8 @@ def make_report(
 
 def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dict[str, Any]:
     """Likelihood, and for tasks with outputs the metrics of what the recipe's search finds."""
-    result: dict[str, Any] = {"likelihood": dataset_likelihood(model, task, dataset.store).to_dict()}
+    likelihood = dataset_likelihood(model, task, dataset.store)
+    result: dict[str, Any] = {"likelihood": {**likelihood.to_dict(), "context": task.context}}
     if dataset.texts:
         start = time.monotonic()
         outputs = decode(model, task, [source for source, _ in dataset.texts], recipe.search)
