@@ -81,6 +81,7 @@ decoder_layers = 1
 feed_forward = 32
 dropout = 0.1
 [training]
+threads = 1  # bytes are compared between processes
 updates = 24
 optimizer = "muon"
 learning_rate = 5e-3
