@@ -31,6 +31,9 @@ def run(recipe: Path, folder: Path, *overrides: str) -> tuple[dict, str]:  # typ
 
 def test_the_report_says_what_was_made_of_what(tiny_run: Path) -> None:
     report = json.loads((tiny_run / "report.json").read_text())
+    figures = set(report["validation"]) - {"update", "perplexity"}
+    assert figures == set(report["validation_signatures"])
+    assert "version:" in report["validation_signatures"]["bleu"]
     [train] = report["data"]["train"]
     assert train["source"] == "train.digits"
     assert train["examples"] == 300

@@ -1,7 +1,7 @@
 """Text files -> examples -> stores of token ids. What is wrong with a file is said before tokenising it."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -64,6 +64,24 @@ class TextFile(Config):
     """From where to where, as shares of the file's characters; a line belongs where its first character stands."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each row."""
+
+    def paths(self, root: Path) -> list[Path]:
+        """The file itself, relative ones from `root`."""
+        return [root / self.text]
+
+
+def provenance(
+    train: Sequence[PairFiles | TextFile], held_out: Mapping[str, PairFiles | TextFile | None], root: Path
+) -> dict[str, Any]:
+    """What a model was made from, for its file: each entry of the recipe with the SHA-256 of its files."""
+
+    def named(files: PairFiles | TextFile) -> dict[str, Any]:
+        return {**files.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in files.paths(root)]}
+
+    return {
+        "train": [named(files) for files in train],
+        **{name: named(files) for name, files in held_out.items() if files},
+    }
 
 
 def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:

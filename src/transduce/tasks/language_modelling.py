@@ -7,8 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from transduce.config import Config
-from transduce.data.corpus import TextFile, open_text_store, train_text_tokenizer
-from transduce.data.files import fingerprint
+from transduce.data.corpus import TextFile, open_text_store, provenance, train_text_tokenizer
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.metrics.score import Score
@@ -65,7 +64,7 @@ class LanguageModelling:
     @staticmethod
     def training_files(data: LanguageModellingData) -> list[Path]:
         """What the tokenizer is learnt from."""
-        return [Path(data.root) / file.text for file in data.train]
+        return [path for file in data.train for path in file.paths(Path(data.root))]
 
     @property
     def sizes(self) -> Sizes:
@@ -100,12 +99,8 @@ class LanguageModelling:
             tell(f"{self.root / file.text}: {store.metadata['predicted']:,} tokens in {len(store):,} rows.")
         validation = Dataset(self._store(data.validation, cache)) if data.validation else None
         tests = {name: Dataset(self._store(file, cache)) for name, file in data.test.items()}
-        named = {"validation": data.validation, **data.test} if data.validation else dict(data.test)
-        provenance = {
-            "train": [_provenance(file, self.root) for file in data.train],
-            **{name: _provenance(file, self.root) for name, file in named.items() if file},
-        }
-        return TaskData(corpora, validation, tests, provenance)
+        held_out = {"validation": data.validation, **data.test}
+        return TaskData(corpora, validation, tests, provenance(data.train, held_out, self.root))
 
     def request(self, text: str, search: Search) -> Request:
         """The prompt is imposed; the output has at most the offset's tokens more, and stays within the context."""
@@ -120,7 +115,3 @@ class LanguageModelling:
 
     def _store(self, file: TextFile, cache: Path) -> Store:
         return open_text_store(file, self.root, self.target, self.config.context, cache)
-
-
-def _provenance(file: TextFile, root: Path) -> dict[str, object]:
-    return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(root / file.text)]}

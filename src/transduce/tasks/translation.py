@@ -7,8 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from transduce.config import Config
-from transduce.data.corpus import PairFiles, open_pairs_store, read_pairs, train_pair_tokenizers
-from transduce.data.files import fingerprint
+from transduce.data.corpus import PairFiles, open_pairs_store, provenance, read_pairs, train_pair_tokenizers
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
@@ -112,12 +111,8 @@ class Translation:
             tell(f"{name}: {Dropped.from_dict(store.metadata['dropped']).report()}")
         validation = self._held_out("validation", data.validation, cache, tell) if data.validation else None
         tests = {name: self._held_out(name, files, cache, tell) for name, files in data.test.items()}
-        named = {"validation": data.validation, **data.test} if data.validation else dict(data.test)
-        provenance = {
-            "train": [_provenance(files, self.root) for files in data.train],
-            **{name: _provenance(files, self.root) for name, files in named.items() if files},
-        }
-        return TaskData(corpora, validation, tests, provenance)
+        held_out = {"validation": data.validation, **data.test}
+        return TaskData(corpora, validation, tests, provenance(data.train, held_out, self.root))
 
     def request(self, text: str, search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""
@@ -140,8 +135,3 @@ class Translation:
         if dropped.total:
             tell(f"{name}: the loss leaves out what has an empty side. {dropped.report()}")
         return Dataset(store, [(source, target) for _, source, target in read_pairs(files, self.root)])
-
-
-def _provenance(files: PairFiles, root: Path) -> dict[str, object]:
-    named = files.model_dump(exclude_none=True)
-    return {**named, "sha256": [fingerprint(path) for path in files.paths(root)]}

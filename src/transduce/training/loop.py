@@ -46,12 +46,10 @@ class Hands:
 
     validate: metrics of the model as it stands ("loss" among them); None = no validation data.
     show: told after every update: progress, loss in nats a token, learning rate, tokens a second.
-    tell: told one line for people.
     """
 
     validate: Callable[[], Metrics] | None
     show: Callable[[Progress, float, float, float], None]
-    tell: Callable[[str], None]
 
 
 def train(

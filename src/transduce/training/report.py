@@ -50,10 +50,19 @@ def make_report(
             "peak_memory_bytes": peak_memory_bytes(),
         },
         "validation": progress.best,
+        "validation_signatures": _signatures(recipe, task) if progress.best else {},
         "tests": {name: _test(recipe, model, task, dataset) for name, dataset in data.tests.items()},
         "data": {**data.provenance, "train": _training_files(data)},
         "environment": {"machine": machine(), "versions": library_versions()},
     }
+
+
+def _signatures(recipe: Recipe, task: Task) -> dict[str, str]:
+    """What each validation figure is: sacreBLEU's signature of a metric, and how its outputs were found."""
+    decoded = recipe.training.decode_sentences
+    scores = task.evaluate(["."], ["."]) if decoded else {}
+    found = {name: f"{score.signature}|search:greedy|sentences:at most {decoded}" for name, score in scores.items()}
+    return {"loss": f"base:e|unit:token|ends:counted|context:{task.context}", **found}
 
 
 def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dict[str, Any]:

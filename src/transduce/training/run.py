@@ -122,7 +122,7 @@ def _train(
         validate = Validator(trained.model, task, data.validation, config, display, entropy)
     precision = resolve_precision(config.precision, device())
     log = Log(run, trained.progress.update, config.tensorboard)
-    hands = Hands(validate, display.show, display.tell)
+    hands = Hands(validate, display.show)
     try:
         with stop_on_signals() as stop, display.open(config.updates, trained.progress.update):
             return train(config, trained, batches, load, checkpoints, log, hands, stop, precision)
