@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from transduce.attention.scores import LocationAware, Score
 from transduce.errors import InputError
 from transduce.models.transformer import Transformer
-from transduce.names import known, resolve, suggest
+from transduce.names import check, known, resolve, suggest
 
 
 def test_known_are_the_files_of_a_room() -> None:
@@ -84,3 +85,17 @@ def test_half_a_name_is_wrong_input(here: Path, name: str) -> None:
     (here / "my_file.py").write_text("")
     with pytest.raises(InputError, match="does not name a class"):
         resolve("models", name)
+
+
+def test_where_a_room_is_one_file_a_name_is_a_class_of_it() -> None:
+    assert known("attention.scores") == ["additive", "bilinear", "cosine", "dot", "location_aware", "scaled_dot"]
+    assert resolve("attention.scores", "location_aware") is LocationAware
+    for name in known("attention.scores"):
+        assert issubclass(resolve("attention.scores", name), Score)
+
+
+def test_a_config_checks_a_name_before_anything_is_imported() -> None:
+    assert check("attention.scores", "dot") == "dot"
+    assert check("attention.scores", "my_file:MyScore") == "my_file:MyScore"
+    with pytest.raises(ValueError, match=r'there is no "aditive"\. Did you mean "additive"'):
+        check("attention.scores", "aditive")

@@ -34,7 +34,7 @@ NAME = "model.safetensors"
 FORMAT = "transduce-model"
 VERSION = 1
 TABLES = ("config", "tokenizer", "provenance", "metrics", "tied")
-NAMES_A_CLASS = {"kind", "score"}
+NAMES_A_CLASS = {"kind", "score", "weighing"}
 LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
 NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
 
@@ -217,7 +217,7 @@ def _check_format(path: Path, metadata: Mapping[str, str]) -> None:
 def foreign_code(config: Any) -> list[str]:
     """Every text in `config` that could make Transduce import something outside it, sorted.
 
-    Under a key `kind` or `score`, anything but a plain name; anywhere else, what reads as `module:Class`.
+    Under a key that names a class, anything but a plain name; anywhere else, what reads as `module:Class`.
     """
     found = set()
     waiting = [(config, False)]  # a list, not recursion: a hostile file may be nested thousands deep

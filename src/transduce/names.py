@@ -1,12 +1,16 @@
 """A name is a file name: `transformer` in the room `models` is the class `Transformer` of `models/transformer.py`.
 
+Where a room is one file, as `attention.scores` is, a name is a class of it: `scaled_dot` is the class `ScaledDot`.
+
 There is no registry. `my_package.my_file:MyModel` names a user's own class. What a model file may name is
 narrower: see `transduce.model_file`.
 """
 
+import ast
 import difflib
 import importlib
 import pkgutil
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,8 +21,10 @@ NOT_A_KIND = {"protocols", "tokenizers"}
 
 
 def known(room: str) -> list[str]:
-    """The names that `room` offers, from its file names alone: nothing is imported but the (empty) room."""
-    folder = Path(__file__).parent / room
+    """The names that `room` offers, from its file names alone, or from its text: nothing of it is imported."""
+    folder = Path(__file__).parent / room.replace(".", "/")
+    if not folder.is_dir():
+        return _classes_in(folder.with_suffix(".py"))
     return sorted(m.name for m in pkgutil.iter_modules([str(folder)]) if m.name not in NOT_A_KIND)
 
 
@@ -42,8 +48,28 @@ def resolve(room: str, name: str) -> Any:
             f'{room}: there is no "{name}".{suggest(name, names)} '
             f"Known: {', '.join(names)}; or name your own class as my_package.my_file:MyClass."
         )
-    module = importlib.import_module(f"transduce.{room}.{name}")
+    in_a_file = not hasattr(importlib.import_module(f"transduce.{room}"), "__path__")
+    module = importlib.import_module(f"transduce.{room}" if in_a_file else f"transduce.{room}.{name}")
     return getattr(module, name.title().replace("_", ""))
+
+
+def check(room: str, name: str) -> str:
+    """`name` itself, for a config to use as a validator: a name that the room knows, or a user's own class.
+
+    Raises:
+        ValueError: the room has no such name; the nearest is suggested.
+    """
+    if ":" not in name and name not in known(room):
+        raise ValueError(f'there is no "{name}".{suggest(name, known(room))} Known: {", ".join(known(room))}')
+    return name
+
+
+def _classes_in(file: Path) -> list[str]:
+    """The classes of a file that stand on one of its own, which is what they have in common, in snake case."""
+    classes = [node for node in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
+    own = {each.name for each in classes}
+    public = [each.name for each in classes if any(getattr(base, "id", None) in own for base in each.bases)]
+    return sorted(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in public if not name.startswith("_"))
 
 
 def _users_own(room: str, name: str) -> Any:

@@ -5,11 +5,12 @@
 Shapes: B batch, H heads, T queries, S keys, E width of a head's keys, F width of its values.
 """
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.attention.dropout import dropout
+from transduce.attention.scores import Score
+from transduce.attention.weighing import Weighing, softmax
 
 # On a CPU the fused kernel's backward pass loses to plain matrix products while the score matrix is small
 # (benchmarks/attention_kernels.py measures where they cross); on an accelerator it always wins.
@@ -22,10 +23,7 @@ def attention_weights(query_BHTE: Tensor, key_BHSE: Tensor, allowed: Tensor | No
     Args:
         allowed: bool, broadcastable to (B, H, T, S), True = may attend. Every query must be allowed some key.
     """
-    scores_BHTS = (query_BHTE * query_BHTE.shape[-1] ** -0.5) @ key_BHSE.transpose(-1, -2)
-    if allowed is not None:
-        scores_BHTS = scores_BHTS.masked_fill(~allowed, -torch.inf)
-    return scores_BHTS.softmax(-1, dtype=torch.promote_types(scores_BHTS.dtype, torch.float32))
+    return softmax((query_BHTE * query_BHTE.shape[-1] ** -0.5) @ key_BHSE.transpose(-1, -2), allowed)
 
 
 def attend(
@@ -52,6 +50,30 @@ def attend_visibly(
     alpha_BHTS = attention_weights(query_BHTE, key_BHSE, allowed)
     output_BHTF = dropout(alpha_BHTS.to(value_BHSF.dtype), dropout_rate) @ value_BHSF
     return output_BHTF, alpha_BHTS
+
+
+def attend_by(
+    score: Score,
+    weigh: Weighing,
+    query_BHTE: Tensor,
+    keys: Tensor,
+    value_BHSF: Tensor,
+    allowed: Tensor | None,
+    position_BT: Tensor,
+    previous_BHTS: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Key-value attention with any score and any weighing: the output (B, H, T, F) and the weights (B, H, T, S).
+
+        alpha = weigh(score(q, k)),   output = sum_s alpha_s v_s
+
+    Args:
+        keys: `score.keys(key)`, computed once for all queries.
+        position_BT, previous_BHTS: see `Weighing.forward`. Of a sequential score or weighing T must be 1.
+    """
+    assert query_BHTE.shape[2] == 1 or not (score.sequential or weigh.sequential)
+    scores_BHTS = score(query_BHTE, keys, previous_BHTS)
+    alpha_BHTS = weigh(scores_BHTS, allowed, query_BHTE, position_BT, previous_BHTS)
+    return alpha_BHTS.to(value_BHSF.dtype) @ value_BHSF, alpha_BHTS
 
 
 def _fused_is_faster(query_BHTE: Tensor, key_BHSE: Tensor) -> bool:
