@@ -104,10 +104,11 @@ class MultiHeadAttention(nn.Module):
         bias: Tensor | None,
         offset: int,
     ) -> tuple[Tensor, Tensor]:
-        position_T = torch.arange(offset, offset + query_BHTE.shape[2], device=query_BHTE.device)
+        rows, _, queries, _ = query_BHTE.shape
+        position_BT = torch.arange(offset, offset + queries, device=query_BHTE.device).expand(rows, -1)
         positions = self.positions
         also = (lambda alpha_BHTS: positions.read(alpha_BHTS, offset)) if positions and positions.reads else None
-        return attend_by(self.score, self.weigh, query_BHTE, *memory, allowed, position_T[None], None, bias, rate, also)
+        return attend_by(self.score, self.weigh, query_BHTE, *memory, allowed, position_BT, None, bias, rate, also)
 
     def _split(self, x_BTD: Tensor) -> Tensor:
         return torch.unflatten(x_BTD, -1, (-1, self.head_width)).transpose(1, 2)
