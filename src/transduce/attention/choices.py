@@ -21,8 +21,8 @@ from torch import Tensor
 class Choices:
     """What was chosen so far.
 
-    log_probability: (B,), log p of all choices made for each row, summed over layers, heads and queries, those of
-    padded positions too: they change no reward, so that they add noise to the gradient and no bias. None = nobody chose.
+    log_probability: (B,), log p of all choices made for each row, summed over layers, heads and queries; None = nobody
+    chose. Those of padded queries are among them: they change no reward, and so add noise to the gradient, not bias.
     """
 
     def __init__(self) -> None:
@@ -59,8 +59,8 @@ def surrogate(log_probability_B: Tensor, reward_B: Tensor, size_B: Tensor) -> Te
 
         - sum_b (r_b - baseline_b) log p_b
 
-    The baseline is what the other rows were rewarded for a unit of size, times the row's own size. As it does not depend
-    on the row's own choices, it takes away noise and adds no bias. A row alone has none: 0.
+    The baseline is what the other rows were rewarded for a unit of size, times the row's own size. As it does not
+    depend on the row's own choices, it takes away noise and adds no bias. A row alone has none: 0.
 
     Args:
         reward_B: r, such as the log-likelihood of each sentence; no gradient goes this way.

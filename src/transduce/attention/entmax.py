@@ -3,8 +3,8 @@
     entmax(e) = argmax over the simplex of p . e + H_a(p)        H_a the Tsallis entropy of order a
     a -> 1 is the softmax, a = 2 the sparsemax; for a > 1 keys far behind the best get nothing at all.
 
-Their solution is p_s = [(a - 1) e_s - tau]_+ ^ (1 / (a - 1)), and all there is to find is the threshold tau. It is found
-outside autograd; then p is computed once more from the keys above it, differentiably, which gives the exact Jacobian.
+Their solution is p_s = [(a - 1) e_s - tau]_+ ^ (1 / (a - 1)), and all there is to find is the threshold tau. It is
+found outside autograd; then p is computed once more from the keys above it, differentiably: its Jacobian is exact.
 """
 
 import torch

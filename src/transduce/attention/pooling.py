@@ -51,7 +51,7 @@ class AttentionPooling(nn.Module):
     def _read(self, keys: Tensor, value_BHSD: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
         """All queries at once, or one after the other where each must know what the one before read."""
         query_BHRK = self.query_RK.expand(len(value_BHSD), 1, -1, -1)
-        position_BR = torch.arange(len(self.query_RK), device=keys.device)[None]
+        position_BR = torch.arange(len(self.query_RK), device=keys.device).expand(len(value_BHSD), -1)
         if not (self.score.sequential or self.weigh.sequential):
             return attend_by(self.score, self.weigh, query_BHRK, keys, value_BHSD, allowed, position_BR)
         reads, alphas = [], []

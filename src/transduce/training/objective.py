@@ -42,7 +42,7 @@ def objective(model: nn.Module, batch: Batch, smoothing: float, r_drop: float) -
 
 
 def _with_choices(loss: Tensor, made: Choices, logits_BTV: Tensor, next_BT: Tensor) -> Tensor:
-    """The loss, and if attention made choices, what teaches it those: the log-likelihood of the sentence is its reward."""
+    """The loss, and if attention chose, what teaches it to: a sentence's log-likelihood rewards its choices."""
     if made.log_probability is None:
         return loss
     with torch.no_grad():
