@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
+from transduce.data.collate import Batch
 from transduce.layers.embedding import Embedding
 from transduce.layers.feedforward import Activation
 from transduce.layers.norms import NormKind
@@ -24,6 +24,7 @@ from transduce.model_file import ModelFile, lasting_tensors, load_model_file, sa
 from transduce.models.protocols import Encodes, Padded, Predicts, Sizes, Steps, map_tree, select
 from transduce.names import known, resolve
 from transduce.pipeline import load_weights
+from transduce.training.objective import objective
 
 
 @dataclass(frozen=True)
@@ -328,8 +329,7 @@ def test_another_source_makes_another_prediction(case: Case) -> None:
 @every_model
 def test_gradients_reach_every_parameter(case: Case) -> None:
     model, (source, target) = case.build().train(), case.inputs()
-    right_BT = target.values.roll(-1, 1).masked_fill(~target.mask(), IGNORED)
-    smoothed_cross_entropy(model(source, target).flatten(0, 1), right_BT.flatten(), 0.1).backward()
+    objective(model, Batch(source, target, 1), 0.1, 0.0)[0].backward()
     for name, parameter in model.named_parameters():
         if case.variant.get("weighing") in NO_GRADIENT and TEACHES_SCORES.search(name):
             continue
