@@ -95,7 +95,7 @@ class Pointer(nn.Module):
 
     def forward(self, logits_BTV: Tensor, hidden_BTD: Tensor, copies: Copies) -> Tensor:
         """Log-probabilities (B, T, V) from the logits, and the hidden states that they were made of."""
-        position_BT = torch.zeros(1, 1, dtype=torch.int64, device=hidden_BTD.device)  # a softmax does not look
+        position_BT = torch.zeros_like(hidden_BTD[..., 0], dtype=torch.int64)  # a softmax does not look
         context_BTM, alpha_BHTS = self.reader(self.query(hidden_BTD), copies.read, copies.allowed, position_BT)
         generate_BT1 = self.generate(torch.cat((hidden_BTD, context_BTM.to(hidden_BTD.dtype)), -1))
         return with_copies(logits_BTV, generate_BT1, alpha_BHTS[:, 0], copies)
