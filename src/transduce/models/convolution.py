@@ -10,7 +10,7 @@ import torch
 from pydantic import AfterValidator, Field, model_validator
 from torch import Tensor, nn
 
-from transduce.attention import masks
+from transduce.attention import KeyValue, masks
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import Learned, Sinusoidal
 from transduce.attention.reader import Reader
@@ -73,9 +73,11 @@ class ConvolutionConfig(Config):
 
 
 class Memory(NamedTuple):
-    """A source as the decoder sees it: by each block, and to copy from."""
+    """A source as the decoder sees it: what each block reads, who is real, sqrt(S), and what to copy."""
 
-    sources: tuple[Source, ...]
+    reads: tuple[KeyValue, ...]
+    allowed: Tensor
+    gain: Tensor
     copies: Copies | None
 
 
@@ -148,10 +150,9 @@ class Convolution(nn.Module):
     def _remember(self, source: Padded) -> Memory:
         states_BSD, values_BSD = self._encode(source)
         real_BS = source.mask()
-        allowed, gain_B11 = masks.padding(real_BS), source.lengths[:, None, None] ** 0.5
-        sources = [Source(block.reader.remember(states_BSD, values_BSD), allowed, gain_B11) for block in self.decoder]
+        reads = tuple(block.reader.remember(states_BSD, values_BSD) for block in self.decoder)
         copies = self.pointer.remember(source.values, states_BSD, real_BS) if self.pointer else None
-        return Memory(tuple(sources), copies)
+        return Memory(reads, masks.padding(real_BS), source.lengths[:, None, None] ** 0.5, copies)
 
     def _extend(self, token_BT: Tensor, memory: Memory, past: State) -> tuple[Tensor, State]:
         """T more tokens after those in `past`: logits (B, T, V), and the state after them."""
@@ -159,7 +160,8 @@ class Convolution(nn.Module):
         position_BT = past.position[:, None] + torch.arange(count, device=token_BT.device)
         embedded_BTD = self.dropout(self.target_positions(self.target_embedding(token_BT), offset))
         x_BTD, blocks = embedded_BTD, []
-        for block, source, before in zip(self.decoder, memory.sources, past.blocks, strict=True):
+        for block, read, before in zip(self.decoder, memory.reads, past.blocks, strict=True):
+            source = Source(read, memory.allowed, memory.gain)
             x_BTD, after = block(x_BTD, embedded_BTD, source, before, position_BT)
             blocks.append(after)
         hidden_BTD = self.dropout(self.decoded(x_BTD))
