@@ -40,10 +40,23 @@ class Tiny:
 
 STACK: dict[str, Any] = {"d_model": 8, "heads": 2, "feed_forward": 12}
 TINY = {
+    "convolution": Tiny(
+        reads_source=True,
+        settings={"d_model": 8, "encoder_layers": 2, "decoder_layers": 2, "kernel": 5},  # sees every token before
+        variants=[
+            {"tied": "output"},
+            {"tied": "none"},
+            {"positions": "sinusoidal"},
+            {"kernel": 3, "decoder_layers": 3},
+            {"score": "additive", "heads": 2},
+            {"score": "location_aware"},
+            {"pointer": True},
+        ],
+    ),
     "transformer": Tiny(
         reads_source=True,
         settings={**STACK, "encoder_layers": 2, "decoder_layers": 2},
-        variants=[{"tied": "output"}, {"tied": "none"}],
+        variants=[{"tied": "output"}, {"tied": "none"}, {"pointer": True}],
     ),
     "transformer_decoder": Tiny(reads_source=False, settings={**STACK, "layers": 2}, variants=[{"tied": False}]),
 }
@@ -97,7 +110,8 @@ class Case:
         torch.manual_seed(seed)
         kind = resolve("models", self.name)
         config = kind.Config.model_validate({**TINY[self.name].settings, **self.variant})
-        model: nn.Module = kind(config, Sizes(SOURCE_IDS if self.reads_source else None, TARGET_IDS))
+        source_ids = TARGET_IDS if self.variant.get("pointer") else SOURCE_IDS  # copying takes one vocabulary
+        model: nn.Module = kind(config, Sizes(source_ids if self.reads_source else None, TARGET_IDS))
         with torch.no_grad():
             for tensor in lasting_tensors(model).values():
                 tensor.add_(0.1 * torch.randn_like(tensor))
