@@ -36,12 +36,24 @@ class Tiny:
 
 
 STACK: dict[str, Any] = {"d_model": 8, "heads": 2, "feed_forward": 12}
+RNN: dict[str, Any] = {"d_model": 8, "hidden": 12}
+RNN_VARIANTS: list[dict[str, Any]] = [
+    *({"cell": cell, "attention": kind} for cell in ("lstm", "gru", "tanh") for kind in ("none", "bahdanau", "luong")),
+    *({"attention": "luong", "feeding": False, "score": score} for score in known("attention.scores")),
+    *({"attention": "bahdanau", "weighing": weighing, "heads": 2} for weighing in known("attention.weighing")),
+    {"attention": "none", "cell": "lstm", "feeding": False, "bridge": "copy", "direction": "backward"},
+    {"cell": "lstm", "encoder_layers": 3, "decoder_layers": 2, "residual": True, "direction": "forward"},
+    {"encoder_layers": 2, "decoder_layers": 2, "attention": "luong", "bridge": "copy", "score": "location_aware"},
+    {"readout": "maxout", "tied": "output"},
+    {"tied": "none"},
+]
 TINY = {
     "transformer": Tiny(
         reads_source=True,
         settings={**STACK, "encoder_layers": 2, "decoder_layers": 2},
         variants=[{"tied": "output"}, {"tied": "none"}],
     ),
+    "rnn": Tiny(reads_source=True, settings=RNN, variants=RNN_VARIANTS),
     "transformer_decoder": Tiny(reads_source=False, settings={**STACK, "layers": 2}, variants=[{"tied": False}]),
 }
 
