@@ -14,6 +14,7 @@ from torch import Tensor
 import transduce
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.models.protocols import Padded, Sizes
+from transduce.models.rnn import Rnn, RnnConfig
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
 
@@ -73,6 +74,11 @@ def test_names_say_what_shapes_are() -> None:
                 alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
                 alone(None, target)
                 alone.step(target.values[:, 0], *alone.start(None, 3))
+        for attention in ("none", "bahdanau", "luong"):
+            table = {"cell": "lstm", "attention": attention, "d_model": 7, "hidden": 8, "encoder_layers": 2}
+            recurrent = Rnn(RnnConfig.model_validate(table), Sizes(11, 13))
+            recurrent(source, target)
+            recurrent.step(target.values[:, 0], *recurrent.start(source, 3))
     assert not problems
     assert {"query_BHTE", "alpha_BHTS", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
 

@@ -1,6 +1,7 @@
 """Recurrent cells on top of each other: for a decoder, which goes forward, and as an encoder, in either direction.
 
-Shapes: B batch, T or S positions, D width of the input, H width of the states, G = a cell's gates times H.
+Shapes: B batch, T or S positions, D width of the input, I of a layer's input (D or H), H width of the states,
+G = a cell's gates times H.
 """
 
 from collections.abc import Iterable
@@ -51,14 +52,14 @@ class RecurrentStack(nn.Module):
             projected_BTG: `project` of the inputs, and whatever else enters the first cell.
         """
         after = []
-        x_BTH = projected_BTG
+        below = projected_BTG
         for layer, (cell, before) in enumerate(zip(self.cells, state, strict=True)):
-            given_BTG = cell.project(self.dropout(x_BTH)) if layer else projected_BTG
+            given_BTG = cell.project(self.dropout(below)) if layer else below
             states = unroll(cell, given_BTG, before)
             output_BTH = states[0].to(projected_BTG.dtype)
-            x_BTH = x_BTH + output_BTH if layer and self.residual else output_BTH
+            below = below + output_BTH if layer and self.residual else output_BTH
             after.append(tuple(part_BTH[:, -1] for part_BTH in states))
-        return x_BTH, tuple(after)
+        return below, tuple(after)
 
 
 class RecurrentEncoder(nn.Module):
@@ -102,19 +103,19 @@ class RecurrentEncoder(nn.Module):
     def forward(self, embedded_BSD: Tensor, lengths_B: Tensor) -> tuple[Tensor, StackState]:
         """The top layer's states (B, S, H), and every layer's state after each sentence's last word."""
         last = []
-        x_BSD = embedded_BSD
+        x_BSI = embedded_BSD
         for layer, cells in enumerate(self.layers):
-            output_BSH, after = self._read(cells, self.dropout(x_BSD) if layer else x_BSD, lengths_B)
-            x_BSD = x_BSD + output_BSH if layer and self.residual else output_BSH
+            output_BSH, after = self._read(cells, self.dropout(x_BSI) if layer else x_BSI, lengths_B)
+            x_BSI = x_BSI + output_BSH if layer and self.residual else output_BSH
             last.append(after)
-        return x_BSD, tuple(last)
+        return x_BSI, tuple(last)
 
-    def _read(self, cells: Iterable[Cell], x_BSD: Tensor, lengths_B: Tensor) -> tuple[Tensor, CellState]:
+    def _read(self, cells: Iterable[Cell], x_BSI: Tensor, lengths_B: Tensor) -> tuple[Tensor, CellState]:
         outputs, lasts = [], []
         for cell, backward in zip(cells, self.backward, strict=True):
-            given_BSD = reversed_within(x_BSD, lengths_B) if backward else x_BSD
-            projected_BSG = cell.project(given_BSD)
-            states = unroll(cell, projected_BSG, cell.empty(len(x_BSD)))
+            given_BSI = reversed_within(x_BSI, lengths_B) if backward else x_BSI
+            projected_BSG = cell.project(given_BSI)
+            states = unroll(cell, projected_BSG, cell.empty(len(x_BSI)))
             output_BSH = states[0].to(projected_BSG.dtype)
             outputs.append(reversed_within(output_BSH, lengths_B) if backward else output_BSH)
             lasts.append(states_after(states, lengths_B))
