@@ -43,7 +43,14 @@ RNN_VARIANTS: list[dict[str, Any]] = [
     *({"attention": "bahdanau", "weighing": weighing, "heads": 2} for weighing in known("attention.weighing")),
     {"attention": "none", "cell": "lstm", "feeding": False, "bridge": "copy", "direction": "backward"},
     {"cell": "lstm", "encoder_layers": 3, "decoder_layers": 2, "residual": True, "direction": "forward"},
-    {"encoder_layers": 2, "decoder_layers": 2, "attention": "luong", "bridge": "copy", "score": "location_aware"},
+    {
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "attention": "luong",
+        "bridge": "copy",
+        "score": "location_aware",
+        "heads": 2,
+    },
     {"readout": "maxout", "tied": "output"},
     {"tied": "none"},
 ]

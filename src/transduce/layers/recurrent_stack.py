@@ -87,7 +87,7 @@ class RecurrentEncoder(nn.Module):
         layers: int,
         residual: bool,
         dropout: float,
-        direction: Direction = "both",
+        direction: Direction,
     ) -> None:
         super().__init__()
         kind = resolve("layers.recurrent", cell)
