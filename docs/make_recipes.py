@@ -11,6 +11,8 @@ from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.tokenizer import TokenizerConfig
+from transduce.models.linear_transformer import LinearTransformerConfig
+from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.search.settings import Search
@@ -43,6 +45,8 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
+    ('[model] kind = "linear_transformer"', "Encoder and decoder with linear attention.", LinearTransformerConfig),
+    ('[model] kind = "linear_transformer_decoder"', "For language modelling.", LinearTransformerDecoderConfig),
     ("[training]", "", TrainingConfig),
     ("[search]", "What `predict` and the final tests use unless told otherwise.", Search),
 ]

@@ -12,10 +12,12 @@ import torch
 from torch import Tensor
 
 import transduce
+from transduce.attention import capture
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
+from transduce.names import resolve
 
 ROOMS = tuple(str(Path(transduce.__file__).parent / room) for room in ("attention", "layers", "models"))
 LETTERS = re.compile(r"_([A-Z][A-Z0-9]*)$")
@@ -73,6 +75,13 @@ def test_names_say_what_shapes_are() -> None:
                 alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
                 alone(None, target)
                 alone.step(target.values[:, 0], *alone.start(None, 3))
+        for kind in ("linear_transformer", "linear_transformer_decoder"):
+            reads = source if kind == "linear_transformer" else None
+            linear = resolve("models", kind)
+            model = linear(linear.Config.model_validate(sizes), Sizes(11 if reads else None, 13))
+            with capture(model):
+                model(reads, target)
+                model.step(target.values[:, 0], *model.start(reads, 3))
     assert not problems
     assert {"query_BHTE", "alpha_BHTS", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
 
