@@ -1,6 +1,6 @@
 """Time a token against how much has been written: linear attention, and softmax attention with a key-value cache.
 
-    python benchmarks/linear_decoding.py                        # about two minutes
+    python benchmarks/linear_decoding.py                        # about a minute
     python benchmarks/linear_decoding.py --length 10000 --threads 1
 
 Two language models of equal size go on from a text of each length, one token at a time, batch 1, untrained: what is
@@ -45,12 +45,10 @@ def main() -> None:
     rows = []
     with torch.inference_mode():
         for length in [each for each in LENGTHS if each <= options.length]:
-            rows.append(measure(models, length))
-            print(
-                f"after {length:6,} tokens   linear {rows[-1]['linear_ms']:6.2f} ms a token, {rows[-1]['linear_bytes']:,} "
-                f"bytes   softmax {rows[-1]['softmax_ms']:6.2f} ms, {rows[-1]['softmax_bytes']:,} bytes",
-                flush=True,
-            )
+            row = measure(models, length)
+            columns = [f"{name} {row[f'{name}_ms']:6.2f} ms, {row[f'{name}_bytes']:,} bytes" for name in models]
+            print(f"after {length:6,} tokens   {'   '.join(columns)}", flush=True)
+            rows.append(row)
     write(rows)
 
 

@@ -9,7 +9,6 @@ size of the values makes looking at one pixel each the cheapest way.
 """
 
 import argparse
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -93,12 +92,10 @@ def main() -> None:
     for seed in range(parser.parse_args().seeds):
         before, after, missed = train(seed)
         distance, pixel = after.nearest()
-        sys.stdout.write(
-            f"seed {seed}: {len(set(pixel.tolist()))} of 9 pixels have a head; centres miss theirs by {distance.mean():.2f} "
-            f"pixels (before: {before.nearest()[0].mean():.2f}), {distance.max():.2f} at most; "
-            f"{missed:.2%} of the variance is missed\n"
-        )
-        sys.stdout.flush()
+        owned, started = len(set(pixel.tolist())), before.nearest()[0].mean()
+        print(f"seed {seed}: {owned} of 9 pixels have a head;", end=" ")
+        print(f"mean distance {started:.2f} -> {distance.mean():.2f} pixels, {distance.max():.2f} at most;", end=" ")
+        print(f"{missed:.2%} of the variance missed", flush=True)
         if seed == 0:
             draw(before, after)
 

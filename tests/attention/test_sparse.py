@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from slow_attention import slow_attention
 from torch import Tensor
 
-from slow_attention import slow_attention
 from transduce.attention import MultiHeadAttention, masks
 from transduce.attention.sparse import Pattern, attend_sparsely, causal_mask, flex_attend
 

@@ -6,7 +6,8 @@ many heads as a kernel has pixels, each with its own slice of the kernel as its 
     e_h(query, key) = v_h . r(key - query),   v_h = -alpha_h (1, -2 D_h1, -2 D_h2),   r(d) = (|d|^2, d1, d2)
                     = -alpha_h |d - D_h|^2 + a constant                                          (equation 8)
 
-Shapes: B batch, C and O channels in and out, Y and X height and width of the image, N = Y X queries, K keys, H heads.
+Shapes: B batch, C and O channels in and out, Y and X height and width of the image, N = Y X queries, K keys (with the
+border's pixels), H heads, R = 3 coordinates of r.
 """
 
 import torch
@@ -82,9 +83,9 @@ class PixelAttention(nn.Module):
 def from_convolution(convolution: nn.Conv2d) -> PixelAttention:
     """A layer that computes what `convolution` does, with a head for each pixel of the kernel.
 
-    Its output is as large as the image. A convolution with less padding than that gives the interior of it, to the
-    last bit of rounding. At the border zeros are read where the convolution pads with zeros; where it pads with
-    "replicate" nothing has to be added, as the pixel nearest to a place outside is the one that it repeats.
+    Its output is as large as the image; a convolution with less padding than that takes gives the interior of it.
+    At the border zeros are read where the convolution pads with zeros. Where it pads with "replicate" nothing has to
+    be added: of the pixels there are, the one it repeats is the nearest to the place outside.
 
     Raises:
         InputError: stride, groups, a kernel of even size, padding that wraps or reflects, more padding than "same".

@@ -29,7 +29,7 @@ Rule = Callable[[Tensor, Tensor], Tensor]
 
 
 def rule(pattern: Pattern, stride: int) -> Rule:
-    """(query position, key position) -> bool, True = may look; int64 tensors that broadcast. Never at what comes after."""
+    """(query position, key position) -> bool, True = may look, never ahead; int64 tensors that broadcast."""
 
     def looks(query: Tensor, key: Tensor) -> Tensor:
         if pattern == "local":
@@ -52,9 +52,7 @@ def causal_mask(
     return rule(pattern, stride)(position_T[:, None], key_S)[None, None]
 
 
-def attend_sparsely(
-    query_BHTE: Tensor, key_BHTE: Tensor, value_BHTF: Tensor, pattern: Pattern, stride: int
-) -> Tensor:
+def attend_sparsely(query_BHTE: Tensor, key_BHTE: Tensor, value_BHTF: Tensor, pattern: Pattern, stride: int) -> Tensor:
     """What each position reads by the pattern (B, H, T, F), equal to `attend` with `causal_mask` up to rounding.
 
     On CUDA by FlexAttention (Dong et al. 2024), compiled: it skips the blocks that are masked whole, and holds no T x T

@@ -87,11 +87,12 @@ class LinearBlock(nn.Module):
         after_BTD: Tensor = self.feed_forward_residual(x_BTD, self.feed_forward)
         return after_BTD
 
-    def extend(self, x_BTD: Tensor, past: Summary, source: Summary | None) -> tuple[Tensor, Summary]:
+    def extend(self, x_BTD: Tensor, past: Summary | None, source: Summary | None) -> tuple[Tensor, Summary]:
         """x after the block (B, T, D), each position seeing `past` and all up to itself, and the summary then.
 
         Args:
-            source: the block's cross-attention's summary of the source.
+            past: None = these are the first.
+            source: the source as `cross_attention` has summed it up, if there is one.
         """
         now = past
 
@@ -104,6 +105,7 @@ class LinearBlock(nn.Module):
         if self.cross_attention and self.cross_residual:
             attention = self.cross_attention
             x_BTD = self.cross_residual(x_BTD, lambda normed: attention(normed, source))
+        assert now is not None
         return self.feed_forward_residual(x_BTD, self.feed_forward), now
 
 
@@ -133,19 +135,23 @@ class LinearStack(nn.Module):
         return normed_BTD
 
     def extend(
-        self, embedded_BTD: Tensor, past: LinearState, sources: tuple[Summary, ...] | None = None
+        self, embedded_BTD: Tensor, past: LinearState | None, sources: tuple[Summary, ...] | None = None
     ) -> tuple[Tensor, LinearState]:
         """T more positions after those in `past`, each seeing all up to itself: (B, T, D), and the state then.
 
         Args:
+            past: None = these are the first.
             sources: what `summarise` made of the encoder's states.
         """
-        x_BTD = self.dropout(self.positions(embedded_BTD, int(past.length[0])))
+        rows, count = embedded_BTD.shape[:2]
+        length_B = past.length if past else torch.zeros(rows, dtype=torch.int64, device=embedded_BTD.device)
+        x_BTD = self.dropout(self.positions(embedded_BTD, int(length_B[0])))
         after = []
         for layer, block in enumerate(self.blocks):
-            x_BTD, summary = block.extend(x_BTD, past.blocks[layer], sources[layer] if sources else None)
+            before, source = past.blocks[layer] if past else None, sources[layer] if sources else None
+            x_BTD, summary = block.extend(x_BTD, before, source)
             after.append(summary)
-        return self.norm(x_BTD), LinearState(past.length + embedded_BTD.shape[1], tuple(after))
+        return self.norm(x_BTD), LinearState(length_B + count, tuple(after))
 
     def summarise(self, encoded_BSD: Tensor, real_BS: Tensor) -> tuple[Summary, ...]:
         """The encoder's states as each block's cross-attention sees them."""

@@ -48,8 +48,8 @@ class LinearTransformer(nn.Module):
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) of the token after each target position (teacher forcing)."""
-        memory, state = self.start(source, len(target.values))
-        hidden_BTD, _ = self.decoder.extend(self.target_embedding(target.values), state, memory)
+        assert source is not None
+        hidden_BTD, _ = self.decoder.extend(self.target_embedding(target.values), None, self._remember(source))
         return self.output.logits(hidden_BTD)
 
     def encode(self, source: Padded) -> Padded:
@@ -59,10 +59,13 @@ class LinearTransformer(nn.Module):
     def start(self, source: Padded | None, rows: int) -> tuple[Memory, LinearState]:
         """The source summed up for every decoder block, and the state before the first token."""
         assert source is not None
-        encoded = self.encode(source)
-        return self.decoder.summarise(encoded.values, encoded.mask()), self.decoder.empty(rows)
+        return self._remember(source), self.decoder.empty(rows)
 
     def step(self, token_B: Tensor, memory: Memory, state: LinearState) -> tuple[Tensor, LinearState]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
         hidden_BTD, state = self.decoder.extend(self.target_embedding(token_B[:, None]), state, memory)
         return self.output.logits(hidden_BTD[:, -1]).log_softmax(-1, dtype=torch.float32), state
+
+    def _remember(self, source: Padded) -> Memory:
+        encoded = self.encode(source)
+        return self.decoder.summarise(encoded.values, encoded.mask())
