@@ -1,5 +1,6 @@
 """`query_BHTD` has four axes, and within one function a letter has one size: names are compared with shapes."""
 
+import itertools
 import re
 import sys
 from collections.abc import Iterator
@@ -65,27 +66,41 @@ def test_names_say_what_shapes_are() -> None:
     sizes = {"d_model": 8, "heads": 2, "feed_forward": 12, "dropout": 0.1, "inner_dropout": 0.1}
     source = Padded(torch.randint(11, (3, 5)), torch.tensor([5, 2, 4]))
     target = Padded(torch.randint(13, (3, 6)), torch.tensor([6, 6, 6]))
+    others = itertools.cycle(
+        [
+            {"norm": "pre", "score": "additive", "key_value_heads": 1},
+            {"norm": "post", "norm_kind": "batch", "activation": "swiglu"},
+            {"norm": "pre", "norm_kind": "rms", "key_value_heads": 1},
+        ]
+    )
     with watched() as (problems, seen):
-        for positions in ("none", "sinusoidal", "learned", "rotary"):
-            for norm in ("pre", "post"):
-                table = {**sizes, "positions": positions, "norm": norm}
-                both = Transformer(TransformerConfig.model_validate(table), Sizes(11, 13))
-                logits_BTV = both(source, target)
-                smoothed_cross_entropy(logits_BTV.flatten(0, 1), target.values.flatten(), 0.1).backward()
-                memory, state = both.start(source, 3)
-                both.step(target.values[:, 0], memory, state)
-                alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
-                alone(None, target)
-                alone.step(target.values[:, 0], *alone.start(None, 3))
-        for kind in ("linear_transformer", "linear_transformer_decoder"):
-            reads = source if kind == "linear_transformer" else None
-            linear = resolve("models", kind)
-            model = linear(linear.Config.model_validate(sizes), Sizes(11 if reads else None, 13))
+        for positions in ("none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5"):
+            table = {**sizes, "positions": positions, **next(others)}
+            both = Transformer(TransformerConfig.model_validate(table), Sizes(11, 13))
+            logits_BTV = both(source, target)
+            smoothed_cross_entropy(logits_BTV.flatten(0, 1), target.values.flatten(), 0.1).backward()
+            memory, state = both.start(source, 3)
+            both.step(target.values[:, 0], memory, state)
+            alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
+            alone(None, target)
+            alone.step(target.values[:, 0], *alone.start(None, 3))
+    assert not problems
+    assert {"query_BHTE", "alpha_BHTS", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
+
+
+def test_names_say_what_shapes_are_of_linear_attention() -> None:
+    sizes = {"d_model": 8, "heads": 2, "feed_forward": 12}
+    source = Padded(torch.randint(11, (3, 5)), torch.tensor([5, 2, 4]))
+    target = Padded(torch.randint(13, (3, 70)), torch.tensor([70, 6, 6]))
+    with watched() as (problems, seen):
+        for kind, reads in (("linear_transformer", source), ("linear_transformer_decoder", None)):
+            made = resolve("models", kind)
+            model = made(made.Config.model_validate(sizes), Sizes(11 if reads else None, 13))
             with capture(model):
                 model(reads, target)
                 model.step(target.values[:, 0], *model.start(reads, 3))
     assert not problems
-    assert {"query_BHTE", "alpha_BHTS", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
+    assert {"query_BHNCE", "values_BHMEF", "feature_BHSE", "alpha_BHTS", "length_B"} <= seen
 
 
 def test_names_say_what_shapes_are_of_every_score_and_weighing() -> None:
