@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 import transduce
+from transduce.attention import capture
 from transduce.attention.choices import choices, surrogate
 from transduce.attention.pooling import AttentionPooling
 from transduce.layers.cross_entropy import smoothed_cross_entropy
@@ -21,7 +22,7 @@ from transduce.models.protocols import Padded, Sizes
 from transduce.models.rnn import Rnn, RnnConfig
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
-from transduce.names import known
+from transduce.names import known, resolve
 
 ROOMS = tuple(str(Path(transduce.__file__).parent / room) for room in ("attention", "layers", "models"))
 LETTERS = re.compile(r"_([A-Z][A-Z0-9]*)$")
@@ -97,6 +98,21 @@ def test_names_say_what_shapes_are() -> None:
             recurrent.step(target.values[:, 0], *recurrent.start(source, 3))
     assert not problems
     assert {"query_BHTE", "alpha_BHTS", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
+
+
+def test_names_say_what_shapes_are_of_linear_attention() -> None:
+    sizes = {"d_model": 8, "heads": 2, "feed_forward": 12}
+    source = Padded(torch.randint(11, (3, 5)), torch.tensor([5, 2, 4]))
+    target = Padded(torch.randint(13, (3, 70)), torch.tensor([70, 6, 6]))
+    with watched() as (problems, seen):
+        for kind, reads in (("linear_transformer", source), ("linear_transformer_decoder", None)):
+            made = resolve("models", kind)
+            model = made(made.Config.model_validate(sizes), Sizes(11 if reads else None, 13))
+            with capture(model):
+                model(reads, target)
+                model.step(target.values[:, 0], *model.start(reads, 3))
+    assert not problems
+    assert {"query_BHNCE", "values_BHMEF", "feature_BHSE", "alpha_BHTS", "length_B"} <= seen
 
 
 def test_names_say_what_shapes_are_of_every_score_and_weighing() -> None:

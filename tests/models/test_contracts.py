@@ -78,6 +78,16 @@ TINY = {
         variants=[{"tied": "output"}, {"tied": "none"}, {"pointer": True}],
     ),
     "rnn": Tiny(reads_source=True, settings=RNN, variants=RNN_VARIANTS),
+    "linear_transformer": Tiny(
+        reads_source=True,
+        settings={**STACK, "encoder_layers": 2, "decoder_layers": 2},
+        variants=[{"tied": "none"}, {"norm": "post"}, {"positions": "learned"}, {"positions": "none"}],
+    ),
+    "linear_transformer_decoder": Tiny(
+        reads_source=False,
+        settings={**STACK, "layers": 2},
+        variants=[{"tied": False}, {"norm": "post"}, {"positions": "learned"}, {"positions": "none"}],
+    ),
     "transformer_decoder": Tiny(reads_source=False, settings={**STACK, "layers": 2}, variants=[{"tied": False}]),
 }
 
