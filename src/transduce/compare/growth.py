@@ -39,7 +39,7 @@ def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
         step = _pass(model, length, reads)
         seconds.append(_timed(step) / layers)
         operations.append(count_operations(step) / layers)
-    longer = len(lengths) // 2
+    longer = min(len(lengths) // 2, len(lengths) - 2)
     return {
         "lengths": list(lengths),
         "layers": layers,

@@ -28,8 +28,12 @@ def count_operations(step: Callable[[], None]) -> int:
     Fused kernels, of which torch's counter sees nothing, are taken apart while it counts.
     """
     counter = FlopCounterMode(display=False)
-    with torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH), counter:
-        step()
+    enabled = torch.backends.mkldnn.set_flags(False)[0]  # `flags` would set more than this, with a warning
+    try:
+        with sdpa_kernel(SDPBackend.MATH), counter:
+            step()
+    finally:
+        torch.backends.mkldnn.set_flags(enabled)
     return int(counter.get_total_flops())
 
 

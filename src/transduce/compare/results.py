@@ -32,6 +32,12 @@ class Costs(NamedTuple):
     operations_a_token: float
     growth: dict[str, Any]
 
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """What was measured into `path`."""
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return cls(told["parameters"], told["operations_a_token"], told["growth"])
+
 
 @dataclass(frozen=True)
 class Finished:

@@ -61,7 +61,7 @@ def run_comparison(comparison: Comparison, folder: Path, display: Display) -> di
     with _alone_in(folder, display) as lock:
         task, data = open_task(comparison.any_recipe, display)
         task.tallies(["."], [["."]], comparison.metrics)  # a wrong metric is told now
-        costs = {name: _costs(comparison, name, folder, lock, display) for name in comparison.variants}
+        costs = _costs(comparison, folder, lock, display)
         trainings = _plan(comparison, folder, data, costs)
         _refuse_changed(comparison, trainings)
         results: dict[str, Any] = {}
@@ -136,20 +136,22 @@ def _train(comparison: Comparison, training: Training, lock: int | None, display
         display.warn(f"{training.name} failed; the others go on.")
 
 
-def _costs(comparison: Comparison, variant: str, folder: Path, lock: int | None, display: Display) -> Costs:
-    """Measured once for a recipe."""
-    recipe = comparison.training(variant, comparison.config.seeds[0], 1)
-    path = folder / "costs" / f"{folder_name(variant)}.json"
-    key = {"recipe": recipe.to_table(), "lengths": list(comparison.config.lengths)}
-    if not _is_done(path, key):
-        display.tell(f"Measuring what {variant} costs")
-        path.parent.mkdir(exist_ok=True)
-        job = {"kind": "cost", "where": variant, "into": str(path), **key}
-        code = _work(job, path.with_suffix(".job.json"), lock)
+def _costs(comparison: Comparison, folder: Path, lock: int | None, display: Display) -> dict[str, Costs]:
+    """Measured once for a recipe, all in one process."""
+    (folder / "costs").mkdir(exist_ok=True)
+    paths = {name: folder / "costs" / f"{folder_name(name)}.json" for name in comparison.variants}
+    lengths = list(comparison.config.lengths)
+    missing: list[dict[str, Any]] = []
+    for name, path in paths.items():
+        recipe = comparison.training(name, comparison.config.seeds[0], 1).to_table()
+        if not _is_done(path, {"recipe": recipe, "lengths": lengths}):
+            missing.append({"where": name, "into": str(path), "recipe": recipe, "lengths": lengths})
+    if missing:
+        display.tell(f"Measuring what a token costs: {', '.join(each['where'] for each in missing)}")
+        code = _work({"kind": "costs", "where": "costs", "models": missing}, folder / "costs" / ".job.json", lock)
         if code:
-            raise TransduceError(f"{variant}: measuring its costs ended with code {code}.")
-    told = json.loads(path.read_text(encoding="utf-8"))
-    return Costs(told["parameters"], told["operations_a_token"], told["growth"])
+            raise TransduceError(f"Measuring costs ended with code {code}.")
+    return {name: Costs.read(path) for name, path in paths.items()}
 
 
 def _is_done(path: Path, key: Table) -> bool:

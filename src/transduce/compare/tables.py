@@ -28,7 +28,8 @@ def all_tables(results: Results) -> list[Table]:
         *verdicts(results),
         cost_table(results),
         growth_table(results),
-        *_every_figure(results),
+        complexity_table(results),
+        every_figure(results),
     ]
 
 

@@ -93,20 +93,26 @@ def example_likelihoods(pipeline: Pipeline, task: Task, store: Store) -> list[li
     return found
 
 
-def cost(job: dict[str, Any], display: Display) -> None:
-    """Parameters, operations of a target token in training, and growth with length, into the file `job["into"]`."""
+def costs(job: dict[str, Any], display: Display) -> None:
+    """What each of the models costs, one file each."""
+    for each in job["models"]:
+        write_json(each["into"], {"recipe": each["recipe"], "lengths": each["lengths"], **cost(each, display)})
+        display.tell(f"  {each['where']}: measured")
+
+
+def cost(job: dict[str, Any], display: Display) -> dict[str, Any]:
+    """A model's parameters, operations of a target token in training, and growth with length."""
     recipe = parse_recipe(job["recipe"], job["where"])
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
     task, data = open_task(recipe, display)
     model = make_model(recipe, task)
     batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
-    figures = {
+    return {
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "operations_a_token": operations_a_token(recipe, model, task, batches),
         "growth": measure_growth(recipe, job["lengths"]),
     }
-    write_json(job["into"], {"recipe": job["recipe"], "lengths": job["lengths"], **figures})
 
 
 def resident_memory_bytes() -> int | None:
@@ -136,7 +142,7 @@ def main() -> None:
     threading.Thread(target=_leave_when_alone, daemon=True).start()
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     try:
-        {"train": train, "cost": cost}[job["kind"]](job, Display(Console()))
+        {"train": train, "costs": costs}[job["kind"]](job, Display(Console()))
     except TransduceError as error:
         print(f"transduce: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
