@@ -28,13 +28,19 @@ def count_operations(step: Callable[[], None]) -> int:
     Fused kernels, of which torch's counter sees nothing, are taken apart while it counts.
     """
     counter = FlopCounterMode(display=False)
-    enabled = torch.backends.mkldnn.set_flags(False)[0]  # `flags` would set more than this, with a warning
+    enabled = _let_mkldnn(False)
     try:
         with sdpa_kernel(SDPBackend.MATH), counter:
             step()
     finally:
-        torch.backends.mkldnn.set_flags(enabled)
+        _let_mkldnn(enabled)
     return int(counter.get_total_flops())
+
+
+def _let_mkldnn(enabled: bool) -> bool:
+    """Allow the library's fused kernels or not; what was so before. (`mkldnn.flags` sets more, with a warning.)"""
+    before = torch.backends.mkldnn.set_flags(enabled, _fp32_precision=None)  # type: ignore[no-untyped-call]
+    return bool(before[0])
 
 
 def operations_a_token(recipe: Recipe, model: nn.Module, task: Task, batches: Batches) -> float:
