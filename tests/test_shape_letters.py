@@ -12,10 +12,13 @@ import torch
 from torch import Tensor
 
 import transduce
+from transduce.attention.choices import choices, surrogate
+from transduce.attention.pooling import AttentionPooling
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
+from transduce.names import known
 
 ROOMS = tuple(str(Path(transduce.__file__).parent / room) for room in ("attention", "layers", "models"))
 LETTERS = re.compile(r"_([A-Z][A-Z0-9]*)$")
@@ -75,6 +78,19 @@ def test_names_say_what_shapes_are() -> None:
                 alone.step(target.values[:, 0], *alone.start(None, 3))
     assert not problems
     assert {"query_BHTE", "alpha_BHTS", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
+
+
+def test_names_say_what_shapes_are_of_every_score_and_weighing() -> None:
+    x_BSD, real_BS = torch.randn(3, 5, 6), torch.arange(5) < torch.tensor([[5], [2], [4]])
+    with watched() as (problems, seen):
+        for score in known("attention.scores"):
+            for weighing in known("attention.weighing"):
+                with choices() as made:
+                    AttentionPooling(score, weighing, 6, queries=2)(x_BSD, real_BS)
+                if made.log_probability is not None:
+                    surrogate(made.log_probability, torch.ones(3), torch.ones(3))
+    assert not problems
+    assert {"hidden_BHTSA", "near_BHTS", "choice_BHT1", "reached_BHTS", "read_BH1D", "baseline_B"} <= seen
 
 
 def test_a_wrong_name_is_found() -> None:

@@ -14,13 +14,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
+from transduce.data.collate import Batch
 from transduce.layers.embedding import Embedding
 from transduce.layers.stack import StackConfig
 from transduce.model_file import ModelFile, load_model_file, save_model_file
 from transduce.models.protocols import Encodes, Padded, Predicts, Sizes, Steps, map_tree, select
 from transduce.names import known, resolve
 from transduce.pipeline import load_weights
+from transduce.training.objective import objective
 
 
 @dataclass(frozen=True)
@@ -297,8 +298,7 @@ def test_another_source_makes_another_prediction(case: Case) -> None:
 @every_model
 def test_gradients_reach_every_parameter(case: Case) -> None:
     model, (source, target) = case.build().train(), case.inputs()
-    right_BT = target.values.roll(-1, 1).masked_fill(~target.mask(), IGNORED)
-    smoothed_cross_entropy(model(source, target).flatten(0, 1), right_BT.flatten(), 0.1).backward()
+    objective(model, Batch(source, target, 1), 0.1, 0.0)[0].backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
