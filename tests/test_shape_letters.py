@@ -1,5 +1,6 @@
 """`query_BHTD` has four axes, and within one function a letter has one size: names are compared with shapes."""
 
+import itertools
 import re
 import sys
 from collections.abc import Iterator
@@ -64,18 +65,24 @@ def test_names_say_what_shapes_are() -> None:
     sizes = {"d_model": 8, "heads": 2, "feed_forward": 12, "dropout": 0.1, "inner_dropout": 0.1}
     source = Padded(torch.randint(11, (3, 5)), torch.tensor([5, 2, 4]))
     target = Padded(torch.randint(13, (3, 6)), torch.tensor([6, 6, 6]))
+    others = itertools.cycle(
+        [
+            {"norm": "pre", "score": "additive", "key_value_heads": 1},
+            {"norm": "post", "norm_kind": "batch", "activation": "swiglu"},
+            {"norm": "pre", "norm_kind": "rms", "key_value_heads": 1},
+        ]
+    )
     with watched() as (problems, seen):
-        for positions in ("none", "sinusoidal", "learned", "rotary"):
-            for norm in ("pre", "post"):
-                table = {**sizes, "positions": positions, "norm": norm}
-                both = Transformer(TransformerConfig.model_validate(table), Sizes(11, 13))
-                logits_BTV = both(source, target)
-                smoothed_cross_entropy(logits_BTV.flatten(0, 1), target.values.flatten(), 0.1).backward()
-                memory, state = both.start(source, 3)
-                both.step(target.values[:, 0], memory, state)
-                alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
-                alone(None, target)
-                alone.step(target.values[:, 0], *alone.start(None, 3))
+        for positions in ("none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5"):
+            table = {**sizes, "positions": positions, **next(others)}
+            both = Transformer(TransformerConfig.model_validate(table), Sizes(11, 13))
+            logits_BTV = both(source, target)
+            smoothed_cross_entropy(logits_BTV.flatten(0, 1), target.values.flatten(), 0.1).backward()
+            memory, state = both.start(source, 3)
+            both.step(target.values[:, 0], memory, state)
+            alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
+            alone(None, target)
+            alone.step(target.values[:, 0], *alone.start(None, 3))
     assert not problems
     assert {"query_BHTE", "alpha_BHTS", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
 
