@@ -7,6 +7,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from transduce.compare.config import CompareConfig
 from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
@@ -45,6 +46,7 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
     ("[training]", "", TrainingConfig),
     ("[search]", "What `predict` and the final tests use unless told otherwise.", Search),
+    ("[compare]", "Of a comparison, which is no recipe itself: see [compare.md](compare.md).", CompareConfig),
 ]
 
 

@@ -137,11 +137,11 @@ def main() -> None:
     """Do the job; errors are told and become exit codes as everywhere."""
     from rich.console import Console
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-    threading.Thread(target=_leave_when_alone, daemon=True).start()
-    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _interrupt)
+        threading.Thread(target=_leave_when_alone, daemon=True).start()
+        job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
         {"train": train, "costs": costs}[job["kind"]](job, Display(Console()))
     except TransduceError as error:
         print(f"transduce: {error}", file=sys.stderr)
