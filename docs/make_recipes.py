@@ -7,14 +7,15 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from transduce.compare.config import CompareConfig
 from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.models.convolution import ConvolutionConfig
-from transduce.models.rnn import RnnConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
+from transduce.models.rnn import RnnConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.search.settings import Search
@@ -53,6 +54,7 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ('[model] kind = "linear_transformer_decoder"', "For language modelling.", LinearTransformerDecoderConfig),
     ("[training]", "", TrainingConfig),
     ("[search]", "What `predict` and the final tests use unless told otherwise.", Search),
+    ("[compare]", "Of a comparison, which is no recipe itself: see [compare.md](compare.md).", CompareConfig),
 ]
 
 

@@ -39,6 +39,7 @@ FLOORS = [
     "evaluation",
     "explore",
     "training",
+    "compare",
     "cli",
     "__init__",
     "__main__",

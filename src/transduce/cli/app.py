@@ -6,6 +6,7 @@ from types import FrameType
 
 import typer
 
+from transduce.cli.compare import compare
 from transduce.cli.demo import demo
 from transduce.cli.doctor import doctor
 from transduce.cli.evaluate import evaluate
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for verb in (train, predict, evaluate, score, doctor, info, demo):
+for verb in (train, predict, evaluate, score, compare, doctor, info, demo):
     app.command()(verb)
 
 

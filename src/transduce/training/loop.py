@@ -157,7 +157,7 @@ def _validate(
                 f"The validation loss after update {progress.update} is {metrics['loss']}: the model has diverged, or "
                 "the validation data holds no token. The last checkpoint is intact."
             )
-        log.write("validation", progress.update, **metrics)
+        log.write("validation", progress.update, tokens=progress.tokens, seconds=progress.seconds, **metrics)
         if _is_better(config, metrics, progress.best):
             progress.best, progress.stale = {"update": progress.update, **metrics}, 0
             checkpoints.save_best(lasting_tensors(trained.model), progress.update)
