@@ -19,7 +19,7 @@ from transduce.recipe import Recipe, explain, parse_recipe
 from transduce.search.ensemble import Ensemble, Mean
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Prediction, Task
-from transduce.wanted import Must, Wanted, wanted_of_each
+from transduce.wanted import Must, Wanted, both, wanted_of_each
 
 
 class Pipeline:
@@ -69,7 +69,7 @@ class Pipeline:
             must_not: phrases that may not appear, likewise.
             prefix: text whose tokens the output begins with, for all or for each.
             wanted: the same three in one object for each text; what they and it want adds up.
-            lattice: keep everything that the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
+            lattice: keep what the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
 
         Raises:
@@ -79,7 +79,7 @@ class Pipeline:
         settings = search_settings(self.recipe.search, search)
         wants = wanted_of_each(len(texts), must, must_not, prefix)
         if wanted is not None:
-            wants = [one + other for one, other in zip(wants, wanted, strict=True)]
+            wants = both(wants, wanted)
         pieces, owners = self._fit(texts, long, tell)
         _refuse_wants_of_pieces(wants, owners)
         of_pieces = [wants[owner] for owner in owners]

@@ -15,7 +15,7 @@ from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
 from transduce.names import suggest
 from transduce.search.constraint import Constraint
-from transduce.search.phrases import Phrases, held, plain
+from transduce.search.phrases import Phrases, held, kind, plain
 from transduce.search.spelling import Spelling
 
 Must = str | tuple[str, ...]  # a phrase, or alternatives of which one is enough
@@ -37,15 +37,26 @@ class Wanted:
     def __bool__(self) -> bool:
         return bool(self.must or self.must_not or self.prefix)
 
-    def __add__(self, other: "Wanted") -> "Wanted":
-        """What both want.
 
-        Raises:
-            InputError: both have a prefix.
-        """
-        if self.prefix and other.prefix:
-            raise InputError(f'two prefixes are wanted of one output: "{self.prefix}" and "{other.prefix}".')
-        return Wanted(self.must + other.must, self.must_not + other.must_not, self.prefix or other.prefix)
+def both(wants: Sequence[Wanted], more: Sequence[Wanted]) -> list[Wanted]:
+    """What both want of each output.
+
+    Raises:
+        InputError: they are of different numbers of outputs, or both have a prefix for one.
+    """
+    if len(wants) != len(more):
+        raise InputError(f"wanted: {len(more)} are given for {len(wants)} inputs.")
+    problems = [
+        f'line {number}: two prefixes are wanted, "{one.prefix}" and "{other.prefix}".'
+        for number, (one, other) in enumerate(zip(wants, more, strict=True), 1)
+        if one.prefix and other.prefix
+    ]
+    if problems:
+        raise InputError(problems)
+    return [
+        Wanted(one.must + other.must, one.must_not + other.must_not, one.prefix or other.prefix)
+        for one, other in zip(wants, more, strict=True)
+    ]
 
 
 def wanted_of_each(
@@ -93,14 +104,14 @@ def _lists(given: Any, name: str, count: int, problems: list[str]) -> list[list[
         return [[]] * count
     for phrase in {repr(each): each for phrases in lists for each in phrases}.values():
         if not _is_phrase(phrase, name == "must"):
-            problems.append(f"{name}: {phrase!r} is no phrase; text that is not empty is wanted.")
+            problems.append(f"{name}: {phrase!r} is no phrase; text is wanted, and its first a character.")
     return lists
 
 
 def _is_phrase(value: Any, alternatives: bool) -> bool:
     if alternatives and isinstance(value, tuple):
         return len(value) > 0 and all(_is_phrase(each, False) for each in value)
-    return isinstance(value, str) and plain(value) != ""
+    return isinstance(value, str) and plain(value) != "" and kind(plain(value)[0]) != "mark"
 
 
 def read_wanted(path: Path, count: int) -> list[Wanted]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transduce.search.phrases import Kind, goes_on, kind
+from transduce.search.phrases import Kind, goes_on, kind, spread
 
 Ints = npt.NDArray[np.int64]
 OTHERS: list[Kind] = ["space", "word", "mark", "other"]  # classes of the characters that are in no phrase
@@ -61,8 +61,8 @@ class Automaton:
         self.whole = np.array([self._has_whole(state) for state in self.states])
 
     def run(self, text: str, state: int = 0) -> int:
-        """The state after each character of a text in NFD."""
-        for character in text:
+        """The state after a text."""
+        for character in spread(text):
             column = self.class_of.get(character, self.other_class[kind(character)])
             state = int(self.after[state, column])
         return state

@@ -76,7 +76,7 @@ class Finished:
     """
 
     def __init__(self, job: Job, settings: Search) -> None:
-        self.end, self.rule, self.nbest = job.end, settings.length, settings.nbest
+        self.end, self.rule, self.nbest, self.rules = job.end, settings.length, settings.nbest, job.rules
         self.limit_B = torch.tensor(job.limits)
         self.width = settings.beam // settings.groups
         self.slots_BG = torch.full((job.rows, settings.groups), self.width)
@@ -107,7 +107,9 @@ class Finished:
             penalties,
             strict=True,
         ):
-            found = hypothesis(tokens, values, tokens[-1] == self.end, self.rule, penalty)
+            ended = tokens[-1] == self.end
+            missing = self.rules.missing(sentence, tokens) if self.rules and not ended else 0
+            found = hypothesis(tokens, values, ended, self.rule, penalty, missing)
             self.found[sentence].append(found)
             if found.ended:
                 self.slots_BG[sentence, slot // self.width] -= 1

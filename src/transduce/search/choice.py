@@ -126,9 +126,10 @@ def in_groups(live: Live, offered: Offered, slots_BG: Tensor, beam: int, diversi
 
 
 def advancing(rules: Rules, live: Live, permitted_NV: Tensor, offered: Offered) -> Offered:
-    """`offered`, the tokens that bring a hypothesis further with its phrases, likely or not, and the banks of all.
+    """`offered`, and likely or not the tokens that bring a hypothesis further with its phrases; and the banks of all.
 
-    A bank is minus the number of tokens that the phrases still take.
+    The likeliest token that does not set a hypothesis back is among them, so that of the banks the furthest is never
+    lost. A bank is minus the number of tokens that the phrases still take.
     """
     further: list[list[int]] = []
     banks: list[list[int]] = []
@@ -141,9 +142,10 @@ def advancing(rules: Rules, live: Live, permitted_NV: Tensor, offered: Offered) 
         if constraint is not None and constraint.must:
             state = rules.state(sentence, tuple(tokens))
             needed_V = constraint.needed_after(state)
-            found = (needed_V < constraint.needed(state)).nonzero()[0].tolist()
-            known = set(offers[place])
-            more = [token for token in found if token not in known]
+            needed = constraint.needed(state)
+            steady_V = permitted_NV[place].cpu().where(torch.from_numpy(needed_V <= needed), -torch.inf)
+            found = {int(steady_V.argmax()), *(needed_V < needed).nonzero()[0].tolist()}
+            more = sorted(found.difference(offers[place]))
             bank = [-int(needed_V[token]) for token in (*offers[place], *more)]
         further.append(more)
         banks.append(bank)

@@ -136,16 +136,11 @@ class Wanted:
         now = automaton.states[state]
         if now.found == self.times:
             return 0
-        fresh = {
-            (number, 0)
-            for number, phrase in enumerate(automaton.phrases)
-            if not (beginning and goes_on(now.before, kind(phrase[0])))
-        }
-        whole = min(len(marks) for marks in self._marks)
-        left = [
-            sum(not mark.passed(read, beginning) for mark in self._marks[number]) for number, read in now.begun | fresh
-        ]
-        return min([whole, *left]) + (self.times - now.found - 1) * whole
+        left = [sum(not mark.passed(read, beginning) for mark in self._marks[number]) for number, read in now.begun]
+        for phrase, places in zip(automaton.phrases, self._marks, strict=True):
+            stuck = goes_on(now.before, kind(phrase[0]))  # inside a word, where no phrase begins
+            left.append(len(places) if stuck else sum(not mark.passed(0, beginning) for mark in places))
+        return min(left) + (self.times - now.found - 1) * min(map(len, self._marks))
 
 
 class Mark(NamedTuple):
@@ -160,9 +155,12 @@ class Mark(NamedTuple):
 
 
 def marks(phrase: str, spelling: Spelling, encode: Encode) -> list[Mark]:
-    """The ends of the phrase's tokens; a token that is but the space before it has none."""
+    """The ends of the phrase's tokens; a token that is but the space before it, real or not, ends before it begins."""
     text, begun, found = "", 0, []
-    for token in encode(unicodedata.normalize("NFC", phrase)):  # as training texts are
+    tokens = encode(unicodedata.normalize("NFC", phrase))  # as training texts are
+    if not spelling.pieces[tokens[0]].strip() or not spelling.pieces[tokens[0]].startswith(b" "):
+        found.append(Mark(0, b""))
+    for token in tokens:
         characters, begun = spelling.read(begun, token)
         text = (text + characters).lstrip()
         if text or begun:

@@ -62,10 +62,10 @@ def _row(job: Job, settings: Search, row: int, memory: Tree, state: Tree) -> lis
     while waiting:
         grown = _grown(job, row, waiting.pop(), memory)
         ended_M = grown.tokens[:, -1] == job.end
-        best += _best(grown.chosen(ended_M), True, settings)
+        best += _best(job, row, grown.chosen(ended_M), True, settings)
         going = grown.chosen(~ended_M)
         if going.tokens.shape[1] - 1 == job.limits[row]:
-            best += _best(going, False, settings)
+            best += _best(job, row, going, False, settings)
         else:
             parts = torch.split(torch.arange(len(going.tokens)), AT_ONCE)
             waiting += [going.chosen(part_N) for part_N in parts if len(part_N)]
@@ -88,18 +88,21 @@ def _grown(job: Job, row: int, part: Beginnings, memory: Tree) -> Beginnings:
     return Beginnings(tokens_MT, values_MT, job.penalty(memory, state, rows)[parent_M], state, parent_M)
 
 
-def _best(outputs: Beginnings, ended: bool, settings: Search) -> list[Hypothesis]:
+def _best(job: Job, row: int, outputs: Beginnings, ended: bool, settings: Search) -> list[Hypothesis]:
     """The `nbest` best of outputs of one length."""
     total_M = outputs.values.sum(dim=1)
     length_M = torch.full_like(total_M, outputs.tokens.shape[1] - 1)
     score_M = settings.length.normalised(total_M, length_M) + outputs.penalties
+    missing_M = torch.zeros_like(length_M)
+    if not ended and job.rules is not None and job.rules.must:
+        missing_M = torch.tensor([job.rules.missing(row, tokens) for tokens in outputs.tokens[:, 1:].tolist()])
     order_M = score_M.argsort(descending=True, stable=True)
-    listed = outputs.chosen(order_M[: settings.nbest])
+    order_M = order_M[missing_M[order_M].argsort(stable=True)][: settings.nbest]
+    listed, missing_M = outputs.chosen(order_M), missing_M[order_M]
+    parts = (listed.tokens[:, 1:], listed.values[:, 1:], listed.penalties, missing_M)
     return [
-        hypothesis(tokens, values, ended, settings.length, penalty)
-        for tokens, values, penalty in zip(
-            listed.tokens[:, 1:].tolist(), listed.values[:, 1:].tolist(), listed.penalties.tolist(), strict=True
-        )
+        hypothesis(tokens, values, ended, settings.length, penalty, int(missing))
+        for tokens, values, penalty, missing in zip(*(part.tolist() for part in parts), strict=True)
     ]
 
 

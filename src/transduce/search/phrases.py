@@ -37,9 +37,14 @@ class Phrases:
         return bool(self.must or self.must_not)
 
 
+def spread(text: str) -> str:
+    """The text in NFD (accents apart), with a space for every white character; of a part what it is in the whole."""
+    return re.sub(r"\s", " ", unicodedata.normalize("NFD", text))
+
+
 def plain(text: str) -> str:
-    """The text as phrases are compared: NFD (accents apart), runs of white space as one space, none at the ends."""
-    return re.sub(r"\s+", " ", unicodedata.normalize("NFD", text)).strip()
+    """The text as phrases are compared: spread, runs of spaces as one, none at the ends."""
+    return re.sub(" +", " ", spread(text)).strip(" ")
 
 
 def kind(character: str) -> Kind:

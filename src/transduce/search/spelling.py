@@ -5,7 +5,6 @@ Shapes: V vocabulary, L characters of the longest token, U different characters.
 
 import codecs
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from transduce.search.automaton import Automaton, Ints
-from transduce.search.phrases import Kind, kind
+from transduce.search.phrases import Kind, kind, spread
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Spelling:
         if rest not in self._number:
             self._number[rest] = len(self._begun)
             self._begun.append(rest)
-        return re.sub(r"\s", " ", unicodedata.normalize("NFD", text)), self._number[rest]
+        return spread(text), self._number[rest]
 
     def letters(self, begun: int) -> Letters:
         """What all tokens add behind that beginning."""
@@ -89,7 +88,7 @@ class Spelling:
     def _begins_inside_a_word(self, piece: bytes) -> bool:
         """Whether a word could go on with this token; a part of a character might be a letter's."""
         text = piece.decode("utf-8", "replace")
-        return text != "" and (text[0] == "\ufffd" or kind(unicodedata.normalize("NFD", text)[0]) in ("word", "mark"))
+        return text != "" and (text[0] == "\ufffd" or kind(spread(text)[0]) in ("word", "mark"))
 
 
 class Reader:
