@@ -131,9 +131,7 @@ def read_wanted(path: Path, count: int) -> list[Wanted]:
         except InputError as error:
             problems += [f"{path}, line {number}: {problem}" for problem in error.problems]
     if not problems and len(wanted) != count:
-        problems.append(
-            f"{path} has {len(wanted):,} lines and there are {count:,} inputs: line n must belong to line n."
-        )
+        problems.append(f"{path} has {len(wanted):,} lines for {count:,} inputs: line n must belong to line n.")
     if problems:
         raise InputError(problems)
     return wanted

@@ -163,9 +163,10 @@ def test_a_phrase_that_breaks_off_is_begun_anew_where_it_can_be() -> None:
     phrase = "a b a c"
     constraint = toy.constraint(must=[phrase])
     state = constraint.behind(toy.encode("a b a b a "))
-    assert constraint.needed(state) == len(toy.encode(phrase)) - len(toy.encode("a b a")) - 1
+    assert constraint.distance(state) == 2 * 1  # "c"
     assert constraint.may_end(constraint.after(state, toy.encode("c")[0]))
-    assert constraint.needed(constraint.after(state, toy.encode("a")[0])) == len(toy.encode(phrase)) - 1
+    assert constraint.distance(constraint.after(state, toy.encode("a")[0])) == 2 * (len(toy.encode(phrase)) - 1)
+    assert constraint.distance(constraint.behind(toy.encode("bb"))) == 2 * len(toy.encode(phrase)) + 1
 
 
 def test_a_forbidden_phrase_may_go_on_as_another_word() -> None:

@@ -108,8 +108,8 @@ class Finished:
             strict=True,
         ):
             ended = tokens[-1] == self.end
-            missing = self.rules.missing(sentence, tokens) if self.rules and not ended else 0
-            found = hypothesis(tokens, values, ended, self.rule, penalty, missing)
+            distance = self.rules.distance(sentence, tokens) if self.rules and not ended else 0
+            found = hypothesis(tokens, values, ended, self.rule, penalty, distance)
             self.found[sentence].append(found)
             if found.ended:
                 self.slots_BG[sentence, slot // self.width] -= 1

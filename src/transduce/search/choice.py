@@ -129,7 +129,7 @@ def advancing(rules: Rules, live: Live, permitted_NV: Tensor, offered: Offered) 
     """`offered`, and likely or not the tokens that bring a hypothesis further with its phrases; and the banks of all.
 
     The likeliest token that does not set a hypothesis back is among them, so that of the banks the furthest is never
-    lost. A bank is minus the number of tokens that the phrases still take.
+    lost. A bank is minus the distance of a `Constraint`.
     """
     further: list[list[int]] = []
     banks: list[list[int]] = []
@@ -141,12 +141,11 @@ def advancing(rules: Rules, live: Live, permitted_NV: Tensor, offered: Offered) 
         bank = [0] * len(offers[place])
         if constraint is not None and constraint.must:
             state = rules.state(sentence, tuple(tokens))
-            needed_V = constraint.needed_after(state)
-            needed = constraint.needed(state)
-            steady_V = permitted_NV[place].cpu().where(torch.from_numpy(needed_V <= needed), -torch.inf)
-            found = {int(steady_V.argmax()), *(needed_V < needed).nonzero()[0].tolist()}
+            far, far_V = constraint.distance(state), constraint.distance_after(state)
+            steady_V = permitted_NV[place].cpu().where(torch.from_numpy(far_V <= far), -torch.inf)
+            found = {int(steady_V.argmax()), *(far_V < far).nonzero()[0].tolist()}
             more = sorted(found.difference(offers[place]))
-            bank = [-int(needed_V[token]) for token in (*offers[place], *more)]
+            bank = [-int(far_V[token]) for token in (*offers[place], *more)]
         further.append(more)
         banks.append(bank)
     widest = max(map(len, further))

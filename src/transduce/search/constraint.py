@@ -8,7 +8,7 @@ Shapes: V vocabulary.
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ class Constraint:
         self._readers = [each.reader for each in self.must] + ([self.must_not] if self.must_not else [])
         self.start: State = (0,) * (1 + len(self._readers))
         self._refused: dict[tuple[State, bool], Bools] = {}
-        self._needed: dict[State, Ints] = {}
+        self._distance: dict[State, Ints] = {}
 
     def after(self, state: State, token: int) -> State:
         """The state of a hypothesis with one more token."""
@@ -92,20 +92,27 @@ class Constraint:
         whole = bool(self.must_not.automaton.whole[state[-1]]) and not self.spelling.glues
         return state[-1] == Automaton.FULL or whole
 
-    def needed(self, state: State) -> int:
-        """Tokens that the phrases still missing have, what has begun of them left out."""
-        return sum(wanted.needed(each, state[0]) for wanted, each in zip(self.must, state[1:], strict=False))
+    def distance(self, state: State) -> int:
+        """How far the text is from all that it must hold: twice the tokens still missing, and 1 inside a word.
 
-    def needed_after(self, state: State) -> Ints:
+        Inside a word, also one that ends a phrase, none of those missing can begin. So every token that has to be
+        written brings the text nearer, if only from inside a word to its end: else a beam of few slots could replace,
+        time and again, a hypothesis that has to end a word by a likelier one that has just come as far.
+        """
+        left = [wanted.left(each, state[0]) for wanted, each in zip(self.must, state[1:], strict=False)]
+        missing = sum(tokens for tokens, _ in left)
+        return 2 * missing + int(missing > 0 and all(stuck for _, stuck in left))
+
+    def distance_after(self, state: State) -> Ints:
         """(V,) the same after each token."""
-        if state not in self._needed:
+        if state not in self._distance:
             begun_V = self.spelling.letters(state[0]).begun_V
-            each = [
-                wanted.needed_by(wanted.reader.after(one, state[0]), begun_V)
-                for wanted, one in zip(self.must, state[1:], strict=False)
-            ]
-            self._needed[state] = sum(each, np.zeros(self.spelling.size, dtype=np.int64))
-        return self._needed[state]
+            missing_V, stuck_V = np.zeros(self.spelling.size, dtype=np.int64), np.ones(self.spelling.size, dtype=bool)
+            for wanted, each in zip(self.must, state[1:], strict=False):
+                left_V, its_stuck_V = wanted.left_by(wanted.reader.after(each, state[0]), begun_V)
+                missing_V, stuck_V = missing_V + left_V, stuck_V & its_stuck_V
+            self._distance[state] = 2 * missing_V + (stuck_V & (missing_V > 0))
+        return self._distance[state]
 
 
 class Wanted:
@@ -116,31 +123,46 @@ class Wanted:
         self.spelling = spelling
         self.reader = Reader(Automaton(alternatives, times), spelling)
         self._marks = [marks(phrase, spelling, encode) for phrase in alternatives]
-        self._known: dict[tuple[int, int], int] = {}
+        self._fewest = min(map(len, self._marks))
+        self._known: dict[tuple[int, int], tuple[int, bool]] = {}
 
-    def needed(self, state: int, begun: int) -> int:
-        """Tokens still to be written: of the alternative that has the fewest left, and of the places after it."""
+    def left(self, state: int, begun: int) -> tuple[int, bool]:
+        """Tokens still to be written, and whether none of that can be written here: True if there are none.
+
+        They are those of the alternative that has the fewest left, and of the places after it.
+        """
         key = (state, begun)
         if key not in self._known:
             self._known[key] = self._count(state, begun)
         return self._known[key]
 
-    def needed_by(self, state_V: Ints, begun_V: Ints) -> Ints:
+    def left_by(self, state_V: Ints, begun_V: Ints) -> tuple[Ints, Bools]:
         """(V,) the same for many states."""
         pairs, place_V = np.unique(np.stack([state_V, begun_V]), axis=1, return_inverse=True)
-        counts: Any = np.array([self.needed(int(state), int(begun)) for state, begun in pairs.T])
-        return np.asarray(counts[place_V.reshape(-1)], dtype=np.int64)
+        left = [self.left(int(state), int(begun)) for state, begun in pairs.T]
+        place_V = place_V.reshape(-1)
+        return np.array([count for count, _ in left])[place_V], np.array([stuck for _, stuck in left])[place_V]
 
-    def _count(self, state: int, begun: int) -> int:
+    def _count(self, state: int, begun: int) -> tuple[int, bool]:
         automaton, beginning = self.reader.automaton, self.spelling.begun(begun)
         now = automaton.states[state]
         if now.found == self.times:
-            return 0
-        left = [sum(not mark.passed(read, beginning) for mark in self._marks[number]) for number, read in now.begun]
-        for phrase, places in zip(automaton.phrases, self._marks, strict=True):
-            stuck = goes_on(now.before, kind(phrase[0]))  # inside a word, where no phrase begins
-            left.append(len(places) if stuck else sum(not mark.passed(0, beginning) for mark in places))
-        return min(left) + (self.times - now.found - 1) * min(map(len, self._marks))
+            return 0, True
+        can_begin = [not goes_on(now.before, kind(phrase[0])) for phrase in automaton.phrases]
+        begins = {(number, 0) for number, can in enumerate(can_begin) if can}
+        goes_on_so = {each for each in now.begun if self._may_be_of(*each, beginning)}
+        left = [
+            sum(not mark.passed(read, beginning) for mark in self._marks[number])
+            for number, read in goes_on_so | begins
+        ]
+        later = (self.times - now.found - 1) * self._fewest
+        unfinished = any(read < len(automaton.phrases[number]) for number, read in goes_on_so)
+        return min([self._fewest, *left]) + later, not unfinished and not any(can_begin)
+
+    def _may_be_of(self, number: int, read: int, beginning: bytes) -> bool:
+        """Whether the character that was begun may be the next of a phrase: as the tokenizer writes it, it is."""
+        marks = self._marks[number]
+        return not beginning or any(mark.characters == read and mark.beginning.startswith(beginning) for mark in marks)
 
 
 class Mark(NamedTuple):
@@ -155,12 +177,9 @@ class Mark(NamedTuple):
 
 
 def marks(phrase: str, spelling: Spelling, encode: Encode) -> list[Mark]:
-    """The ends of the phrase's tokens; a token that is but the space before it, real or not, ends before it begins."""
+    """The ends of the phrase's tokens; a token that is but the space before it has none."""
     text, begun, found = "", 0, []
-    tokens = encode(unicodedata.normalize("NFC", phrase))  # as training texts are
-    if not spelling.pieces[tokens[0]].strip() or not spelling.pieces[tokens[0]].startswith(b" "):
-        found.append(Mark(0, b""))
-    for token in tokens:
+    for token in encode(unicodedata.normalize("NFC", phrase)):  # as training texts are
         characters, begun = spelling.read(begun, token)
         text = (text + characters).lstrip()
         if text or begun:

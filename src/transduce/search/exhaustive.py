@@ -93,16 +93,16 @@ def _best(job: Job, row: int, outputs: Beginnings, ended: bool, settings: Search
     total_M = outputs.values.sum(dim=1)
     length_M = torch.full_like(total_M, outputs.tokens.shape[1] - 1)
     score_M = settings.length.normalised(total_M, length_M) + outputs.penalties
-    missing_M = torch.zeros_like(length_M)
+    distance_M = torch.zeros_like(length_M)
     if not ended and job.rules is not None and job.rules.must:
-        missing_M = torch.tensor([job.rules.missing(row, tokens) for tokens in outputs.tokens[:, 1:].tolist()])
+        distance_M = torch.tensor([job.rules.distance(row, tokens) for tokens in outputs.tokens[:, 1:].tolist()])
     order_M = score_M.argsort(descending=True, stable=True)
-    order_M = order_M[missing_M[order_M].argsort(stable=True)][: settings.nbest]
-    listed, missing_M = outputs.chosen(order_M), missing_M[order_M]
-    parts = (listed.tokens[:, 1:], listed.values[:, 1:], listed.penalties, missing_M)
+    order_M = order_M[distance_M[order_M].argsort(stable=True)][: settings.nbest]
+    listed, distance_M = outputs.chosen(order_M), distance_M[order_M]
+    parts = (listed.tokens[:, 1:], listed.values[:, 1:], listed.penalties, distance_M)
     return [
-        hypothesis(tokens, values, ended, settings.length, penalty, int(missing))
-        for tokens, values, penalty, missing in zip(*(part.tolist() for part in parts), strict=True)
+        hypothesis(tokens, values, ended, settings.length, penalty, int(distance))
+        for tokens, values, penalty, distance in zip(*(part.tolist() for part in parts), strict=True)
     ]
 
 

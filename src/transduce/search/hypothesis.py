@@ -16,7 +16,7 @@ class Hypothesis:
     score: `log_probability` after the length rule, and the coverage penalty; what hypotheses are ranked by.
     token_log_probabilities: one for every token, the model's own: temperature and filters do not change them.
     ended: False when the length limit came before the end token.
-    missing: of an output that did not end, about how many tokens of phrases that must appear it lacks.
+    distance: of an output that did not end, how far it is from the phrases that must appear (`Constraint.distance`).
     """
 
     tokens: tuple[int, ...]
@@ -24,7 +24,7 @@ class Hypothesis:
     score: float
     token_log_probabilities: tuple[float, ...]
     ended: bool
-    missing: int = 0
+    distance: int = 0
 
 
 def hypothesis(
@@ -33,7 +33,7 @@ def hypothesis(
     ended: bool,
     length: LengthRule,
     penalty: float = 0.0,
-    missing: int = 0,
+    distance: int = 0,
 ) -> Hypothesis:
     """The hypothesis of at least one token; its sum is rounded once, so all searches agree on it.
 
@@ -41,9 +41,9 @@ def hypothesis(
     """
     total = math.fsum(token_log_probabilities)
     score = length.normalised(total, len(tokens)) + penalty
-    return Hypothesis(tuple(tokens), total, score, tuple(token_log_probabilities), ended, missing)
+    return Hypothesis(tuple(tokens), total, score, tuple(token_log_probabilities), ended, distance)
 
 
 def rank(hypotheses: Iterable[Hypothesis], nbest: int) -> list[Hypothesis]:
-    """The `nbest` best, best first: ended before unended, then what lacks least, by score, the shorter, the lower ids."""
-    return sorted(hypotheses, key=lambda h: (not h.ended, h.missing, -h.score, len(h.tokens), h.tokens))[:nbest]
+    """The `nbest` best, best first: ended before unended, what lacks least, by score, the shorter, the lower ids."""
+    return sorted(hypotheses, key=lambda h: (not h.ended, h.distance, -h.score, len(h.tokens), h.tokens))[:nbest]

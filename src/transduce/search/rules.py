@@ -56,10 +56,10 @@ class Rules:
         """The constraint's state of a hypothesis that `refused` was last asked about."""
         return self._states[row, tokens]
 
-    def missing(self, row: int, tokens: Sequence[int]) -> int:
-        """About how many tokens of phrases that must appear an output lacks."""
+    def distance(self, row: int, tokens: Sequence[int]) -> int:
+        """How far an output is from holding all that it must; see `Constraint.distance`."""
         constraint = self.constraints[row]
-        return 0 if constraint is None else constraint.needed(constraint.behind(tokens))
+        return 0 if constraint is None else constraint.distance(constraint.behind(tokens))
 
     def _advance(self, histories: Sequence[tuple[int, tuple[int, ...]]]) -> None:
         """Each state from that of the same tokens without the last, which was asked about before, or from the start."""
