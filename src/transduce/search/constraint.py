@@ -3,7 +3,7 @@
 What counts is the text that the tokens write, however it is cut into tokens: each set of alternatives and the forbidden
 phrases together are an automaton over characters (`automaton`), which a `Reader` takes from token to token.
 
-Shapes: V vocabulary.
+Shapes: V vocabulary, C pairs of a state and of what has begun.
 """
 
 import unicodedata
@@ -138,10 +138,12 @@ class Wanted:
 
     def left_by(self, state_V: Ints, begun_V: Ints) -> tuple[Ints, Bools]:
         """(V,) the same for many states."""
-        pairs, place_V = np.unique(np.stack([state_V, begun_V]), axis=1, return_inverse=True)
-        left = [self.left(int(state), int(begun)) for state, begun in pairs.T]
-        place_V = place_V.reshape(-1)
-        return np.array([count for count, _ in left])[place_V], np.array([stuck for _, stuck in left])[place_V]
+        kinds = int(begun_V.max()) + 1
+        code_V = state_V * kinds + begun_V
+        count_C, stuck_C = np.zeros(int(code_V.max()) + 1, dtype=np.int64), np.zeros(int(code_V.max()) + 1, dtype=bool)
+        for code in np.flatnonzero(np.bincount(code_V)):
+            count_C[code], stuck_C[code] = self.left(int(code) // kinds, int(code) % kinds)
+        return count_C[code_V], stuck_C[code_V]
 
     def _count(self, state: int, begun: int) -> tuple[int, bool]:
         automaton, beginning = self.reader.automaton, self.spelling.begun(begun)
