@@ -33,6 +33,7 @@ FLOORS = [
     "training.config",  # a table of settings, which recipes hold
     "environment",  # what a figure was measured on, which evaluation reports
     "recipe",
+    "wanted",
     "inference",
     "long_text",
     "pipeline",

@@ -5,20 +5,25 @@ Everything runs in fp32 and gives each text the same result alone or in any batc
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import Batch, collate, padded
 from transduce.data.store import Store
+from transduce.errors import InputError
 from transduce.models.protocols import Padded
+from transduce.search.hypothesis import Hypothesis
+from transduce.search.lattice import Lattice
 from transduce.search.run import search
 from transduce.search.settings import Search
-from transduce.tasks.protocols import Prediction, Request, Task
+from transduce.tasks.protocols import Prediction, Request, Task, unmet
+from transduce.wanted import Demands, Wanted
 
 Advance = Callable[[int], None]  # told how many more texts are done
 
@@ -27,10 +32,15 @@ EVALUATION_BATCH = BatchConfig(tokens=8192)
 
 @dataclass(frozen=True)
 class Likelihood:
-    """How probable texts are to a model: natural logarithms, summed over `tokens` target tokens, ends included."""
+    """How probable texts are to a model: natural logarithms, summed over `tokens` target tokens, ends included.
+
+    pieces, token_log_probabilities: of one text each of these tokens and its own; empty for several texts.
+    """
 
     log_probability: float
     tokens: int
+    pieces: tuple[str, ...] = ()
+    token_log_probabilities: tuple[float, ...] = ()
 
     @property
     def loss(self) -> float:
@@ -42,14 +52,16 @@ class Likelihood:
         """e^loss, a token: not comparable between tokenizers."""
         return math.exp(min(self.loss, 700.0))
 
-    def to_dict(self) -> dict[str, float | int | str]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
+        each = {"pieces": self.pieces, "token_log_probabilities": self.token_log_probabilities}
         return {
             "log_probability": self.log_probability,
             "tokens": self.tokens,
             "loss": self.loss,
             "perplexity": self.perplexity,
             "signature": "base:e|unit:token|ends:counted",
+            **{name: list(values) for name, values in each.items() if values},
         }
 
 
@@ -61,41 +73,103 @@ def decode(
     batch_size: int = 64,
     lines: Sequence[int] | None = None,
     advance: Advance | None = None,
+    wanted: Sequence[Wanted] | None = None,
+    others: Sequence[Task] = (),
+    lattice: bool = False,
 ) -> list[Prediction]:
     """One prediction a text, in their order. A text without a token gives an empty prediction.
 
     Args:
         batch_size: texts searched together; like lengths are put together, whatever their order.
         lines: the number of each text in its file, from 0, which seeds its samples.
+        wanted: phrases that each output must or must not hold, and how it begins.
+        others: the tasks of an ensemble's further members, which read each text in their own tokens.
+        lattice: keep everything that a beam weighed.
+
+    Raises:
+        InputError: what is wanted cannot be; all such lines are named.
     """
+    _refuse_unequal_readings(task, others, settings)
     numbers = range(len(texts)) if lines is None else lines
+    wanted = [Wanted()] * len(texts) if wanted is None else wanted
+    demands = Demands(task.tokenizers["target"]) if any(wanted) else None
     reads = task.tokenizers.get("source") or task.tokenizers["target"]
     empty = {place for place, ids in enumerate(reads.encode(texts)) if not ids or not texts[place].strip()}
-    predictions = {place: Prediction(texts[place], "", 0.0, 0.0, (), ()) for place in empty}
-    requests = {place: task.request(text, settings) for place, text in enumerate(texts) if place not in empty}
+    requests: dict[int, Request] = {}
+    predictions: dict[int, Prediction] = {}
+    problems = []
+    for place, text in enumerate(texts):
+        try:
+            if place in empty:
+                predictions[place] = _nothing(text, wanted[place], demands)
+            else:
+                requests[place] = _demanded(task.request(text, settings), wanted[place], demands)
+        except InputError as error:
+            problems += [f"line {numbers[place] + 1}: {problem}" for problem in error.problems]
+    if problems:
+        raise InputError(problems)
     order = sorted(requests, key=lambda place: -_work(requests[place]))
     model.eval()
     for first in range(0, len(order), batch_size):
         places = order[first : first + batch_size]
-        found = _search(model, task, [requests[place] for place in places], [numbers[p] for p in places], settings)
-        for place, hypotheses in zip(places, found, strict=True):
-            predictions[place] = Prediction.from_hypotheses(texts[place], hypotheses, task.tokenizers["target"])
+        lattices: list[Lattice] | None = [] if lattice else None
+        members = [[requests[place] for place in places]]
+        members += [[other.request(texts[place], settings) for place in places] for other in others]
+        found = _search(model, task, members, [numbers[p] for p in places], settings, lattices)
+        for row, (place, hypotheses) in enumerate(zip(places, found, strict=True)):
+            constraint = requests[place].constraint
+            predictions[place] = Prediction.from_hypotheses(
+                texts[place],
+                hypotheses,
+                task.tokenizers["target"],
+                constraint.phrases if constraint else None,
+                lattices[row] if lattices else None,
+            )
         if advance:
             advance(len(places))
     return [predictions[place] for place in range(len(texts))]
+
+
+def _refuse_unequal_readings(task: Task, others: Sequence[Task], settings: Search) -> None:
+    reads = {each.tokenizers["source"].to_json() for each in (task, *others) if "source" in each.tokenizers}
+    if settings.coverage > 0 and len(reads) > 1:
+        raise InputError("search.coverage: the members of this ensemble read their sources in different tokens.")
 
 
 def _work(request: Request) -> int:
     return len(request.source or ()) + len(request.prefix)
 
 
-def _search(model: Any, task: Task, requests: list[Request], lines: list[int], settings: Search) -> Any:
+def _nothing(text: str, wanted: Wanted, demands: Demands | None) -> Prediction:
+    """What comes of a text without a token."""
+    lack = unmet(demands.phrases(wanted), "") if demands else ()
+    return Prediction(text, "", 0.0, 0.0, (), (), unmet=lack)
+
+
+def _demanded(request: Request, wanted: Wanted, demands: Demands | None) -> Request:
+    """The request with what is wanted of its output, which is checked for being possible."""
+    if demands is None or not wanted:
+        return request
+    if wanted.prefix and request.source is None:
+        raise InputError("a language model goes on from its text: put the prefix there.")
+    prefix = [*request.prefix, *demands.prefix(wanted)]
+    return replace(request, prefix=prefix, constraint=demands.constraint(wanted))
+
+
+def _search(
+    model: Any,
+    task: Task,
+    members: Sequence[Sequence[Request]],
+    lines: list[int],
+    settings: Search,
+    lattices: list[Lattice] | None,
+) -> list[list[Hypothesis]]:
+    """members: the requests as each member of an ensemble reads them; of one alone, as the model does."""
     device = next(model.parameters()).device
-    sources = [request.source for request in requests if request.source is not None]
-    target = task.tokenizers["target"]
+    target, requests = task.tokenizers["target"], members[0]
     return search(
         model,
-        to_device(padded([np.asarray(ids, np.int32) for ids in sources]), device) if sources else None,
+        _sources([[request.source for request in each] for each in members], device),
         len(requests),
         settings,
         start=task.start,
@@ -104,8 +178,27 @@ def _search(model: Any, task: Task, requests: list[Request], lines: list[int], s
         prefixes=[request.prefix for request in requests],
         lines=lines,
         forbidden=sorted({target.pad, target.start, target.unknown} - {task.end}),
+        least=[request.least for request in requests],
+        constraints=[request.constraint for request in requests],
+        lattices=lattices,
         device=device,
     )
+
+
+def _sources(members: Sequence[Sequence[Sequence[int] | None]], device: torch.device) -> Padded | None:
+    """Ids as a model reads them, (B, S), or an ensemble of M members, (B, S, M); None for a task without sources."""
+    each = [[np.asarray(ids, np.int32) for ids in member if ids is not None] for member in members]
+    if not each[0]:
+        return None
+    if len(each) == 1:
+        return to_device(padded(each[0]), device)
+    rows = [padded(ids) for ids in each]
+    longest = max(row.values.shape[1] for row in rows)
+    columns = [
+        F.pad(row.values.masked_fill(~row.mask(), -1), (0, longest - row.values.shape[1]), value=-1) for row in rows
+    ]
+    lengths = torch.stack([row.lengths for row in rows]).amax(0)
+    return to_device(Padded(torch.stack(columns, -1), lengths), device)
 
 
 def dataset_likelihood(model: nn.Module, task: Task, store: Store) -> Likelihood:
@@ -120,24 +213,43 @@ def dataset_likelihood(model: nn.Module, task: Task, store: Store) -> Likelihood
 
 
 def pair_likelihoods(
-    model: nn.Module, task: Task, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None
+    model: nn.Module,
+    task: Task,
+    pairs: Sequence[tuple[str, str]],
+    batch_size: int = 64,
+    advance: Advance | None = None,
+    others: Sequence[Task] = (),
 ) -> list[Likelihood]:
-    """Of each (source, target) text, in their order; a task without sources looks at the target alone."""
-    target, source = task.tokenizers["target"], task.tokenizers.get("source")
+    """Of each (source, target) text, in their order; a task without sources looks at the target alone.
+
+    Args:
+        others: see `decode`.
+    """
+    device, target = next(model.parameters()).device, task.tokenizers["target"]
     targets = target.encode([text for _, text in pairs])
-    sources = source.encode([text for text, _ in pairs]) if source else [[] for _ in pairs]
-    order = sorted(range(len(pairs)), key=lambda place: len(sources[place]) + len(targets[place]))
+    members = [_source_ids(each, [text for text, _ in pairs]) for each in (task, *others)]
+    order = sorted(range(len(pairs)), key=lambda place: len(members[0][place] or ()) + len(targets[place]))
     found: dict[int, Likelihood] = {}
     for first in range(0, len(order), batch_size):
         places = order[first : first + batch_size]
         target_rows = padded([np.asarray(targets[place], np.int32) for place in places], 0, task.start, task.end)
-        source_rows = padded([np.asarray(sources[p], np.int32) for p in places], 0, end=source.end) if source else None
+        source_rows = _sources([[ids[place] for place in places] for ids in members], device)
         each_BT = batch_log_probabilities(model, Batch(source_rows, target_rows, 0))
         for row, place in enumerate(places):
-            found[place] = Likelihood(float(each_BT[row].sum()), len(targets[place]) + 1)
+            values = each_BT[row, : len(targets[place]) + 1]
+            pieces = target.tokens([*targets[place], task.end])
+            found[place] = Likelihood(float(values.sum()), len(values), tuple(pieces), tuple(values.tolist()))
         if advance:
             advance(len(places))
     return [found[place] for place in range(len(pairs))]
+
+
+def _source_ids(task: Task, texts: Sequence[str]) -> list[list[int] | None]:
+    """Each text as the task's model reads it, the end token behind it."""
+    source = task.tokenizers.get("source")
+    if source is None:
+        return [None] * len(texts)
+    return [[*ids, source.end] for ids in source.encode(texts)]
 
 
 @torch.inference_mode()

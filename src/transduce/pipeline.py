@@ -1,5 +1,6 @@
 """A trained model, ready for use: `transduce.load(path)`."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
@@ -15,15 +16,20 @@ from transduce.long_text import LongText, shorten
 from transduce.model_file import ModelFile, check_weights, lasting_tensors, load_model_file
 from transduce.names import resolve
 from transduce.recipe import Recipe, explain, parse_recipe
+from transduce.search.ensemble import Ensemble, Mean
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Prediction, Task
+from transduce.wanted import Must, Wanted, both, wanted_of_each
 
 
 class Pipeline:
     """Text in, predictions out.
 
     recipe: what the model was trained with; metrics, provenance: what its file says of it.
+    others: the tasks of an ensemble's further members.
     """
+
+    others: tuple[Task, ...] = ()
 
     def __init__(self, file: ModelFile) -> None:
         self.recipe: Recipe = parse_recipe(file.config, "the model file's config")
@@ -42,6 +48,11 @@ class Pipeline:
         long: LongText = "split",
         tell: Callable[[str], None] | None = None,
         advance: Advance | None = None,
+        must: Sequence[Must] | Sequence[list[Must]] = (),
+        must_not: Sequence[str] | Sequence[list[str]] = (),
+        prefix: str | Sequence[str] = "",
+        wanted: Sequence[Wanted] | None = None,
+        lattice: bool = False,
         **search: Any,
     ) -> list[Prediction]:
         """One prediction a text, in order; each is what it would be alone. An empty text gives an empty prediction.
@@ -50,26 +61,44 @@ class Pipeline:
             batch_size: texts searched together: speed and memory, nothing else.
             long: a text longer than the model can read is translated in pieces, cut off, or refused; of a prompt
                 the end is kept.
-            tell: told which texts were long and what became of them.
+            tell: told which texts were long and what became of them, and which outputs lack phrases that must appear.
             advance: told how many more texts are done.
+            must: phrases that have to appear in the output, as text; a tuple holds alternatives, of which one is
+                enough. One list for all texts, or a list of lists, one for each text. An output that reaches its
+                limit without them has `ended` False, and the phrases are in `unmet`.
+            must_not: phrases that may not appear, likewise.
+            prefix: text whose tokens the output begins with, for all or for each.
+            wanted: the same three in one object for each text; what they and it want adds up.
+            lattice: keep what the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
 
         Raises:
-            InputError: a search setting is wrong; a text is too long and long="refuse".
+            InputError: a search setting is wrong; a text is too long and long="refuse", or in pieces that something
+                is wanted of; what is wanted cannot be.
         """
         settings = search_settings(self.recipe.search, search)
+        wants = wanted_of_each(len(texts), must, must_not, prefix)
+        if wanted is not None:
+            wants = both(wants, wanted)
         pieces, owners = self._fit(texts, long, tell)
-        found = decode(self.model, self.task, pieces, settings, batch_size, owners, advance)
+        _refuse_wants_of_pieces(wants, owners)
+        of_pieces = [wants[owner] for owner in owners]
+        found = decode(
+            self.model, self.task, pieces, settings, batch_size, owners, advance, of_pieces, self.others, lattice
+        )
         whole: list[list[Prediction]] = [[] for _ in texts]
         for owner, prediction in zip(owners, found, strict=True):
             whole[owner].append(prediction)
-        return [_joined(text, parts) for text, parts in zip(texts, whole, strict=True)]
+        predictions = [_joined(text, parts) for text, parts in zip(texts, whole, strict=True)]
+        if tell:
+            _tell_unmet(predictions, tell)
+        return predictions
 
     def score(
         self, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None
     ) -> list[Likelihood]:
         """The log-probability of each given (source, target); of the target alone for a language model."""
-        return pair_likelihoods(self.model, self.task, pairs, batch_size, advance)
+        return pair_likelihoods(self.model, self.task, pairs, batch_size, advance, self.others)
 
     def _fit(
         self, texts: Sequence[str], long: LongText, tell: Callable[[str], None] | None
@@ -95,26 +124,75 @@ class Pipeline:
         return pieces, owners
 
 
-def load(path: str | PathLike[str], *, trust_code: bool = False) -> Pipeline:
-    """The model in a run directory or a model file.
-
-    Args:
-        trust_code: let the file name classes outside Transduce, which are then imported: only if you trust its maker.
+class EnsemblePipeline(Pipeline):
+    """Several pipelines as one, which says the mean of what they say. Search settings are the first one's.
 
     Raises:
-        InputError: no model there, or one that is damaged, foreign or too new.
+        InputError: they do not say the same tokens, or some read sources and some do not.
     """
-    return Pipeline(load_model_file(path, trust_code=trust_code))
+
+    def __init__(self, members: Sequence[Pipeline], mean: Mean = "probability", names: Sequence[str] = ()) -> None:
+        _check_members(members, names or [f"model {number}" for number in range(1, len(members) + 1)])
+        first = members[0]
+        self.recipe, self.task = first.recipe, first.task
+        self.others = tuple(member.task for member in members[1:])
+        self.metrics = {}
+        self.provenance = {"ensemble": mean, "members": [member.provenance for member in members]}
+        self.model = Ensemble([member.model for member in members], mean).eval()
+
+
+def load(
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    trust_code: bool = False,
+    ensemble: Mean = "probability",
+) -> Pipeline:
+    """The model in a run directory or a model file; of several of these, an ensemble.
+
+    Args:
+        path: one, or a list: models of any architectures that write with the same target tokenizer.
+        trust_code: let the file name classes outside Transduce, which are then imported: only if you trust its maker.
+        ensemble: what a mean is taken of, "probability" or "log_probability"; see `transduce.search.ensemble`.
+
+    Raises:
+        InputError: no model there, or one that is damaged, foreign or too new; several that do not go together.
+    """
+    paths = [path] if isinstance(path, str | PathLike) else list(path)
+    if not paths:
+        raise InputError("load: no model is named.")
+    members = [Pipeline(load_model_file(each, trust_code=trust_code)) for each in paths]
+    if len(members) == 1:
+        return members[0]
+    return EnsemblePipeline(members, ensemble, [str(each) for each in paths])
+
+
+def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
+    first, problems = members[0].task, []
+    for name, member in zip(names[1:], members[1:], strict=True):
+        task = member.task
+        if task.tokenizers["target"].to_json() != first.tokenizers["target"].to_json():
+            problems.append(
+                f"{name}: its target tokenizer is not that of {names[0]}; an ensemble's members must say the same "
+                "tokens. Train them with one tokenizer: tokenizer.file, or the same data and settings."
+            )
+        elif ("source" in task.tokenizers) != ("source" in first.tokenizers) or task.start != first.start:
+            problems.append(f"{name}: it does not do the task of {names[0]}: one reads a source, the other does not.")
+    if problems:
+        raise InputError(problems)
 
 
 def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
     """The recipe's settings with those asked for in their place.
 
+    An alpha tuned for one length rule means nothing to another, so a rule asked for comes with the default alpha.
+
     Raises:
         InputError: an unknown key, a wrong value, or keys that do not go together.
     """
+    other_rule = asked.get("length_rule", recipe.length_rule) != recipe.length_rule
+    kept = recipe.model_dump(exclude={"alpha"} if other_rule else None)
     try:
-        return Search.model_validate({**recipe.model_dump(), **asked})
+        return Search.model_validate({**kept, **asked})
     except ValidationError as error:
         raise InputError(explain(error, Search, "search")) from None
 
@@ -160,6 +238,26 @@ def unpack_tokenizers(texts: dict[str, str]) -> dict[str, Tokenizer]:
         joint = Tokenizer.from_json(texts["joint"], "the model file's tokenizer")
         return {"source": joint, "target": joint}
     return {side: Tokenizer.from_json(text, f"the model file's {side} tokenizer") for side, text in texts.items()}
+
+
+def _refuse_wants_of_pieces(wants: Sequence[Wanted], owners: Sequence[int]) -> None:
+    pieces = Counter(owners)
+    problems = [
+        f"line {place + 1}: is translated in {pieces[place]} pieces, which cannot share phrases or a prefix between "
+        "them; shorten it, or ask for truncate."
+        for place, wanted in enumerate(wants)
+        if wanted and pieces[place] > 1
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _tell_unmet(predictions: Sequence[Prediction], tell: Callable[[str], None]) -> None:
+    for number, prediction in enumerate(predictions, 1):
+        if prediction.unmet:
+            names = ", ".join(f'"{phrase}"' for phrase in prediction.unmet)
+            why = "it has no tokens" if not prediction.source.strip() else "its limit came first"
+            tell(f"line {number}: {names} must appear and does not: {why}.")
 
 
 def _joined(text: str, parts: list[Prediction]) -> Prediction:

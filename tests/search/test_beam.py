@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tiny_steps import END, START, Counted, PrefixTable, RandomTree, TinyAttention, padded, slow_beam
 
 from transduce.models.protocols import select
-from transduce.search.length import upper_bound
+from transduce.search.length import LengthRule
 from transduce.search.run import search
 from transduce.search.settings import Search
 
@@ -73,8 +73,9 @@ LATE_WINNER = PrefixTable(
 def test_goes_on_while_a_longer_output_can_still_win() -> None:
     """Stopping by the score at the present length, as several toolkits do, would lose the better output."""
     live, finished, limit = math.log(0.4), math.log(0.6), 10
-    assert upper_bound(live, 1, alpha=1.0) < finished  # that bound: at length 1 the live one is behind
-    assert upper_bound(live, limit, alpha=1.0) > finished  # ours: at the limit it may lead
+    rule = LengthRule("power", 1.0)
+    assert rule.upper_bound(live, 1) < finished  # that bound: at length 1 the live one is behind
+    assert rule.upper_bound(live, limit) > finished  # ours: at the limit it may lead
     (found,) = search(LATE_WINNER, None, 1, Search(beam=2, alpha=1), start=START, end=END, limits=[limit])
     assert found[0].tokens == (2,) * 7 + (END,)
     assert found[0].score == pytest.approx(math.log(0.4) / 8)

@@ -9,6 +9,7 @@ from tiny_steps import END, START, PrefixTable, TinyAttention, next_log_probabil
 
 from transduce.errors import InputError
 from transduce.search.forced import forced
+from transduce.search.length import LengthRule
 
 VOCABULARY = 9
 token = st.integers(2, VOCABULARY - 1)
@@ -20,7 +21,9 @@ pairs = st.tuples(st.lists(token, min_size=1, max_size=5), st.lists(token, min_s
 def test_every_token_given_those_before(corpus: list[tuple[list[int], list[int], bool]], seed: int) -> None:
     model = TinyAttention(VOCABULARY, seed)
     targets = [target + [END] * ended for _, target, ended in corpus]
-    found = forced(model, padded([source for source, _, _ in corpus]), targets, start=START, end=END, alpha=1.0)
+    found = forced(
+        model, padded([source for source, _, _ in corpus]), targets, start=START, end=END, rule=LengthRule("power", 1.0)
+    )
     for (source, _, ended), target, hypothesis in zip(corpus, targets, found, strict=True):
         values = [next_log_probabilities(model, padded([source]), target[:t])[token] for t, token in enumerate(target)]
         assert (hypothesis.tokens, hypothesis.ended) == (tuple(target), ended)

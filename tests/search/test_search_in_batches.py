@@ -82,7 +82,7 @@ def test_prefixes_are_respected_and_probabilities_are_the_models(
     found = searched(model, corpus, list(range(len(corpus))), asked)
     for (source, limit, prefix), hypotheses in zip(corpus, found, strict=True):
         targets = [h.tokens for h in hypotheses]
-        scored = forced(model, padded([source] * len(targets)), targets, start=START, end=END, alpha=asked.alpha)
+        scored = forced(model, padded([source] * len(targets)), targets, start=START, end=END, rule=asked.length)
         assert_same(hypotheses, scored)
         for hypothesis in hypotheses:
             assert hypothesis.tokens[: len(prefix)] == tuple(prefix)

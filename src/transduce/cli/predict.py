@@ -1,19 +1,37 @@
 """`transduce predict MODEL < sources > outputs`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A run directory or a model file.")],
+    model: Annotated[
+        list[Path], typer.Argument(help="A run directory or a model file; several are used as an ensemble.")
+    ],
     source: Annotated[Path | None, typer.Option(help="Read this file (plain, .gz, .zst, .xz), not stdin.")] = None,
     method: Annotated[Literal["greedy", "beam", "sample"] | None, typer.Option(help="How to search.")] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.")] = None,
-    alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
+    length_rule: Annotated[
+        Literal["power", "gnmt", "none"] | None,
+        typer.Option(help="log p / length^alpha, log p / ((5 + length) / 6)^alpha, or log p."),
+    ] = None,
+    alpha: Annotated[float | None, typer.Option(help="See --length-rule.")] = None,
+    coverage: Annotated[float | None, typer.Option(help="Weight of the penalty for what is left unread.")] = None,
     nbest: Annotated[int | None, typer.Option(help="Outputs listed for each line, with --json.")] = None,
+    groups: Annotated[int | None, typer.Option(help="Diverse beam search in so many groups.")] = None,
+    diversity: Annotated[float | None, typer.Option(help="Its strength.")] = None,
     max_new: Annotated[int | None, typer.Option(help="Length limit beyond what the source suggests.")] = None,
+    min_length: Annotated[int | None, typer.Option(help="The fewest tokens of an output.")] = None,
+    no_repeat_ngram: Annotated[int | None, typer.Option(help="No so many tokens in a row come twice.")] = None,
+    must: Annotated[list[str] | None, typer.Option(help="Phrase that has to appear, repeatable.")] = None,
+    must_not: Annotated[list[str] | None, typer.Option(help="Phrase that may not appear, repeatable.")] = None,
+    prefix: Annotated[str, typer.Option(help="What every output begins with.")] = "",
+    constraints: Annotated[
+        Path | None,
+        typer.Option(help='One JSON object for each line: {"must": [..], "must_not": [..], "prefix": ".."}.'),
+    ] = None,
     temperature: Annotated[float | None, typer.Option(help="For --method sample.")] = None,
     top_k: Annotated[int | None, typer.Option(help="For --method sample.")] = None,
     top_p: Annotated[float | None, typer.Option(help="For --method sample.")] = None,
@@ -22,28 +40,52 @@ def predict(
     long: Annotated[
         Literal["split", "truncate", "refuse"], typer.Option(help="A line longer than the model can read.")
     ] = "split",
+    ensemble: Annotated[
+        Literal["probability", "log_probability"], typer.Option(help="Several models say the mean of these.")
+    ] = "probability",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    lattice: Annotated[bool, typer.Option(help="With --json: everything that the beam weighed.")] = False,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
     """Translate, or continue, each line of standard input: one line in, one line out, order kept."""
     from transduce.cli.text import bar, read_source, tell, write_line
     from transduce.pipeline import load
+    from transduce.wanted import read_wanted
 
     lines = read_source(source)
     asked = {
         "method": method,
         "beam": beam,
+        "length_rule": length_rule,
         "alpha": alpha,
+        "coverage": coverage,
         "nbest": nbest,
+        "groups": groups,
+        "diversity": diversity,
         "max_length_offset": max_new,
+        "min_length": min_length,
+        "no_repeat_ngram": no_repeat_ngram,
         "temperature": temperature,
         "top_k": top_k,
         "top_p": top_p,
         "seed": seed,
     }
-    search = {name: value for name, value in asked.items() if value is not None}
-    pipeline = load(model, trust_code=trust_code)
+    search: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    wanted = read_wanted(constraints, len(lines)) if constraints else None
+    pipeline = load(model, trust_code=trust_code, ensemble=ensemble)
     with bar("predicting", len(lines)) as advance:
-        predictions = pipeline.predict(lines, batch_size=batch_size, long=long, tell=tell, advance=advance, **search)
+        predictions = pipeline.predict(
+            lines,
+            batch_size=batch_size,
+            long=long,
+            tell=tell,
+            advance=advance,
+            must=must or [],
+            must_not=must_not or [],
+            prefix=prefix,
+            wanted=wanted,
+            lattice=lattice,
+            **search,
+        )
     for prediction in predictions:
         write_line(prediction.to_dict() if as_json else prediction.text)

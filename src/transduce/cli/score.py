@@ -1,16 +1,21 @@
 """`transduce score MODEL --source A --target B`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 
 def score(
-    model: Annotated[Path, typer.Argument(help="A run directory or a model file.")],
+    model: Annotated[
+        list[Path], typer.Argument(help="A run directory or a model file; several are used as an ensemble.")
+    ],
     target: Annotated[Path, typer.Option(help="Texts whose probability is asked for, one a line.")],
     source: Annotated[Path | None, typer.Option(help="Their sources; none for a language model.")] = None,
     batch_size: Annotated[int, typer.Option(help="Lines scored together.")] = 64,
+    ensemble: Annotated[
+        Literal["probability", "log_probability"], typer.Option(help="Several models say the mean of these.")
+    ] = "probability",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, the summary last.")] = False,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
@@ -27,10 +32,10 @@ def score(
         raise InputError(
             f"{source} has {len(sources):,} lines and {target} has {len(targets):,}: line n must belong to line n."
         )
-    pipeline = load(model, trust_code=trust_code)
+    pipeline = load(model, trust_code=trust_code, ensemble=ensemble)
     if ("source" in pipeline.task.tokenizers) != (source is not None):
         wanted = "needs --source" if source is None else "is a language model and has no --source"
-        raise InputError(f"{model}: {wanted}.")
+        raise InputError(f"{model[0]}: {wanted}.")
     with bar("scoring", len(targets)) as advance:
         found = pipeline.score(list(zip(sources, targets, strict=True)), batch_size, advance)
     total = Likelihood(sum(each.log_probability for each in found), sum(each.tokens for each in found))

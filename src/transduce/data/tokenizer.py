@@ -24,6 +24,7 @@ corpora such as the Penn Treebank come with their rare words already replaced by
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -99,6 +100,27 @@ class Tokenizer:
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The vocabulary's own spelling of each id, "▁" for a space; for figures."""
         return [str(self._inner.id_to_token(int(index))) for index in ids]
+
+    def spellings(self) -> list[bytes]:
+        """For each id the UTF-8 bytes that it adds to a text: `decode` joins these, and drops a space in front.
+
+        Raises:
+            InputError: a foreign tokenizer, whose decoder does more than that.
+        """
+        decoder = self._inner.decoder
+        kind = "none" if decoder is None else type(decoder).__name__
+        spell: dict[str, Callable[[str], bytes]] = {
+            "none": lambda token: f" {token}".encode(),
+            "Fuse": str.encode,
+            "Metaspace": lambda token: token.replace(getattr(decoder, "replacement", "▁"), " ").encode(),
+            "ByteLevel": _bytes_of,
+        }
+        if kind not in spell:
+            raise InputError(
+                f"the tokenizer's decoder is {kind}; how its tokens write a text is known of {', '.join(spell)} only."
+            )
+        names = [None if index in self._silent else self._inner.id_to_token(index) for index in range(self.size)]
+        return [b"" if name is None else spell[kind](name) for name in names]
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """For each token of `text`, the characters [first, last) of `text` that it came from.
@@ -314,3 +336,16 @@ def _printable_bytes() -> Iterator[str]:
         else:
             yield chr(shifted)
             shifted += 1
+
+
+def _bytes_of(token: str) -> bytes:
+    """What a token of a byte-level tokenizer stands for; one that is not spelled in its characters is its own text."""
+    byte_of = _byte_of()
+    if any(character not in byte_of for character in token):
+        return token.encode()
+    return bytes(byte_of[character] for character in token)
+
+
+@cache
+def _byte_of() -> dict[str, int]:
+    return {character: byte for byte, character in enumerate(_printable_bytes())}

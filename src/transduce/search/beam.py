@@ -1,39 +1,42 @@
-"""Beam search: of all continuations of the live hypotheses of a sentence, the likeliest few live on.
+"""Beam search: of all continuations of the live hypotheses of a sentence, a few live on, as a rule the likeliest.
 
 A continuation that ends keeps its slot: a sentence whose beam of K holds F finished hypotheses goes on with
 K - F. What has ended leaves the model's batch, so that the work shrinks as sentences finish. The model's
 tensors stay on its device; the bookkeeping, a few numbers a hypothesis, is done on the CPU in float64.
 
-Shapes: B sentences, K slots of a beam, N live hypotheses of all sentences, C likeliest continuations of
-each (no more than K of one hypothesis can be among the K likeliest of its sentence), X = K C, M
-continuations taken, T tokens so far, V vocabulary.
+Shapes: B sentences, G groups of slots, N live hypotheses of all sentences, C likeliest continuations of
+each (no more than K of one hypothesis can be among the K likeliest of its sentence), M continuations
+taken, T tokens so far, V vocabulary.
 """
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from transduce.search.choice import Live, Offered, Taken, advancing, in_groups, likeliest
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
 from transduce.search.job import Job, reordered
-from transduce.search.length import upper_bound
 from transduce.search.settings import Search
 from transduce.search.top import top
 
 
 def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     """The `nbest` best of each row's beam, best first; fewer where there are not as many."""
-    memory, state = job.begin()
-    live, finished = beginnings(job), Finished(job, settings)
+    live, finished = beginnings(job, settings), Finished(job, settings)
+    memory, state = (reordered(tree, live.sentence, job.rows, job.device) for tree in job.begin())
     for time in range(max(job.limits)):
         if len(live.sentence) == 0:
             break
         log_probabilities_NV, state = job.step(live.tokens[:, -1], memory, state, time)
-        value_NC, token_NC = top(job.permitted(log_probabilities_NV, live.sentence, time), settings.beam)
-        parent_M, column_M, slot_M = likeliest(live, value_NC, finished.slots_B, settings.beam)
-        token_M, value_M = token_NC[parent_M, column_M], value_NC[parent_M, column_M]
+        permitted_NV = job.permitted(log_probabilities_NV, live.sentence, live.tokens[:, 1:])
+        offered = _offered(job, settings, live, permitted_NV)
+        parent_M, column_M, slot_M = _taken(live, offered, finished.slots_BG, settings)
+        token_M, value_M = offered.token[parent_M, column_M], offered.value[parent_M, column_M]
         grown = live.chosen(parent_M).extended(slot_M, token_M, value_M)
-        going_N = finished.collect(grown)
+        going_N = finished.collect(grown, job.penalty(memory, state, len(live.sentence))[parent_M])
+        if job.lattices:
+            over_M = finished.is_over(grown)
+            taken = (parent_M, column_M)
+            job.lattices.note(live.sentence, live.total, offered.value, offered.token, taken, over_M, going_N)
         following, parent_N = grown.chosen(going_N), parent_M[going_N]
         if not torch.equal(following.sentence, live.sentence):
             memory = reordered(memory, parent_N, len(live.sentence), job.device)
@@ -42,92 +45,74 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     return [rank(found, settings.nbest) for found in finished.found]
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
-    """The hypotheses that may go on, ordered by sentence, then by slot.
-
-    sentence, slot: (N,) int64. total: (N,) float64, the log-probability so far.
-    tokens, values: (N, 1 + T) the start token and its 0, then the tokens and their log-probabilities.
-    """
-
-    sentence: Tensor
-    slot: Tensor
-    total: Tensor
-    tokens: Tensor
-    values: Tensor
-
-    def chosen(self, row_M: Tensor) -> "Live":
-        """The hypotheses `row_M`, in that order."""
-        parts = (self.sentence, self.slot, self.total, self.tokens, self.values)
-        return Live(*(part[row_M] for part in parts))
-
-    def extended(self, slot_N: Tensor, token_N: Tensor, value_N: Tensor) -> "Live":
-        """Each with one more token, in a new slot."""
-        tokens_NT = torch.cat([self.tokens, token_N[:, None]], dim=1)
-        values_NT = torch.cat([self.values, value_N[:, None]], dim=1)
-        return Live(self.sentence, slot_N, self.total + value_N, tokens_NT, values_NT)
+def beginnings(job: Job, settings: Search) -> Live:
+    """One empty hypothesis for each group of each sentence, in the group's first slot."""
+    sentence_N = torch.arange(job.rows).repeat_interleave(settings.groups)
+    slot_N = torch.arange(settings.groups).repeat(job.rows) * (settings.beam // settings.groups)
+    zero_N1 = torch.zeros(len(sentence_N), 1, dtype=torch.float64)
+    start_N1 = torch.full((len(sentence_N), 1), job.start)
+    return Live(sentence_N, slot_N, zero_N1[:, 0], start_N1, zero_N1)
 
 
-def beginnings(job: Job) -> Live:
-    """One empty hypothesis for each sentence, in its first slot."""
-    sentence_B = torch.arange(job.rows)
-    zero_B1 = torch.zeros(job.rows, 1, dtype=torch.float64)
-    start_B1 = torch.full((job.rows, 1), job.start)
-    return Live(sentence_B, torch.zeros_like(sentence_B), zero_B1[:, 0], start_B1, zero_B1)
+def _offered(job: Job, settings: Search, live: Live, permitted_NV: Tensor) -> Offered:
+    value_NC, token_NC = top(permitted_NV, settings.beam)
+    offered = Offered(value_NC, token_NC)
+    if job.rules is not None and job.rules.must:
+        return advancing(job.rules, live, permitted_NV, offered)
+    return offered
 
 
-def likeliest(live: Live, value_NC: Tensor, slots_B: Tensor, beam: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The continuations that take each sentence's free slots: their parents, columns, new slots, (M,) each.
-
-    Ordered by sentence, then likeliest first; of equal ones that of the lower slot, then of the lower token.
-    """
-    total_BKC = torch.full((len(slots_B), beam, value_NC.shape[1]), -torch.inf, dtype=torch.float64)
-    total_BKC[live.sentence, live.slot] = live.total[:, None] + value_NC
-    sorted_BX, place_BX = total_BKC.flatten(1).sort(dim=1, descending=True, stable=True)
-    taken_BX = (torch.arange(sorted_BX.shape[1]) < slots_B[:, None]) & (sorted_BX > -torch.inf)
-    sentence_M, slot_M = taken_BX.nonzero(as_tuple=True)
-    place_M = place_BX[sentence_M, slot_M]
-    row_BK = torch.zeros(len(slots_B), beam, dtype=torch.int64)
-    row_BK[live.sentence, live.slot] = torch.arange(len(live.sentence))
-    columns = value_NC.shape[1]
-    return row_BK[sentence_M, place_M // columns], place_M % columns, slot_M
+def _taken(live: Live, offered: Offered, slots_BG: Tensor, settings: Search) -> Taken:
+    if settings.groups > 1:
+        return in_groups(live, offered, slots_BG, settings.beam, settings.diversity)
+    return likeliest(live, offered, slots_BG[:, 0], settings.beam)
 
 
 class Finished:
     """What each sentence has found, how many slots that leaves, and what a live hypothesis must still beat.
 
-    slots_B: slots not held by ended hypotheses.
+    slots_BG: slots of each group not held by ended hypotheses.
     worst_B: the score of the last of the `nbest` best ended hypotheses; -inf as long as there are fewer.
     """
 
     def __init__(self, job: Job, settings: Search) -> None:
-        self.end, self.alpha, self.nbest = job.end, settings.alpha, settings.nbest
+        self.end, self.rule, self.nbest, self.rules = job.end, settings.length, settings.nbest, job.rules
         self.limit_B = torch.tensor(job.limits)
-        self.slots_B = torch.full((job.rows,), settings.beam)
+        self.width = settings.beam // settings.groups
+        self.slots_BG = torch.full((job.rows, settings.groups), self.width)
         self.worst_B = torch.full((job.rows,), -torch.inf, dtype=torch.float64)
         self.found: list[list[Hypothesis]] = [[] for _ in range(job.rows)]
 
-    def collect(self, grown: Live) -> Tensor:
-        """Keeps the hypotheses that ended or reached their limit; the numbers (N,) of those that go on."""
-        length = grown.tokens.shape[1] - 1
-        ended_M = grown.tokens[:, -1] == self.end
-        over_M = ended_M | (self.limit_B[grown.sentence] <= length)
+    def collect(self, grown: Live, penalty_M: Tensor) -> Tensor:
+        """Keeps the hypotheses that ended or reached their limit; the numbers (N,) of those that go on.
+
+        penalty_M: see `Job.penalty`.
+        """
+        over_M = self.is_over(grown)
         if bool(over_M.any()):
-            self._keep(grown.chosen(over_M.nonzero()[:, 0]), ended_M[over_M].tolist())
+            self._keep(grown.chosen(over_M.nonzero()[:, 0]), penalty_M[over_M].tolist())
         going_N = (~over_M).nonzero()[:, 0]
         return going_N[~self._beaten(grown.chosen(going_N))]
 
-    def _keep(self, over: Live, ended: list[bool]) -> None:
-        for sentence, tokens, values, has_ended in zip(
+    def is_over(self, grown: Live) -> Tensor:
+        """(M,) bool: ended, or at the limit."""
+        return (grown.tokens[:, -1] == self.end) | (self.limit_B[grown.sentence] <= grown.tokens.shape[1] - 1)
+
+    def _keep(self, over: Live, penalties: list[float]) -> None:
+        for sentence, slot, tokens, values, penalty in zip(
             over.sentence.tolist(),
+            over.slot.tolist(),
             over.tokens[:, 1:].tolist(),
             over.values[:, 1:].tolist(),
-            ended,
+            penalties,
             strict=True,
         ):
-            self.found[sentence].append(hypothesis(tokens, values, has_ended, self.alpha))
-            if has_ended:
-                self.slots_B[sentence] -= 1
+            ended = tokens[-1] == self.end
+            distance = self.rules.distance(sentence, tokens) if self.rules and not ended else 0
+            found = hypothesis(tokens, values, ended, self.rule, penalty, distance)
+            self.found[sentence].append(found)
+            if found.ended:
+                self.slots_BG[sentence, slot // self.width] -= 1
                 self.worst_B[sentence] = self._worst(sentence)
 
     def _worst(self, sentence: int) -> float:
@@ -141,5 +126,5 @@ class Finished:
         """
         best_B = torch.full_like(self.worst_B, -torch.inf)
         best_B = best_B.scatter_reduce(0, going.sentence, going.total, "amax")
-        beaten_B = upper_bound(best_B, self.limit_B.to(best_B), self.alpha) <= self.worst_B
+        beaten_B = self.rule.upper_bound(best_B, self.limit_B.to(best_B)) <= self.worst_B
         return beaten_B[going.sentence]

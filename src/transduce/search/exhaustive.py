@@ -13,7 +13,6 @@ from transduce.errors import InputError
 from transduce.models.protocols import Tree, select
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
 from transduce.search.job import Job
-from transduce.search.length import normalised
 from transduce.search.settings import Search
 
 MOST_LEAVES = 2_000_000
@@ -40,31 +39,33 @@ class Beginnings:
     """Outputs begun, of one length, in the order of their token ids.
 
     tokens, values: (N, 1 + T) the start token and its 0, then the tokens and their log-probabilities.
+    penalties: (N,) float64, see `Job.penalty`.
     state, row: the model's state of hypothesis n is row[n] of `state`.
     """
 
     tokens: Tensor
     values: Tensor
+    penalties: Tensor
     state: Tree
     row: Tensor
 
     def chosen(self, these: Tensor) -> "Beginnings":
         """Those of `these`, a mask or numbers."""
-        return Beginnings(self.tokens[these], self.values[these], self.state, self.row[these])
+        return Beginnings(self.tokens[these], self.values[these], self.penalties[these], self.state, self.row[these])
 
 
 def _row(job: Job, settings: Search, row: int, memory: Tree, state: Tree) -> list[Hypothesis]:
     """Depth first over the tree of outputs, in parts small enough for one step."""
     row_1, zero_11 = torch.tensor([row]), torch.zeros(1, 1, dtype=torch.float64)
-    waiting = [Beginnings(torch.full((1, 1), job.start), zero_11, state, row_1)]
+    waiting = [Beginnings(torch.full((1, 1), job.start), zero_11, zero_11[0], state, row_1)]
     best: list[Hypothesis] = []
     while waiting:
         grown = _grown(job, row, waiting.pop(), memory)
         ended_M = grown.tokens[:, -1] == job.end
-        best += _best(grown.chosen(ended_M), True, settings)
+        best += _best(job, row, grown.chosen(ended_M), True, settings)
         going = grown.chosen(~ended_M)
         if going.tokens.shape[1] - 1 == job.limits[row]:
-            best += _best(going, False, settings)
+            best += _best(job, row, going, False, settings)
         else:
             parts = torch.split(torch.arange(len(going.tokens)), AT_ONCE)
             waiting += [going.chosen(part_N) for part_N in parts if len(part_N)]
@@ -80,22 +81,28 @@ def _grown(job: Job, row: int, part: Beginnings, memory: Tree) -> Beginnings:
     log_probabilities_NV, state = job.step(part.tokens[:, -1], memory, state, time)
     if time == 0:
         _refuse_too_many(job, row, log_probabilities_NV.shape[1])
-    value_NV = job.permitted(log_probabilities_NV, row_N, time).cpu().double()
+    value_NV = job.permitted(log_probabilities_NV, row_N, part.tokens[:, 1:]).cpu().double()
     parent_M, token_M = (value_NV > -torch.inf).nonzero(as_tuple=True)
     tokens_MT = torch.cat([part.tokens[parent_M], token_M[:, None]], dim=1)
     values_MT = torch.cat([part.values[parent_M], value_NV[parent_M, token_M, None]], dim=1)
-    return Beginnings(tokens_MT, values_MT, state, parent_M)
+    return Beginnings(tokens_MT, values_MT, job.penalty(memory, state, rows)[parent_M], state, parent_M)
 
 
-def _best(outputs: Beginnings, ended: bool, settings: Search) -> list[Hypothesis]:
+def _best(job: Job, row: int, outputs: Beginnings, ended: bool, settings: Search) -> list[Hypothesis]:
     """The `nbest` best of outputs of one length."""
     total_M = outputs.values.sum(dim=1)
     length_M = torch.full_like(total_M, outputs.tokens.shape[1] - 1)
-    order_M = normalised(total_M, length_M, settings.alpha).argsort(descending=True, stable=True)
-    listed = outputs.chosen(order_M[: settings.nbest])
+    score_M = settings.length.normalised(total_M, length_M) + outputs.penalties
+    distance_M = torch.zeros_like(length_M)
+    if not ended and job.rules is not None and job.rules.must:
+        distance_M = torch.tensor([job.rules.distance(row, tokens) for tokens in outputs.tokens[:, 1:].tolist()])
+    order_M = score_M.argsort(descending=True, stable=True)
+    order_M = order_M[distance_M[order_M].argsort(stable=True)][: settings.nbest]
+    listed, distance_M = outputs.chosen(order_M), distance_M[order_M]
+    parts = (listed.tokens[:, 1:], listed.values[:, 1:], listed.penalties, distance_M)
     return [
-        hypothesis(tokens, values, ended, settings.alpha)
-        for tokens, values in zip(listed.tokens[:, 1:].tolist(), listed.values[:, 1:].tolist(), strict=True)
+        hypothesis(tokens, values, ended, settings.length, penalty, int(distance))
+        for tokens, values, penalty, distance in zip(*(part.tolist() for part in parts), strict=True)
     ]
 
 

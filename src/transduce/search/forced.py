@@ -10,6 +10,7 @@ from transduce.errors import InputError
 from transduce.models.protocols import Padded, Steps
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.job import Job
+from transduce.search.length import UNRULED, LengthRule
 from transduce.search.path import follow
 
 
@@ -21,12 +22,13 @@ def forced(
     *,
     start: int,
     end: int,
-    alpha: float = 0.0,
+    rule: LengthRule = UNRULED,
     device: torch.device | str | None = None,
 ) -> list[Hypothesis]:
     """The hypotheses whose tokens are `targets`, one for each row of the source.
 
     targets: without the start token; with the end token where it should count.
+    rule: what `score` is made by.
     device: where the model is; needed without a source only.
 
     Raises:
@@ -44,7 +46,7 @@ def forced(
     def given(log_probabilities_NV: Tensor, path_N: Tensor, time: int) -> Tensor:
         return target_NT[path_N, time]
 
-    return follow(job, given, alpha)
+    return follow(job, given, rule)
 
 
 def refuse_unusable(targets: Sequence[Sequence[int]], end: int) -> None:

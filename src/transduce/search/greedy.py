@@ -10,7 +10,7 @@ from transduce.search.settings import Search
 
 def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     """One hypothesis for each row."""
-    return [[found] for found in follow(job, likeliest, settings.alpha)]
+    return [[found] for found in follow(job, likeliest, settings.length)]
 
 
 def likeliest(log_probabilities_NV: Tensor, path_N: Tensor, time: int) -> Tensor:

@@ -11,6 +11,9 @@ from torch import Tensor
 
 from transduce.errors import InputError, TransduceError
 from transduce.models.protocols import Padded, Steps, Tree, select
+from transduce.search.coverage import Coverage
+from transduce.search.lattice import Lattices
+from transduce.search.rules import Rules
 
 ROUNDING = 1e-3  # a log-probability may be this much above 0
 
@@ -25,6 +28,9 @@ class Job:
     lines: the number of each source in its file, which messages name and samples are seeded by.
     forbidden: token ids that are never chosen (a prefix may hold them).
     device: where the model is.
+    rules: what a hypothesis may not go on with because of what it has said; None = anything.
+    coverage: what a hypothesis pays for what it left unread of its source; None = nothing.
+    lattices: told of every step of a beam; None = nobody is.
     """
 
     model: Steps
@@ -37,6 +43,9 @@ class Job:
     lines: Sequence[int]
     forbidden: Sequence[int]
     device: torch.device
+    rules: Rules | None = None
+    coverage: Coverage | None = None
+    lattices: Lattices | None = None
 
     def begin(self) -> tuple[Tree, Tree]:
         """The memory of the sources and the state before the first token, (B, ...) each."""
@@ -66,21 +75,30 @@ class Job:
             )
         return log_probabilities_NV, state
 
-    def permitted(self, log_probabilities_NV: Tensor, row_N: Tensor, time: int) -> Tensor:
-        """The same with -inf for what may not stand at position `time` of an output of the sentences `row_N`.
+    def permitted(self, log_probabilities_NV: Tensor, row_N: Tensor, tokens_NT: Tensor) -> Tensor:
+        """The same with -inf for what may not follow the tokens (N, T) of hypotheses of the sentences `row_N`.
 
-        That is the forbidden tokens, and where a prefix goes on, every token but the prefix's.
+        That is the forbidden tokens, what the rules refuse, and where a prefix goes on, every token but the prefix's.
         """
-        row_M, token_M = self._imposed(row_N, time)
+        row_M, token_M = self._imposed(row_N, tokens_NT.shape[1])
         row_M, token_M = row_M.to(self.device), token_M.to(self.device)
         value_M = log_probabilities_NV[row_M, token_M]
         if self.forbidden:
             forbidden_F = torch.tensor(self.forbidden, device=self.device)
             log_probabilities_NV = log_probabilities_NV.index_fill(1, forbidden_F, -torch.inf)
+        if self.rules:
+            refused_NV = self.rules.refused(row_N, tokens_NT, log_probabilities_NV.shape[1])
+            log_probabilities_NV = log_probabilities_NV.masked_fill(refused_NV.to(self.device), -torch.inf)
         if len(row_M):
             log_probabilities_NV = log_probabilities_NV.index_fill(0, row_M, -torch.inf)
             log_probabilities_NV[row_M, token_M] = value_M
         return log_probabilities_NV
+
+    def penalty(self, memory: Tree, state: Tree, rows: int) -> Tensor:
+        """(N,) float64: what the scores of hypotheses that end with the next token are changed by, 0 or less."""
+        if self.coverage is None:
+            return torch.zeros(rows, dtype=torch.float64)
+        return self.coverage.penalty(memory, state)
 
     def _imposed(self, row_N: Tensor, time: int) -> tuple[Tensor, Tensor]:
         """(M,) hypotheses whose prefix holds a token at position `time`, and (M,) these tokens."""
@@ -100,6 +118,8 @@ class Job:
             for token in prefix
             if token >= size
         ]
+        if self.rules is not None and any(each and each.spelling.size != size for each in self.rules.constraints):
+            raise InputError(f"search: the constraints spell another vocabulary than the model's of {size}.")
         if outside:
             raise InputError(f"search: {what} is outside the model's vocabulary of {size}." for what in outside)
 

@@ -1,31 +1,55 @@
-"""How hypotheses of different lengths are compared."""
+"""How hypotheses of different lengths are compared: three rules, by name.
 
-from typing import TYPE_CHECKING, TypeVar
+    power   log p / L^alpha               Dive into Deep Learning, fairseq, CTranslate2
+    gnmt    log p / ((5 + L) / 6)^alpha   Wu et al. 2016, equation 14; Tensor2Tensor, JoeyNMT
+    none    log p
+
+L counts the end token. A log-probability is negative, so dividing it by more for longer outputs REWARDS length,
+although Dive into Deep Learning says that it penalises long sequences. Without it every further token costs, and short
+outputs win.
+
+An alpha tuned for one rule means nothing to another: from 10 to 20 tokens `power` divides by 2^alpha times as much,
+`gnmt` by 1.67^alpha times, and from 1 to 2 by 2^alpha against 1.17^alpha.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Number = TypeVar("Number", float, "Tensor")
+RuleName = Literal["power", "gnmt", "none"]
 
 
-def normalised(log_probability: Number, length: Number, alpha: float) -> Number:
-    """log p / L^alpha, as Dive into Deep Learning, fairseq and CTranslate2 have it; L counts the end token.
+@dataclass(frozen=True, slots=True)
+class LengthRule:
+    """One of the rules with its alpha, at least 0; `none` does not look at it.
 
-    A log-probability is negative, so dividing it by L^alpha REWARDS length, although Dive into Deep
-    Learning says that it penalises long sequences. Without it (alpha 0) every further token costs, and
-    short outputs win.
-
-    This is not the rule of GNMT, Tensor2Tensor and JoeyNMT, log p / ((5 + L) / 6)^alpha: an alpha tuned
-    for one means nothing to the other. A tensor of lengths must be float64: integers to a power lose digits.
+    A tensor of lengths must be float64: integers to a power lose digits.
     """
-    score: Number = log_probability / length**alpha
-    return score
+
+    name: RuleName = "power"
+    alpha: float = 0.75
+
+    def divisor(self, length: Number) -> Number:
+        """L^alpha, ((5 + L) / 6)^alpha or 1: 1 for one token, and never less for more of them."""
+        base: Number = (5 + length) / 6 if self.name == "gnmt" else length
+        divisor: Number = base ** (0.0 if self.name == "none" else self.alpha)
+        return divisor
+
+    def normalised(self, log_probability: Number, length: Number) -> Number:
+        """What hypotheses of `length` tokens, the end token included, are ranked by."""
+        return log_probability / self.divisor(length)
+
+    def upper_bound(self, log_probability: Number, limit: Number) -> Number:
+        """The best score that a live hypothesis can still reach: its log p, divided as if it had `limit` tokens.
+
+        Further tokens can only lower log p <= 0, and no length divides it by more than the longest allowed, since
+        every rule's divisor grows with the length. The score at the present length, at which several toolkits stop,
+        is no bound: a likely continuation raises it. A coverage penalty is at most 0, so the bound holds with it.
+        """
+        return self.normalised(log_probability, limit)
 
 
-def upper_bound(log_probability: Number, limit: Number, alpha: float) -> Number:
-    """The best score that a live hypothesis can still reach: log p / limit^alpha, for alpha >= 0, log p <= 0.
-
-    Further tokens can only lower log p, and no length divides it by more than the longest allowed. The
-    score at the present length, at which several toolkits stop, is no bound: a likely continuation raises it.
-    """
-    return normalised(log_probability, limit, alpha)
+UNRULED = LengthRule("none")

@@ -11,28 +11,31 @@ from torch import Tensor
 
 from transduce.search.hypothesis import Hypothesis, hypothesis
 from transduce.search.job import Job, reordered
+from transduce.search.length import LengthRule
 
 # (log-probabilities (N, V), -inf for what is not permitted; paths (N,); position) -> tokens (N,)
 Choose = Callable[[Tensor, Tensor, int], Tensor]
 
 
-def follow(job: Job, choose: Choose, alpha: float, copies: int = 1) -> list[Hypothesis]:
+def follow(job: Job, choose: Choose, rule: LengthRule, copies: int = 1) -> list[Hypothesis]:
     """The hypotheses of `copies` paths for each row, in order: path p belongs to row p // copies."""
     paths, longest = job.rows * copies, max(job.limits)
     limit_P = torch.tensor(job.limits).repeat_interleave(copies)
     token_PT = torch.zeros(paths, longest, dtype=torch.int64)
     value_PT = torch.zeros(paths, longest, dtype=torch.float64)
     length_P = limit_P.clone()
+    penalty_P = torch.zeros(paths, dtype=torch.float64)
 
     path_N, token_N = torch.arange(paths), torch.full((paths,), job.start)
     memory, state = (reordered(tree, path_N // copies, job.rows, job.device) for tree in job.begin())
     for time in range(longest):
         log_probabilities_NV, state = job.step(token_N, memory, state, time)
-        log_probabilities_NV = job.permitted(log_probabilities_NV, path_N // copies, time)
+        log_probabilities_NV = job.permitted(log_probabilities_NV, path_N // copies, token_PT[path_N, :time])
         token_N = choose(log_probabilities_NV, path_N, time)
         value_N = log_probabilities_NV.gather(1, token_N[:, None].to(job.device))[:, 0]
         token_N = token_N.cpu()
         token_PT[path_N, time], value_PT[path_N, time] = token_N, value_N.cpu().double()
+        penalty_P[path_N] = job.penalty(memory, state, len(path_N))
         ended_N = token_N == job.end
         length_P[path_N[ended_N]] = time + 1
         going_N = (~ended_N & (limit_P[path_N] > time + 1)).nonzero()[:, 0]
@@ -41,6 +44,8 @@ def follow(job: Job, choose: Choose, alpha: float, copies: int = 1) -> list[Hypo
         memory, state = (reordered(tree, going_N, len(path_N), job.device) for tree in (memory, state))
         path_N, token_N = path_N[going_N], token_N[going_N]
     return [
-        hypothesis(tokens[:length], values[:length], tokens[length - 1] == job.end, alpha)
-        for tokens, values, length in zip(token_PT.tolist(), value_PT.tolist(), length_P.tolist(), strict=True)
+        hypothesis(tokens[:length], values[:length], tokens[length - 1] == job.end, rule, penalty)
+        for tokens, values, length, penalty in zip(
+            token_PT.tolist(), value_PT.tolist(), length_P.tolist(), penalty_P.tolist(), strict=True
+        )
     ]

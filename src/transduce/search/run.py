@@ -2,13 +2,18 @@
 
 import importlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
 from transduce.errors import InputError, TransduceError
 from transduce.models.protocols import Padded, Steps
+from transduce.search.constraint import Constraint
+from transduce.search.coverage import Coverage
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.job import Job
+from transduce.search.lattice import Lattice, Lattices
+from transduce.search.rules import Rules
 from transduce.search.settings import Search
 
 
@@ -25,6 +30,9 @@ def search(
     prefixes: Sequence[Sequence[int]] | None = None,
     lines: Sequence[int] | None = None,
     forbidden: Sequence[int] = (),
+    least: Sequence[int] | None = None,
+    constraints: Sequence[Constraint | None] | None = None,
+    lattices: list[Lattice] | None = None,
     device: torch.device | str | None = None,
 ) -> list[list[Hypothesis]]:
     """For each row of the source its hypotheses, best first: at least one, at most `settings.nbest`.
@@ -38,12 +46,19 @@ def search(
         prefixes: for each row the tokens that its outputs must begin with.
         lines: the number of each row in its file, counted from 0: messages name it, samples are seeded by it.
         forbidden: token ids that are never chosen: padding, start, perhaps unknown.
+        least: the fewest tokens of each row's outputs, the end token not included; `settings.min_length` by default.
+        constraints: phrases that each row's outputs must or must not hold. An output ends only when it holds all that
+            it must; one that reaches its limit before has `ended` False.
+        lattices: filled with one lattice for each row, of a beam search.
         device: where the model is; needed without a source only.
 
     Raises:
-        InputError: the arguments disagree, or a token is not in the vocabulary.
+        InputError: the arguments disagree, do not go with the method, or a token is not in the vocabulary.
         TransduceError: the model gave no log-probabilities, or gives probability 0 to every output.
     """
+    none = [None] * rows if constraints is None else constraints
+    least = [settings.min_length] * rows if least is None else least
+    rules = Rules(end, limits, least, settings.no_repeat_ngram, none)
     job = Job(
         model,
         source,
@@ -55,13 +70,21 @@ def search(
         range(rows) if lines is None else lines,
         forbidden,
         torch.device(device or "cpu") if source is None else source.values.device,
+        rules if any(least) or settings.no_repeat_ngram or any(none) else None,
+        lattices=None if lattices is None else Lattices(rows),
     )
     _check(job)
+    _check_method(rules, settings, lattices is not None)
     if rows == 0:
         return []
+    if settings.coverage > 0:
+        covered = Coverage(model, settings.coverage)
+        job = replace(job, model=covered, coverage=covered)
     method = importlib.import_module(f"transduce.search.{settings.method}")
     found: list[list[Hypothesis]] = method.search(job, settings)
     _refuse_impossible(job, found)
+    if lattices is not None and job.lattices:
+        lattices += job.lattices.found
     return found
 
 
@@ -70,6 +93,8 @@ def _check(job: Job) -> None:
     counts = {"limits": len(job.limits), "prefixes": len(job.prefixes), "lines": len(job.lines)}
     if job.source is not None:
         counts["source"] = len(job.source.lengths)
+    if job.rules is not None:
+        counts |= {"least": len(job.rules.least), "constraints": len(job.rules.constraints)}
     problems = [f"search: {job.rows} rows, but {count} {name}." for name, count in counts.items() if count != job.rows]
     if job.end in job.forbidden:
         problems.append(f"search: the end token {job.end} is forbidden, so no output could end.")
@@ -77,6 +102,21 @@ def _check(job: Job) -> None:
         problems.append("search: a negative end or forbidden token; token ids start at 0.")
     if not problems:
         problems = [problem for row in range(job.rows) for problem in _row_problems(job, row)]
+    if problems:
+        raise InputError(problems)
+
+
+def _check_method(rules: Rules, settings: Search, lattices: bool) -> None:
+    """Raises InputError for what is asked of a method that does not do it."""
+    problems = []
+    if rules.must and settings.method not in ("beam", "exhaustive"):
+        problems.append(
+            f'search: method "{settings.method}" does not look for phrases that must appear; use method "beam".'
+        )
+    if rules.must and settings.groups > 1:
+        problems.append("search: a beam with phrases that must appear is shared out by them and cannot have groups.")
+    if lattices and settings.method != "beam":
+        problems.append(f'search: a lattice is what a beam weighed; method "{settings.method}" has none.')
     if problems:
         raise InputError(problems)
 
@@ -94,6 +134,21 @@ def _row_problems(job: Job, row: int) -> list[str]:
         problems.append(f"search: line {line} has a negative token in its prefix; token ids start at 0.")
     if job.end in prefix:
         problems.append(f"search: line {line} has the end token {job.end} in its prefix; leave it out.")
+    return problems or _rule_problems(job, row)
+
+
+def _rule_problems(job: Job, row: int) -> list[str]:
+    if job.rules is None:
+        return []
+    line, limit, least, constraint = job.lines[row], job.limits[row], job.rules.least[row], job.rules.constraints[row]
+    problems = []
+    if least >= limit:
+        problems.append(
+            f"search: line {line} is to have {least} tokens or more and then end, over its limit of {limit}; "
+            "lower min_length or raise max_length_offset."
+        )
+    if constraint is not None and constraint.holds_forbidden(constraint.behind(job.prefixes[row])):
+        problems.append(f"search: line {line} has a prefix that holds a phrase that must not appear.")
     return problems
 
 
@@ -106,5 +161,5 @@ def _refuse_impossible(job: Job, found: list[list[Hypothesis]]) -> None:
     if lost:
         raise TransduceError(
             f"search: the model gives probability 0 to every output of {len(lost)} of {job.rows} rows, "
-            f"the first at line {lost[0]}: check its prefix and the forbidden tokens."
+            f"the first at line {lost[0]}: check its prefix, its phrases and the forbidden tokens."
         )

@@ -22,7 +22,7 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     def choose(log_probabilities_NV: Tensor, path_N: Tensor, time: int) -> Tensor:
         return drawn(log_probabilities_NV, uniform_PT[path_N, time], settings)
 
-    found = follow(job, choose, settings.alpha, copies=draws)
+    found = follow(job, choose, settings.length, copies=draws)
     return [rank(found[row * draws : (row + 1) * draws], draws) for row in range(job.rows)]
 
 

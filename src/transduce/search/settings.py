@@ -5,6 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from transduce.config import Config
+from transduce.search.length import LengthRule, RuleName
 
 
 class Search(Config):
@@ -14,14 +15,26 @@ class Search(Config):
     """exhaustive: all outputs, for tiny vocabularies."""
     beam: int = Field(default=5, ge=1)
     """Slots of a beam search; a finished hypothesis keeps its slot."""
+    length_rule: RuleName = "power"
+    """power: score = log p / L^alpha. gnmt: log p / ((5 + L) / 6)^alpha, another alpha. none: log p."""
     alpha: float = Field(default=0.75, ge=0, allow_inf_nan=False)
-    """score = log p / L^alpha; 0 ranks by probability alone, which favours short outputs."""
+    """See `length_rule`; 0 ranks by probability alone, which favours short outputs."""
+    coverage: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """score += coverage * sum_s log(min(sum_t alpha_ts, 1)): costs what is left unread of the source (GNMT: 0.2)."""
     nbest: int = Field(default=1, ge=1)
     """Hypotheses listed for each source; for `sample`, independent draws."""
     max_length_factor: float = Field(default=1.5, ge=0, allow_inf_nan=False)
     """An output has at most factor * source length + offset tokens."""
     max_length_offset: int = Field(default=20, ge=0)
     """See `max_length_factor`; for a language model, the tokens that may follow the prompt."""
+    min_length: int = Field(default=0, ge=0)
+    """An output has at least so many tokens, the end not counted; for a language model, behind the prompt."""
+    no_repeat_ngram: int | None = Field(default=None, ge=1)
+    """No sequence of so many tokens comes twice in an output."""
+    groups: int = Field(default=1, ge=1)
+    """For `beam`: diverse beam search in so many groups of beam / groups slots."""
+    diversity: float = Field(default=0.5, ge=0, allow_inf_nan=False)
+    """For groups > 1: what a token costs for each earlier group's hypothesis that takes it at the same step."""
     temperature: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """For `sample`: logits are divided by it, first of all."""
     top_k: int | None = Field(default=None, ge=1)
@@ -40,6 +53,16 @@ class Search(Config):
         return self
 
     @model_validator(mode="after")
+    def _shares_its_beam(self) -> Self:
+        if self.groups > 1 and self.method != "beam":
+            raise ValueError(f'groups = {self.groups}: only method "beam" has groups, not "{self.method}"')
+        if self.beam % self.groups and self.method == "beam":
+            raise ValueError(f"beam = {self.beam} slots cannot be shared evenly among groups = {self.groups}")
+        if self.groups == 1 and self.diversity != type(self).model_fields["diversity"].default:
+            raise ValueError(f"diversity = {self.diversity}: is between groups; ask for groups > 1")
+        return self
+
+    @model_validator(mode="after")
     def _samples_only_when_told(self) -> Self:
         if self.method != "sample":
             asked = {"temperature": self.temperature != 1.0, "top_k": self.top_k, "top_p": self.top_p}
@@ -47,6 +70,11 @@ class Search(Config):
             if idle:
                 raise ValueError(f'{", ".join(idle)}: only method "sample" reads this, not "{self.method}"')
         return self
+
+    @property
+    def length(self) -> LengthRule:
+        """How outputs of different lengths are compared."""
+        return LengthRule(self.length_rule, self.alpha)
 
     def limit(self, source_length: int) -> int:
         """The most tokens, the end token included, for a source of `source_length` tokens or frames."""

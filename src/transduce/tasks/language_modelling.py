@@ -106,7 +106,8 @@ class LanguageModelling:
     def request(self, text: str, search: Search) -> Request:
         """The prompt is imposed; the output has at most the offset's tokens more, and stays within the context."""
         ids = self.target.encode([text])[0]
-        return Request(None, ids, max(min(len(ids) + search.max_length_offset, self.config.context), len(ids) + 1))
+        limit = max(min(len(ids) + search.max_length_offset, self.config.context), len(ids) + 1)
+        return Request(None, ids, limit, len(ids) + search.min_length)
 
     def evaluate(
         self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None

@@ -1,5 +1,6 @@
 """What a task binds together, so that training, prediction and the command line need not know which task it is."""
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,10 +8,14 @@ from typing import Any, ClassVar, Protocol
 
 from transduce.data.store import Store
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
+from transduce.errors import TransduceError
 from transduce.metrics.score import References, Score
 from transduce.metrics.tally import Tally
 from transduce.models.protocols import Sizes
+from transduce.search.constraint import Constraint
 from transduce.search.hypothesis import Hypothesis
+from transduce.search.lattice import Lattice
+from transduce.search.phrases import Phrases, held, lacking
 from transduce.search.settings import Search
 
 Tell = Callable[[str], None]  # tells the user one line
@@ -52,11 +57,15 @@ class Request:
     source: ids with the end token; None for a task without a source.
     prefix: ids that the output must begin with.
     limit: the most output tokens, end token included.
+    least: the fewest, end token not included.
+    constraint: phrases that the output must or must not hold.
     """
 
     source: Sequence[int] | None
     prefix: Sequence[int]
     limit: int
+    least: int = 0
+    constraint: Constraint | None = None
 
 
 @dataclass(frozen=True)
@@ -64,8 +73,11 @@ class Prediction:
     """What a model makes of one input.
 
     text: the output, detokenised; tokens: the same as the model's own pieces, without the end token.
-    score: what outputs were ranked by, log p / L^alpha; log_probability: log p itself, in nats.
+    score: what outputs were ranked by, as the recipe's search has it; log_probability: log p itself, in nats.
+    token_log_probabilities: one for each token, and that of the end token if it ended.
     ended: False when the output was cut off at its limit.
+    unmet: phrases that had to appear and do not, because the limit came first; alternatives stand side by side: a / b.
+    lattice: everything that the beam weighed, where it was asked for.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
     """
 
@@ -76,33 +88,65 @@ class Prediction:
     tokens: tuple[str, ...]
     token_log_probabilities: tuple[float, ...]
     ended: bool = True
+    unmet: tuple[str, ...] = ()
+    lattice: Lattice | None = None
     alternatives: tuple["Prediction", ...] = ()
 
     @classmethod
-    def from_hypotheses(cls, text: str, hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> "Prediction":
-        """The best of `hypotheses` (best first) as text, with all of them as alternatives when there are several."""
-        listed = tuple(cls._from_hypothesis(text, each, tokenizer) for each in hypotheses)
-        return listed[0] if len(listed) == 1 else replace(listed[0], alternatives=listed)
+    def from_hypotheses(
+        cls,
+        text: str,
+        hypotheses: Sequence[Hypothesis],
+        tokenizer: Tokenizer,
+        phrases: Phrases | None = None,
+        lattice: Lattice | None = None,
+    ) -> "Prediction":
+        """The best of `hypotheses` (best first) as text, with all of them as alternatives when there are several.
+
+        Args:
+            phrases: what the outputs were to hold and not to hold, which their texts are compared with.
+
+        Raises:
+            TransduceError: an output holds what it must not.
+        """
+        listed = tuple(cls._from_hypothesis(text, each, tokenizer, phrases) for each in hypotheses)
+        best = listed[0] if len(listed) == 1 else replace(listed[0], alternatives=listed)
+        return best if lattice is None else replace(best, lattice=lattice.spelled(tokenizer.tokens))
 
     @classmethod
-    def _from_hypothesis(cls, text: str, hypothesis: Hypothesis, tokenizer: Tokenizer) -> "Prediction":
+    def _from_hypothesis(
+        cls, text: str, hypothesis: Hypothesis, tokenizer: Tokenizer, phrases: Phrases | None
+    ) -> "Prediction":
         ids = hypothesis.tokens[:-1] if hypothesis.ended else hypothesis.tokens
+        output = tokenizer.decode(ids)
+        if phrases and (wrong := held(phrases, output)):
+            raise TransduceError(
+                f'search: the output "{output}" holds {wrong}, which must not appear: please report it.'
+            )
         return cls(
             source=text,
-            text=tokenizer.decode(ids),
+            text=output,
             score=hypothesis.score,
             log_probability=hypothesis.log_probability,
             tokens=tuple(tokenizer.tokens(ids)),
             token_log_probabilities=hypothesis.token_log_probabilities,
             ended=hypothesis.ended,
+            unmet=unmet(phrases, output),
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; the alternatives as a list under `nbest`, without repeating the source."""
-        values = {**vars(self), "nbest": [each.to_dict() for each in self.alternatives]}
+        """For JSON; the alternatives as a list under `nbest`, without repeating the source; no empty lists."""
+        values = {**vars(self), "nbest": [each.to_dict() for each in self.alternatives], "unmet": list(self.unmet)}
+        values["lattice"] = [] if self.lattice is None else self.lattice.to_dict()
         for each in values["nbest"]:
             del each["source"]
         return {name: value for name, value in values.items() if name != "alternatives" and value != []}
+
+
+def unmet(phrases: Phrases | None, text: str) -> tuple[str, ...]:
+    """What of `phrases` has to appear in `text` and does not, as people write it."""
+    lack = lacking(phrases, text) if phrases else []
+    return tuple(unicodedata.normalize("NFC", " / ".join(alternatives)) for alternatives in lack)
 
 
 class Task(Protocol):

@@ -119,7 +119,7 @@ class Translation:
     def request(self, text: str, search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""
         ids = self.source.encode([text])[0]
-        return Request([*ids, self.source.end], [], search.limit(len(ids)))
+        return Request([*ids, self.source.end], [], search.limit(len(ids)), search.min_length)
 
     def evaluate(
         self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None

@@ -1,0 +1,64 @@
+"""Several models as one: at each step the mean of what they say.
+
+    probability       p = (1 / M) sum_m p_m, by log-mean-exp: what any of them holds possible stays possible
+    log_probability   p ~ exp((1 / M) sum_m log p_m), normalised: what any of them holds impossible is
+
+Shapes: B batch, S source positions, T target positions, V vocabulary, M models.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from transduce.models.protocols import Padded, Tree
+
+Mean = Literal["probability", "log_probability"]
+
+
+class Ensemble(nn.Module):
+    """Predicts and steps (see `transduce.models.protocols`); memory and state are tuples of the members'.
+
+    Members need not be of one architecture, but must say the same tokens. They read one source (B, S) in common, or
+    each its own column of (B, S, M), where -1 stands behind the shorter ones; none if they read none.
+    """
+
+    def __init__(self, members: Sequence[nn.Module], mean: Mean = "probability") -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.mean = mean
+
+    def forward(self, source: Padded | None, target: Padded) -> Tensor:
+        """Log-probabilities (B, T, V), which are logits too, of the token after each target position."""
+        return self._mean([member(read, target) for member, read in self._read(source)])
+
+    def start(self, source: Padded | None, rows: int) -> tuple[Tree, Tree]:
+        """The members' memories and states."""
+        started = [member.start(read, rows) for member, read in self._read(source)]  # type: ignore[operator]
+        return tuple(memory for memory, _ in started), tuple(state for _, state in started)
+
+    def step(self, token: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
+        """Log-probabilities (B, V) in fp32 of the token after `token`."""
+        trees = zip(self.members, memory, state, strict=True)
+        stepped = [member.step(token, *own) for member, *own in trees]  # type: ignore[operator]
+        return self._mean([each for each, _ in stepped]), tuple(following for _, following in stepped)
+
+    def _read(self, source: Padded | None) -> list[tuple[nn.Module, Padded | None]]:
+        if source is None or source.values.ndim == 2:
+            return [(member, source) for member in self.members]
+        columns = source.values.unbind(-1)
+        return [(member, _column(ids_BS)) for member, ids_BS in zip(self.members, columns, strict=True)]
+
+    def _mean(self, each: list[Tensor]) -> Tensor:
+        normed_MBV = torch.stack([logits_BV.log_softmax(-1, dtype=torch.float32) for logits_BV in each])
+        if self.mean == "probability":
+            return normed_MBV.logsumexp(0) - math.log(len(each))
+        return normed_MBV.mean(0).log_softmax(-1)
+
+
+def _column(ids_BS: Tensor) -> Padded:
+    """Ids with -1 behind the ends -> the same, no longer than the longest."""
+    length_B = (ids_BS >= 0).sum(1)
+    return Padded(ids_BS[:, : int(length_B.max())].clamp(min=0), length_B)

@@ -1,0 +1,82 @@
+"""What a hypothesis may not go on with, because of what it has said: minimum length, repetition, phrases.
+
+Shapes: N hypotheses, T tokens so far, V vocabulary.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from transduce.search.constraint import Constraint, State
+
+
+class Rules:
+    """The rules of a job's rows; each list has one member for every row.
+
+    end: the token that ends an output.
+    limits: the most tokens of an output, the end token included.
+    least: the fewest tokens of an output, the end token not included.
+    ngram: no sequence of so many tokens comes twice (Paulus et al. 2018, section 2.5, for 3); None = it may.
+    constraints: None = no phrases.
+    """
+
+    def __init__(
+        self,
+        end: int,
+        limits: Sequence[int],
+        least: Sequence[int],
+        ngram: int | None,
+        constraints: Sequence[Constraint | None],
+    ) -> None:
+        self.end, self.limits, self.least, self.ngram, self.constraints = end, limits, least, ngram, constraints
+        self.must = any(constraint and constraint.must for constraint in constraints)
+        self._states: dict[tuple[int, tuple[int, ...]], State] = {}
+
+    def refused(self, row_N: Tensor, tokens_NT: Tensor, vocabulary: int) -> Tensor:
+        """(N, V) bool on the CPU: what must not follow the tokens (N, T) of hypotheses of the rows (N,)."""
+        refused_NV = torch.zeros(len(row_N), vocabulary, dtype=torch.bool)
+        histories = list(zip(row_N.tolist(), map(tuple, tokens_NT.tolist()), strict=True))
+        self._advance(histories)
+        for place, (row, tokens) in enumerate(histories):
+            constraint, last = self.constraints[row], len(tokens) + 1 == self.limits[row]
+            if constraint is not None:
+                state = self._states[row, tokens]
+                forbidden_V = constraint.refused(state, last)
+                if forbidden_V is not None:
+                    refused_NV[place] = torch.from_numpy(forbidden_V)
+                refused_NV[place, self.end] = not constraint.may_end(state)
+            if self.ngram is not None:
+                refused_NV[place, repeating(tokens, self.ngram)] = True
+            if len(tokens) < self.least[row]:
+                refused_NV[place, self.end] = True
+        return refused_NV
+
+    def state(self, row: int, tokens: tuple[int, ...]) -> State:
+        """The constraint's state of a hypothesis that `refused` was last asked about."""
+        return self._states[row, tokens]
+
+    def distance(self, row: int, tokens: Sequence[int]) -> int:
+        """How far an output is from holding all that it must; see `Constraint.distance`."""
+        constraint = self.constraints[row]
+        return 0 if constraint is None else constraint.distance(constraint.behind(tokens))
+
+    def _advance(self, histories: Sequence[tuple[int, tuple[int, ...]]]) -> None:
+        """Each state from that of the same tokens without the last, which was asked about before, or from the start."""
+        states = {}
+        for row, tokens in histories:
+            constraint = self.constraints[row]
+            if constraint is None:
+                continue
+            before = self._states.get((row, tokens[:-1])) if tokens else None
+            states[row, tokens] = constraint.behind(tokens) if before is None else constraint.after(before, tokens[-1])
+        self._states = states
+
+
+def repeating(tokens: Sequence[int], ngram: int) -> list[int]:
+    """The tokens that would end an n-gram that `tokens` hold already."""
+    if len(tokens) < ngram:
+        return []
+    ending = tuple(tokens[len(tokens) - ngram + 1 :])
+    places = range(len(tokens) - ngram + 1)
+    return [tokens[place + ngram - 1] for place in places if tuple(tokens[place : place + ngram - 1]) == ending]

@@ -1,0 +1,129 @@
+"""Tokens as the characters that they add to a text, and automata over characters read token by token.
+
+Shapes: V vocabulary, L characters of the longest token, U different characters.
+"""
+
+import codecs
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from transduce.search.automaton import Automaton, Ints
+from transduce.search.phrases import Kind, kind, spread
+
+
+@dataclass(frozen=True)
+class Letters:
+    """What each token adds behind the same beginning of a character.
+
+    alphabet: the U characters, NFD, white space as " ". kinds: their kinds.
+    number_VL: a token's characters by their number in the alphabet, and U behind them.
+    columns: for each of the L places the tokens that have a character there.
+    begun_V: the number of the beginning of a character that is left over behind each token.
+    """
+
+    alphabet: list[str]
+    kinds: list[Kind]
+    number_VL: Ints
+    columns: list[Ints]
+    begun_V: Ints
+
+
+class Spelling:
+    """How the tokens of a vocabulary write a text: one behind the other, each its own bytes.
+
+    A token of some vocabularies is part of a character. What such tokens have begun is a number, 0 for nothing.
+
+    Args:
+        pieces: for each token id the UTF-8 bytes that it adds to a text; see `Tokenizer.spellings`.
+    """
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self.pieces = pieces
+        self._begun = [b""]
+        self._number = {b"": 0}
+        self._letters: dict[int, Letters] = {}
+        self.glues = any(self._begins_inside_a_word(piece) for piece in pieces)
+
+    @property
+    def size(self) -> int:
+        """V."""
+        return len(self.pieces)
+
+    def begun(self, number: int) -> bytes:
+        """The bytes of a character that was begun."""
+        return self._begun[number]
+
+    def read(self, begun: int, token: int) -> tuple[str, int]:
+        """The characters that `token` completes, in NFD, and the beginning that it leaves."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        text = decoder.decode(self._begun[begun] + self.pieces[token])
+        rest = decoder.getstate()[0]
+        if rest not in self._number:
+            self._number[rest] = len(self._begun)
+            self._begun.append(rest)
+        return spread(text), self._number[rest]
+
+    def letters(self, begun: int) -> Letters:
+        """What all tokens add behind that beginning."""
+        if begun not in self._letters:
+            self._letters[begun] = self._made(begun)
+        return self._letters[begun]
+
+    def _made(self, begun: int) -> Letters:
+        read = [self.read(begun, token) for token in range(self.size)]
+        texts = [re.sub(" +", " ", text) for text, _ in read]  # a run of spaces is as good as one
+        alphabet = sorted(set("".join(texts)))
+        number = {character: place for place, character in enumerate(alphabet)}
+        number_VL = np.full((self.size, max(map(len, texts), default=0)), len(alphabet))
+        for token, text in enumerate(texts):
+            number_VL[token, : len(text)] = [number[character] for character in text]
+        columns = [np.flatnonzero(number_VL[:, place] < len(alphabet)) for place in range(number_VL.shape[1])]
+        begun_V = np.array([rest for _, rest in read])
+        return Letters(alphabet, [kind(character) for character in alphabet], number_VL, columns, begun_V)
+
+    def _begins_inside_a_word(self, piece: bytes) -> bool:
+        """Whether a word could go on with this token; a part of a character might be a letter's."""
+        text = piece.decode("utf-8", "replace")
+        return text != "" and (text[0] == "\ufffd" or kind(spread(text)[0]) in ("word", "mark"))
+
+
+class Reader:
+    """An automaton that reads tokens: its state is that of the automaton, with what of a character has begun."""
+
+    def __init__(self, automaton: Automaton, spelling: Spelling) -> None:
+        self.automaton = automaton
+        self.spelling = spelling
+        self._columns: dict[int, Ints] = {}
+        self._after: dict[tuple[int, int], Ints] = {}
+
+    def after(self, state: int, begun: int) -> Ints:
+        """(V,) the automaton's state after each token, from `state` and that beginning of a character."""
+        key = (state, begun)
+        if key not in self._after:
+            self._after[key] = self._read(state, self.spelling.letters(begun), self._table(begun))
+        return self._after[key]
+
+    def at_end(self, state: int, begun: int) -> int:
+        """The state if the text ends here: a character that stays half reads as U+FFFD."""
+        return self.automaton.run("\ufffd", state) if begun else state
+
+    def _read(self, state: int, letters: Letters, after_SU: Any) -> Ints:
+        state_V = np.full(self.spelling.size, state)
+        for place, tokens in enumerate(letters.columns):
+            state_V[tokens] = after_SU[state_V[tokens], letters.number_VL[tokens, place]]
+        return state_V
+
+    def _table(self, begun: int) -> Ints:
+        """(states, U) the automaton's state after each character of these letters."""
+        if begun not in self._columns:
+            letters, automaton = self.spelling.letters(begun), self.automaton
+            classes = [
+                automaton.class_of.get(character, automaton.other_class[its_kind])
+                for character, its_kind in zip(letters.alphabet, letters.kinds, strict=True)
+            ]
+            self._columns[begun] = automaton.after[:, classes]
+        return self._columns[begun]

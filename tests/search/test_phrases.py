@@ -1,0 +1,123 @@
+"""What it means that a phrase stands in a text, and the automata that find it: characters, then tokens."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from toy_words import Toy, stands
+
+from transduce.search.automaton import Automaton
+from transduce.search.phrases import Phrases, held, lacking, occurrences, plain
+from transduce.search.spelling import Reader
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "found"),
+    [
+        ("he", "he is", True),
+        ("he", "is he", True),
+        ("he", "(he)", True),
+        ("he", "the", False),
+        ("he", "hers", False),
+        ("he", "He", False),
+        ("New York", "in New  York.", True),
+        ("New York", "New\u00a0York", True),
+        ("New York", "New Yorkers", False),
+        ("New York", "NewYork", False),
+        ("don", "don't", True),
+        ("5", "15", False),
+        ("5", "1.5", True),
+        ("!", "what!?", True),
+        ("cafe", "caf\u00e9", False),
+        ("caf\u00e9", "cafe\u0301", True),
+        ("cafe\u0301", "le caf\u00e9.", True),
+        ("中国", "我爱中国人", True),
+        ("か", "がく", False),
+        ("が", "かがく", True),
+        ("한국", "한국은", False),
+        ("हिन्द", "हिन्दी", False),
+        ("กิน", "ฉันกินข้าว", True),
+    ],
+)
+def test_where_a_phrase_stands(phrase: str, text: str, found: bool) -> None:
+    assert (occurrences([plain(phrase)], plain(text)) > 0) == found
+    automaton = Automaton([plain(phrase)])
+    assert automaton.total(automaton.run(text)) == found
+
+
+def test_places_are_counted_without_overlap() -> None:
+    assert occurrences(["a a"], "a a a a") == 2
+    assert occurrences(["a a"], "a a a") == 1
+    assert occurrences(["a", "a b"], "a b a") == 2
+    assert occurrences(["b c", "a b"], "a b c") == 1
+
+
+letters = st.text("ab ,\u00a0é\u0301中", max_size=12)
+phrases = letters.map(plain).filter(lambda text: text and not unicodedata.combining(text[0]))
+
+
+@settings(max_examples=300)
+@given(phrase=phrases, text=letters)
+def test_the_definition_is_that_of_a_regular_expression(phrase: str, text: str) -> None:
+    assume("中" not in phrase + text and not re.search("(^|[ ,])\u0301", phrase + "|" + plain(text)))
+    assert (occurrences([phrase], plain(text)) > 0) == stands(phrase, text)
+
+
+@settings(max_examples=300)
+@given(alternatives=st.lists(phrases, min_size=1, max_size=3), text=letters, times=st.integers(1, 3))
+def test_the_automaton_counts_what_the_definition_counts(alternatives: list[str], text: str, times: int) -> None:
+    automaton = Automaton(alternatives, times)
+    counted = automaton.total(automaton.run(text))
+    assert counted == min(times, occurrences(alternatives, plain(text)))
+
+
+def test_of_phrases_what_lacks_and_what_is_held() -> None:
+    wanted = Phrases(must=(("a",), ("a",), ("b", "c")), must_not=("d e", "f"))
+    assert lacking(wanted, "a, d e") == [("a",), ("b", "c")]
+    assert held(wanted, "a, d e") == ["d e"]
+    assert lacking(wanted, "a c a") == held(wanted, "a c a") == []
+
+
+TOY = Toy("a", "b", " a", "ab", " ", "  ", ", ", "é", "e", "\u0301", "中", " b,", "")
+
+
+@settings(max_examples=200)
+@given(
+    tokens=st.lists(st.integers(2, TOY.size - 1), max_size=7),
+    alternatives=st.lists(phrases, min_size=1, max_size=2),
+    times=st.integers(1, 2),
+)
+def test_tokens_read_as_the_text_that_they_write(tokens: list[int], alternatives: list[str], times: int) -> None:
+    reader, state, begun = Reader(Automaton(alternatives, times), TOY.spelling), 0, 0
+    for token in tokens:
+        state, begun = int(reader.after(state, begun)[token]), int(TOY.spelling.letters(begun).begun_V[token])
+    counted = reader.automaton.total(reader.at_end(state, begun))
+    assert counted == min(times, occurrences(alternatives, plain(TOY.decode(tokens))))
+
+
+class Bytes(Toy):
+    """Tokens that are bytes, some of them parts of characters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        parts = [b"a", b" ", b"e", "é".encode()[:1], "é".encode()[1:], "中".encode()[:1], "中".encode()[1:2]]
+        self.pieces = [b"", b"", *parts, "中".encode()[2:], "中".encode()[1:], b"\xff"]
+        self.spelling = type(TOY.spelling)(self.pieces)
+
+
+BYTES = Bytes()
+
+
+@settings(max_examples=300)
+@given(
+    tokens=st.lists(st.integers(2, BYTES.size - 1), max_size=8),
+    phrase=st.sampled_from(["a", "é", "中", "a é", "e", "aé"]).map(plain),
+)
+def test_parts_of_characters_read_as_the_text_that_they_write(tokens: list[int], phrase: str) -> None:
+    reader, state, begun = Reader(Automaton([phrase]), BYTES.spelling), 0, 0
+    for token in tokens:
+        state, begun = int(reader.after(state, begun)[token]), int(BYTES.spelling.letters(begun).begun_V[token])
+    counted = reader.automaton.total(reader.at_end(state, begun))
+    assert counted == min(1, occurrences([phrase], plain(BYTES.decode(tokens))))
