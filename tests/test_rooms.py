@@ -37,6 +37,7 @@ FLOORS = [
     "long_text",
     "pipeline",
     "evaluation",
+    "distillation",
     "explore",
     "training",
     "cli",

@@ -7,6 +7,7 @@ from types import FrameType
 import typer
 
 from transduce.cli.demo import demo
+from transduce.cli.distill import distill
 from transduce.cli.doctor import doctor
 from transduce.cli.evaluate import evaluate
 from transduce.cli.info import info
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for verb in (train, predict, evaluate, score, doctor, info, demo):
+for verb in (train, predict, evaluate, score, distill, doctor, info, demo):
     app.command()(verb)
 
 
