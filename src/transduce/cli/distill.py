@@ -22,7 +22,7 @@ def distill(
     alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
     batch_size: Annotated[int, typer.Option(help="Lines searched together: speed and memory, nothing else.")] = 128,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on what came out.")] = None,
-    run: Annotated[Path | None, typer.Option(help="The student's run directory; runs/<recipe name> by default.")] = None,
+    run: Annotated[Path | None, typer.Option(help="The student's run directory; runs/<name> by default.")] = None,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
     """Write a teacher's translations of its training data for a student to learn from; goes on where it stopped."""
@@ -80,7 +80,8 @@ def _student(path: Path, output: Path) -> Any:
 
     from transduce.recipe import load_recipe
 
-    below = os.path.relpath(output, Path(load_recipe(path).data.root))  # type: ignore[attr-defined]
+    data: Any = load_recipe(path).data
+    below = Path(os.path.relpath(output, data.root)).as_posix()
     train = f'[{{ source = "{below}/source.gz", target = "{below}/target.gz" }}]'
     return load_recipe(path, [f"data.train={train}"])
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from transduce.errors import InputError, TransduceError
-from transduce.models.protocols import Padded, Steps
+from transduce.models.protocols import Fills, Padded, Steps
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.job import Job
 from transduce.search.settings import Search
@@ -14,7 +14,7 @@ from transduce.search.settings import Search
 
 @torch.inference_mode()
 def search(
-    model: Steps,
+    model: Steps | Fills,
     source: Padded | None,
     rows: int,
     settings: Search,
@@ -41,7 +41,7 @@ def search(
         device: where the model is; needed without a source only.
 
     Raises:
-        InputError: the arguments disagree, or a token is not in the vocabulary.
+        InputError: the arguments disagree, the method is not one for this model, or a token is not in the vocabulary.
         TransduceError: the model gave no log-probabilities, or gives probability 0 to every output.
     """
     job = Job(
@@ -57,12 +57,31 @@ def search(
         torch.device(device or "cpu") if source is None else source.values.device,
     )
     _check(job)
+    _check_method(model, settings.method)
     if rows == 0:
         return []
     method = importlib.import_module(f"transduce.search.{settings.method}")
     found: list[list[Hypothesis]] = method.search(job, settings)
     _refuse_impossible(job, found)
     return found
+
+
+def quickest(model: object) -> Search:
+    """The settings of the fastest search that suits `model`."""
+    return Search(method="mask_predict" if isinstance(model, Fills) else "greedy")
+
+
+def _check_method(model: object, method: str) -> None:
+    if isinstance(model, Fills) and method != "mask_predict":
+        raise InputError(
+            f'search: method "{method}" goes from one token to the next; this model writes all at once: '
+            'use "mask_predict".'
+        )
+    if method == "mask_predict" and not isinstance(model, Fills):
+        raise InputError(
+            'search: method "mask_predict" is for models that write all words at once, such as non_autoregressive: '
+            'use "beam".'
+        )
 
 
 def _check(job: Job) -> None:

@@ -7,9 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from transduce.data.collate import Batch
+from transduce.errors import InputError
 from transduce.layers.consistency import symmetric_divergence
 from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
-from transduce.models.protocols import Padded
+from transduce.models.protocols import Fills, Padded
+from transduce.training.masked_words import masked_loss
 
 
 def objective(model: nn.Module, batch: Batch, smoothing: float, r_drop: float) -> tuple[Tensor, Tensor]:
@@ -19,7 +21,17 @@ def objective(model: nn.Module, batch: Batch, smoothing: float, r_drop: float) -
     the loss keeps its scale):
 
         1/2 (CE_1 + CE_2) + a/4 (KL(p_1 || p_2) + KL(p_2 || p_1))
+
+    A model that fills is asked for hidden words and lengths instead; see `transduce.training.masked_words`.
+
+    Raises:
+        InputError: R-Drop of a model that fills.
     """
+    if isinstance(model, Fills):
+        if r_drop:
+            raise InputError("training.r_drop: only a model that predicts the next token can be trained with it.")
+        loss = masked_loss(model, batch, smoothing)
+        return loss, loss.detach()
     if not r_drop:
         loss = target_loss(model, batch, smoothing)
         return loss, loss.detach()
