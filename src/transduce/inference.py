@@ -75,6 +75,8 @@ def decode(
     requests = {place: task.request(text, settings) for place, text in enumerate(texts) if place not in empty}
     order = sorted(requests, key=lambda place: -_work(requests[place]))
     model.eval()
+    if advance:
+        advance(len(empty))
     for first in range(0, len(order), batch_size):
         places = order[first : first + batch_size]
         found = _search(model, task, [requests[place] for place in places], [numbers[p] for p in places], settings)

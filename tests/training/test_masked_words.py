@@ -94,7 +94,8 @@ def test_the_likelihood_is_of_all_words_hidden_and_of_the_length() -> None:
         source = Padded(given.source.values[row : row + 1], given.source.lengths[row : row + 1])
         memory = model.remember(source)
         ids_1T = given.target.values[row : row + 1, 1 : 1 + length]
-        logits_TV = model.fill(Padded(ids_1T, torch.tensor([length])), torch.ones(1, length, dtype=torch.bool), memory)
+        one = Padded(ids_1T, torch.tensor([length]))
+        logits_TV = model.fill(one, torch.ones(1, length, dtype=torch.bool), memory).detach()
         each = [float(line.log_softmax(0)[ids_1T[0, place]]) for place, line in enumerate(logits_TV)]
         each.append(float(model.lengths(memory, length)[0, length]))
         assert found_BT[row].tolist() == pytest.approx([*each, *[0.0] * (6 - length)], abs=1e-5)
