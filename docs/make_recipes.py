@@ -11,6 +11,7 @@ from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.tokenizer import TokenizerConfig
+from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.search.settings import Search
@@ -43,6 +44,11 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
+    (
+        '[model] kind = "non_autoregressive"',
+        "All words at once; trained on a teacher's translations (`transduce distill`).",
+        NonAutoregressiveConfig,
+    ),
     ("[training]", "", TrainingConfig),
     ("[search]", "What `predict` and the final tests use unless told otherwise.", Search),
 ]

@@ -13,6 +13,7 @@ from torch import Tensor
 
 import transduce
 from transduce.layers.cross_entropy import smoothed_cross_entropy
+from transduce.models.non_autoregressive import NonAutoregressive, NonAutoregressiveConfig
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
@@ -70,6 +71,11 @@ def test_names_say_what_shapes_are() -> None:
                 smoothed_cross_entropy(logits_BTV.flatten(0, 1), target.values.flatten(), 0.1).backward()
                 memory, state = both.start(source, 3)
                 both.step(target.values[:, 0], memory, state)
+                fills = NonAutoregressive(NonAutoregressiveConfig.model_validate(table), Sizes(11, 13))
+                fills.encode(source)
+                read = fills.remember(source)
+                fills.lengths(read, 40)
+                fills.fill(target, target.mask() & (target.values % 2 == 0), read)
                 alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
                 alone(None, target)
                 alone.step(target.values[:, 0], *alone.start(None, 3))

@@ -1,5 +1,8 @@
 """What a model that fills is trained on, word by word and length by length."""
 
+import hashlib
+import signal
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -7,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from forked import UNHARMED, Fate, transduce
 from random_models import language_model, sentences, translator
 from transduce.data.collate import Batch, words
 from transduce.data.corpus import PairFiles, open_pairs_store
@@ -97,7 +101,7 @@ def test_the_likelihood_is_of_all_words_hidden_and_of_the_length() -> None:
         one = Padded(ids_1T, torch.tensor([length]))
         logits_TV = model.fill(one, torch.ones(1, length, dtype=torch.bool), memory).detach()
         each = [float(line.log_softmax(0)[ids_1T[0, place]]) for place, line in enumerate(logits_TV)]
-        each.append(float(model.lengths(memory, length)[0, length]))
+        each.append(float(model.lengths(memory, length).detach()[0, length]))
         assert found_BT[row].tolist() == pytest.approx([*each, *[0.0] * (6 - length)], abs=1e-5)
 
 
@@ -118,6 +122,19 @@ def test_the_same_in_any_batch_with_empty_targets_among_them(tmp_path: Path) -> 
     total = Likelihood(sum(one.log_probability for one in each), sum(one.tokens for one in each))
     assert found.loss == pytest.approx(total.loss, rel=1e-5)
     assert found == dataset_likelihood(pipeline.model, pipeline.task, store)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
+def test_a_training_that_was_stopped_ends_in_the_same_bytes(tiny_recipe: Path, tmp_path: Path) -> None:
+    hashes = []
+    for name, fates in {"whole": [UNHARMED], "stopped": [Fate(signal=signal.SIGTERM, at=7), UNHARMED]}.items():
+        for fate in fates:
+            done = transduce(
+                tmp_path, "train", tiny_recipe, "model.kind=non_autoregressive", "--run", tmp_path / name, fate=fate
+            )
+            assert done.code == (130 if fate.signal else 0), done.shown
+        hashes.append(hashlib.sha256((tmp_path / name / "model.safetensors").read_bytes()).hexdigest())
+    assert hashes[0] == hashes[1]
 
 
 def test_a_language_model_goes_the_usual_way() -> None:

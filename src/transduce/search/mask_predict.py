@@ -11,7 +11,7 @@ A word's probability is the one it had when it was written last, and the end tok
 with one iteration log p is the model's own log-probability of the output, and with more, as the words see each other,
 an approximation of it.
 
-Shapes: B sources, P outputs (of all sources), T words, N hidden words, V vocabulary, L lengths, F forbidden tokens.
+Shapes: B sources, P outputs (of all sources), T words, N hidden words, V vocabulary, L lengths.
 """
 
 from collections.abc import Sequence
@@ -97,10 +97,9 @@ def best_words(logits_NV: Tensor, job: Job) -> tuple[Tensor, Tensor]:
     outside = [token for token in (job.end, *job.forbidden) if token >= logits_NV.shape[1]]
     if outside:
         raise InputError(f"search: tokens {outside} are outside the model's vocabulary of {logits_NV.shape[1]}.")
-    all_N = logits_NV.logsumexp(1)
-    forbidden_F = torch.tensor([job.end, *job.forbidden], device=job.device)
-    value_N, token_N = logits_NV.index_fill(1, forbidden_F, -torch.inf).max(dim=1)
-    value_N = (value_N - all_N).double()
+    normed_NV = logits_NV.log_softmax(1)
+    normed_NV[:, [job.end, *job.forbidden]] = -torch.inf
+    value_N, token_N = normed_NV.max(dim=1)
     if bool(value_N.isnan().any()):
         raise TransduceError("search: the model gave a logit that is not a number: diverged weights or an overflow.")
-    return token_N, value_N
+    return token_N, value_N.double()
