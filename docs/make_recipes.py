@@ -11,6 +11,7 @@ from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.tokenizer import TokenizerConfig
+from transduce.models.convolution import ConvolutionConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
@@ -43,6 +44,7 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("[tokenizer]", "Learnt from the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
+    ('[model] kind = "convolution"', "Gated convolutions that attend to the source.", ConvolutionConfig),
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
     (
         '[model] kind = "non_autoregressive"',

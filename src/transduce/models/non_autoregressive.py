@@ -101,8 +101,9 @@ class NonAutoregressive(nn.Module):
         """Logits (N, V) of the hidden words, row by row: each sees the source and every word that is not hidden."""
         embedded_BTD = self.target_embedding(target.values)
         embedded_BTD = torch.where(hidden_BT[..., None], self.hidden_word, embedded_BTD)
-        allowed = masks.padding(target.mask())
-        decoded_BTD, _ = self.decoder.extend(embedded_BTD, None, memory.sources, memory.allowed, allowed)
+        real_BT = target.mask()
+        seen = masks.padding(real_BT)
+        decoded_BTD, _ = self.decoder.extend(embedded_BTD, None, memory.sources, memory.allowed, seen, real_BT)
         return self.output.logits(decoded_BTD[hidden_BT])
 
     def _encode(self, source: Padded) -> Tensor:
@@ -111,4 +112,4 @@ class NonAutoregressive(nn.Module):
         before_B1D = self.length_token.expand(rows, 1, -1)
         embedded_BSD = torch.cat([before_B1D, self.source_embedding(source.values)], 1)
         real_BS = torch.cat([source.mask().new_ones(rows, 1), source.mask()], 1)
-        return self.encoder(embedded_BSD, masks.padding(real_BS))
+        return self.encoder(embedded_BSD, masks.padding(real_BS), real_BS)

@@ -10,14 +10,18 @@ Shapes: B batch, T words, N hidden words, V vocabulary, L lengths.
 import torch
 from torch import Tensor
 
+from transduce.attention.choices import choices, surrogate
 from transduce.data.collate import Batch, words
 from transduce.errors import InputError
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.models.protocols import Fills, Padded
 
 
-def masked_loss(model: Fills, batch: Batch, smoothing: float) -> Tensor:
-    """In nats, summed over the batch; the words' part is smoothed. What is hidden is drawn from torch's generator.
+def masked_loss(model: Fills, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
+    """What is minimised, and the loss above in it; in nats, summed over the batch; the words' part is smoothed.
+
+    They differ where attention chose, which learns from what its choices were worth. What is hidden is drawn from
+    torch's generator.
 
     Raises:
         InputError: the batch has no source.
@@ -26,11 +30,21 @@ def masked_loss(model: Fills, batch: Batch, smoothing: float) -> Tensor:
         raise InputError("[model] kind: a model that fills needs a source; language modelling has none.")
     target = words(batch.target)
     hidden_BT = hide(target)
-    memory = model.remember(batch.source)
-    length_BL = model.lengths(memory, target.values.shape[1])
-    logits_NV = model.fill(target, hidden_BT, memory)
-    told = smoothed_cross_entropy(logits_NV, target.values[hidden_BT], smoothing)
-    return told * (target.lengths.sum() / len(logits_NV)) - length_BL.gather(1, target.lengths[:, None]).sum()
+    with choices() as made:
+        memory = model.remember(batch.source)
+        length_BL = model.lengths(memory, target.values.shape[1])
+        logits_NV = model.fill(target, hidden_BT, memory)
+    told_N, told_B = target.values[hidden_BT], length_BL.gather(1, target.lengths[:, None])[:, 0]
+    scale = target.lengths.sum() / len(told_N)
+    loss = scale * smoothed_cross_entropy(logits_NV, told_N, smoothing) - told_B.sum()
+    if made.log_probability is None:
+        return loss, loss.detach()
+    with torch.no_grad():
+        normed_NV = logits_NV.log_softmax(-1, dtype=torch.float32)
+        words_BT = torch.zeros(hidden_BT.shape, device=hidden_BT.device)
+        words_BT[hidden_BT] = normed_NV.gather(1, told_N[:, None])[:, 0]
+        reward_B = scale * words_BT.sum(1) + told_B
+    return loss + surrogate(made.log_probability, reward_B, target.lengths + 1), loss.detach()
 
 
 def hide(target: Padded) -> Tensor:
