@@ -13,6 +13,7 @@ from transduce.data.filters import FilterConfig
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.models.convolution import ConvolutionConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
+from transduce.models.rnn import RnnConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.search.settings import Search
@@ -45,6 +46,7 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
     ('[model] kind = "convolution"', "Gated convolutions that attend to the source.", ConvolutionConfig),
+    ('[model] kind = "rnn"', "Recurrent encoder and decoder, with and without attention.", RnnConfig),
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
     (
         '[model] kind = "non_autoregressive"',

@@ -40,6 +40,25 @@ class Tiny:
 
 
 STACK: dict[str, Any] = {"d_model": 8, "heads": 2, "feed_forward": 12}
+RNN: dict[str, Any] = {"d_model": 8, "hidden": 12}
+RNN_VARIANTS: list[dict[str, Any]] = [
+    {"pointer": True},
+    *({"cell": cell, "attention": kind} for cell in ("lstm", "gru", "tanh") for kind in ("none", "bahdanau", "luong")),
+    *({"attention": "luong", "feeding": False, "score": score} for score in known("attention.scores")),
+    *({"attention": "bahdanau", "weighing": weighing, "heads": 2} for weighing in known("attention.weighing")),
+    {"attention": "none", "cell": "lstm", "feeding": False, "bridge": "copy", "direction": "backward"},
+    {"cell": "lstm", "encoder_layers": 3, "decoder_layers": 2, "residual": True, "direction": "forward"},
+    {
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "attention": "luong",
+        "bridge": "copy",
+        "score": "location_aware",
+        "heads": 2,
+    },
+    {"readout": "maxout", "tied": "output"},
+    {"tied": "none"},
+]
 TINY = {
     "convolution": Tiny(
         reads_source=True,
@@ -59,6 +78,7 @@ TINY = {
         settings={**STACK, "encoder_layers": 2, "decoder_layers": 2},
         variants=[{"tied": "output"}, {"tied": "none"}, {"pointer": True}],
     ),
+    "rnn": Tiny(reads_source=True, settings=RNN, variants=RNN_VARIANTS),
     "transformer_decoder": Tiny(reads_source=False, settings={**STACK, "layers": 2}, variants=[{"tied": False}]),
     "non_autoregressive": Tiny(
         reads_source=True,
