@@ -15,6 +15,7 @@ from transduce.data.tokenizer import TokenizerConfig
 from transduce.models.convolution import ConvolutionConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
+from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.rnn import RnnConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
@@ -52,6 +53,11 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
     ('[model] kind = "linear_transformer"', "Encoder and decoder with linear attention.", LinearTransformerConfig),
     ('[model] kind = "linear_transformer_decoder"', "For language modelling.", LinearTransformerDecoderConfig),
+    (
+        '[model] kind = "non_autoregressive"',
+        "All words at once; trained on a teacher's translations (`transduce distill`).",
+        NonAutoregressiveConfig,
+    ),
     ("[training]", "", TrainingConfig),
     ("[search]", "What `predict` and the final tests use unless told otherwise.", Search),
     ("[compare]", "Of a comparison, which is no recipe itself: see [compare.md](compare.md).", CompareConfig),

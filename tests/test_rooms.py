@@ -38,6 +38,7 @@ FLOORS = [
     "long_text",
     "pipeline",
     "evaluation",
+    "distillation",
     "explore",
     "training",
     "compare",

@@ -18,6 +18,7 @@ from transduce.attention.choices import choices, surrogate
 from transduce.attention.pooling import AttentionPooling
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.models.convolution import Convolution, ConvolutionConfig
+from transduce.models.non_autoregressive import NonAutoregressive, NonAutoregressiveConfig
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.rnn import Rnn, RnnConfig
 from transduce.models.transformer import Transformer, TransformerConfig
@@ -83,6 +84,11 @@ def test_names_say_what_shapes_are() -> None:
             smoothed_cross_entropy(logits_BTV.flatten(0, 1), target.values.flatten(), 0.1).backward()
             memory, state = both.start(source, 3)
             both.step(target.values[:, 0], memory, state)
+            fills = NonAutoregressive(NonAutoregressiveConfig.model_validate(table), Sizes(11, 13))
+            fills.encode(source)
+            read = fills.remember(source)
+            fills.lengths(read, 40)
+            fills.fill(target, target.mask() & (target.values % 2 == 0), read)
             alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
             alone(None, target)
             alone.step(target.values[:, 0], *alone.start(None, 3))

@@ -8,6 +8,7 @@ import typer
 
 from transduce.cli.compare import compare
 from transduce.cli.demo import demo
+from transduce.cli.distill import distill
 from transduce.cli.doctor import doctor
 from transduce.cli.evaluate import evaluate
 from transduce.cli.info import info
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for verb in (train, predict, evaluate, score, compare, doctor, info, demo):
+for verb in (train, predict, evaluate, score, compare, distill, doctor, info, demo):
     app.command()(verb)
 
 

@@ -8,9 +8,11 @@ from torch import Tensor, nn
 
 from transduce.attention.choices import Choices, choices, surrogate
 from transduce.data.collate import Batch
+from transduce.errors import InputError
 from transduce.layers.consistency import symmetric_divergence
 from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
-from transduce.models.protocols import Padded
+from transduce.models.protocols import Fills, Padded
+from transduce.training.masked_words import masked_loss
 
 
 def objective(model: nn.Module, batch: Batch, smoothing: float, r_drop: float) -> tuple[Tensor, Tensor]:
@@ -23,7 +25,15 @@ def objective(model: nn.Module, batch: Batch, smoothing: float, r_drop: float) -
         1/2 (CE_1 + CE_2) + a/4 (KL(p_1 || p_2) + KL(p_2 || p_1))
 
     Where attention chose, what is minimised has the gradient of the cross-entropy by way of the choices as well.
+    A model that fills is asked for hidden words and lengths instead; see `transduce.training.masked_words`.
+
+    Raises:
+        InputError: R-Drop of a model that fills.
     """
+    if isinstance(model, Fills):
+        if r_drop:
+            raise InputError("training.r_drop: only a model that predicts the next token can be trained with it.")
+        return masked_loss(model, batch, smoothing)
     next_BT = _next_tokens(batch.target)
     if not r_drop:
         with choices() as made:
