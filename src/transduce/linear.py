@@ -80,6 +80,6 @@ def _by_onednn(x: Tensor) -> bool:
 @cache
 def _mkl_is_slow() -> bool:
     """True on x86 processors that Intel did not make, where this torch has oneDNN's product."""
-    name = str(torch.cpu.get_capabilities().get("cpu_name") or "")
-    has_product = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    return torch.backends.mkl.is_available() and has_product and "Intel" not in name
+    processor = torch.cpu.get_capabilities()
+    foreign = processor.get("architecture") == "x86_64" and "Intel" not in str(processor.get("cpu_name"))
+    return foreign and hasattr(torch.ops.mkldnn, "_linear_pointwise")
