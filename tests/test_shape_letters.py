@@ -1,5 +1,6 @@
 """`query_BHTD` has four axes, and within one function a letter has one size: names are compared with shapes."""
 
+import itertools
 import re
 import sys
 from collections.abc import Iterator
@@ -12,10 +13,13 @@ import torch
 from torch import Tensor
 
 import transduce
+from transduce.attention.choices import choices, surrogate
+from transduce.attention.pooling import AttentionPooling
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
+from transduce.names import known
 
 ROOMS = tuple(str(Path(transduce.__file__).parent / room) for room in ("attention", "layers", "models"))
 LETTERS = re.compile(r"_([A-Z][A-Z0-9]*)$")
@@ -61,20 +65,39 @@ def test_names_say_what_shapes_are() -> None:
     sizes = {"d_model": 8, "heads": 2, "feed_forward": 12, "dropout": 0.1, "inner_dropout": 0.1}
     source = Padded(torch.randint(11, (3, 5)), torch.tensor([5, 2, 4]))
     target = Padded(torch.randint(13, (3, 6)), torch.tensor([6, 6, 6]))
+    others = itertools.cycle(
+        [
+            {"norm": "pre", "score": "additive", "key_value_heads": 1},
+            {"norm": "post", "norm_kind": "batch", "activation": "swiglu"},
+            {"norm": "pre", "norm_kind": "rms", "key_value_heads": 1},
+        ]
+    )
     with watched() as (problems, seen):
-        for positions in ("none", "sinusoidal", "learned", "rotary"):
-            for norm in ("pre", "post"):
-                table = {**sizes, "positions": positions, "norm": norm}
-                both = Transformer(TransformerConfig.model_validate(table), Sizes(11, 13))
-                logits_BTV = both(source, target)
-                smoothed_cross_entropy(logits_BTV.flatten(0, 1), target.values.flatten(), 0.1).backward()
-                memory, state = both.start(source, 3)
-                both.step(target.values[:, 0], memory, state)
-                alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
-                alone(None, target)
-                alone.step(target.values[:, 0], *alone.start(None, 3))
+        for positions in ("none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5"):
+            table = {**sizes, "positions": positions, **next(others)}
+            both = Transformer(TransformerConfig.model_validate(table), Sizes(11, 13))
+            logits_BTV = both(source, target)
+            smoothed_cross_entropy(logits_BTV.flatten(0, 1), target.values.flatten(), 0.1).backward()
+            memory, state = both.start(source, 3)
+            both.step(target.values[:, 0], memory, state)
+            alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
+            alone(None, target)
+            alone.step(target.values[:, 0], *alone.start(None, 3))
     assert not problems
     assert {"query_BHTE", "alpha_BHTS", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
+
+
+def test_names_say_what_shapes_are_of_every_score_and_weighing() -> None:
+    x_BSD, real_BS = torch.randn(3, 5, 6), torch.arange(5) < torch.tensor([[5], [2], [4]])
+    with watched() as (problems, seen):
+        for score in known("attention.scores"):
+            for weighing in known("attention.weighing"):
+                with choices() as made:
+                    AttentionPooling(score, weighing, 6, queries=2)(x_BSD, real_BS)
+                if made.log_probability is not None:
+                    surrogate(made.log_probability, torch.ones(3), torch.ones(3))
+    assert not problems
+    assert {"hidden_BHTSA", "near_BHTS", "choice_BHT1", "reached_BHTS", "read_BH1D", "baseline_B"} <= seen
 
 
 def test_a_wrong_name_is_found() -> None:

@@ -12,7 +12,7 @@ from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
 from transduce.inference import Advance, Likelihood, decode, pair_likelihoods
 from transduce.long_text import LongText, shorten
-from transduce.model_file import ModelFile, check_weights, load_model_file
+from transduce.model_file import ModelFile, check_weights, lasting_tensors, load_model_file
 from transduce.names import resolve
 from transduce.recipe import Recipe, explain, parse_recipe
 from transduce.search.settings import Search
@@ -134,16 +134,16 @@ def make_model(recipe: Recipe, task: Task) -> nn.Module:
 
 
 def load_weights(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
-    """Copy `weights` into the model's parameters.
+    """Copy `weights` into the model's parameters and lasting buffers.
 
     Raises:
         InputError: names or shapes differ; all differences are listed.
     """
-    parameters = dict(model.named_parameters())
-    check_weights({name: tuple(parameter.shape) for name, parameter in parameters.items()}, weights)
+    tensors = lasting_tensors(model)
+    check_weights({name: tuple(tensor.shape) for name, tensor in tensors.items()}, weights)
     with torch.no_grad():
-        for name, parameter in parameters.items():
-            parameter.copy_(weights[name])
+        for name, tensor in tensors.items():
+            tensor.copy_(weights[name])
 
 
 def pack_tokenizers(tokenizers: dict[str, Tokenizer]) -> dict[str, str]:

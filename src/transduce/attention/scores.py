@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 COSINE_START = 10.0
+SHORTEST = 1e-3  # a shorter vector counts as this long: the direction of 0 would have a gradient without bound
 FILTERS, FILTER_WIDTH = 10, 31
 
 
@@ -80,11 +81,11 @@ class Cosine(Dot):
 
     def keys(self, key_BHSF: Tensor) -> Tensor:
         """Keys of length 1."""
-        return functional.normalize(key_BHSF, dim=-1)
+        return functional.normalize(key_BHSF, dim=-1, eps=SHORTEST)
 
     def forward(self, query_BHTE: Tensor, keys: Tensor, previous_BHTS: Tensor | None = None) -> Tensor:
         """(B, H, T, S)."""
-        return self.gain * super().forward(functional.normalize(query_BHTE, dim=-1), keys)
+        return self.gain * super().forward(functional.normalize(query_BHTE, dim=-1, eps=SHORTEST), keys)
 
 
 class Bilinear(Score):

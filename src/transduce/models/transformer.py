@@ -16,7 +16,7 @@ from transduce.models.protocols import Padded, Sizes
 
 
 class TransformerConfig(StackConfig):
-    """The sizes of `StackConfig`, and how many blocks on each side."""
+    """The sizes and parts of `StackConfig`, and how many blocks on each side."""
 
     kind: Literal["transformer"] = "transformer"
     encoder_layers: int = Field(default=3, ge=1)
@@ -47,18 +47,18 @@ class Transformer(nn.Module):
         self.source_embedding = self.target_embedding if share else Embedding(sizes.source, config.d_model)
         self.output = Embedding(sizes.target, config.d_model) if config.tied == "none" else self.target_embedding
         self.encoder = Stack(config, config.encoder_layers)
-        self.decoder = Stack(config, config.decoder_layers, cross=True)
+        self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True)
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) of the token after each target position (teacher forcing)."""
         assert source is not None
-        hidden_BTD, _ = self._decode(target.values, self._remember(source), None)
+        hidden_BTD, _ = self._decode(target.values, self._remember(source), None, target.mask())
         return self.output.logits(hidden_BTD)
 
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S) -> states (B, S, D)."""
-        embedded_BSD = self.source_embedding(source.values)
-        return Padded(self.encoder(embedded_BSD, masks.padding(source.mask())), source.lengths)
+        embedded_BSD, real_BS = self.source_embedding(source.values), source.mask()
+        return Padded(self.encoder(embedded_BSD, masks.padding(real_BS), real_BS), source.lengths)
 
     def start(self, source: Padded | None, rows: int) -> tuple[Memory, State]:
         """The source's keys and values in every decoder block, and empty caches."""
@@ -74,6 +74,8 @@ class Transformer(nn.Module):
         encoded = self.encode(source)
         return Memory(self.decoder.keys_values(encoded.values), masks.padding(encoded.mask()))
 
-    def _decode(self, target_BT: Tensor, memory: Memory, past: State | None) -> tuple[Tensor, State]:
+    def _decode(
+        self, target_BT: Tensor, memory: Memory, past: State | None, real_BT: Tensor | None = None
+    ) -> tuple[Tensor, State]:
         embedded_BTD = self.target_embedding(target_BT)
-        return self.decoder.extend_causally(embedded_BTD, past, memory.sources, memory.allowed)
+        return self.decoder.extend_causally(embedded_BTD, past, memory.sources, memory.allowed, real_BT)
