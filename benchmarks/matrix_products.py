@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.environment import machine
-from transduce.linear import _product, pack, packed_linear
+from transduce.linear import _product, linear, pack
 
 SHAPES = ((256, 256), (256, 1024), (1024, 256), (256, 8000))
 
@@ -48,7 +48,7 @@ def decoding(rows: int, inputs: int, outputs: int) -> None:
     """The forward product alone."""
     x, weight = torch.randn(rows, inputs), torch.randn(outputs, inputs)
     packed, work = pack(weight), 2e-9 * rows * inputs * outputs
-    torchs, onednn = rate(work, lambda: F.linear(x, weight)), rate(work, lambda: packed_linear(x, packed))
+    torchs, onednn = rate(work, lambda: F.linear(x, weight)), rate(work, lambda: linear(x, weight, None, packed))
     print(f"{rows} rows, {inputs} -> {outputs}: torch {torchs:4.0f} | packed {onednn:4.0f} GFLOP/s")
 
 

@@ -8,11 +8,20 @@ Shapes: N rows, I inputs, O outputs.
 """
 
 from functools import cache
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+
+@runtime_checkable
+class Packs(Protocol):
+    """A module that multiplies by a weight and can lay it out for that."""
+
+    def pack(self) -> None:
+        """For a model that predicts and does nothing else; the weight must not change any more."""
+        ...
 
 
 class Linear(nn.Linear):
@@ -22,32 +31,40 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """(.., I) -> (.., O)."""
-        if self.packed is not None and x.shape[:-1].numel() > 1:  # one row alone is a matrix-vector product
-            return packed_linear(x, self.packed, self.bias)
-        return linear(x, self.weight, self.bias)
+        return linear(x, self.weight, self.bias, self.packed)
 
     def pack(self) -> None:
-        """Lay the weight out for `packed_linear`, where that is faster; the weight must not change any more."""
-        self.packed = pack(self.weight) if _by_onednn(self.weight) else None
+        """For a model that predicts and does nothing else; the weight must not change any more."""
+        self.packed = pack(self.weight)
 
 
-def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
-    """x W^T + b, (.., I) -> (.., O). Under autocast in its type, as `F.linear`."""
+def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None, packed: Tensor | None = None) -> Tensor:
+    """x W^T + b, (.., I) -> (.., O). Under autocast in its type, as `F.linear`.
+
+    Args:
+        packed: what `pack` made of the weight; without gradients.
+    """
+    if packed is not None and x.shape[:-1].numel() > 1:  # a single row is a product with a vector, which MKL is good at
+        return _product(x, packed, bias_O)
     if not _by_onednn(x) or torch.is_autocast_enabled("cpu"):
         return F.linear(x, weight_OI, bias_O)
     flat_NO: Tensor = _OneDnnLinear.apply(x.flatten(0, -2), weight_OI, bias_O)  # type: ignore[no-untyped-call]
     return flat_NO.view(*x.shape[:-1], len(weight_OI))
 
 
-def pack(weight_OI: Tensor) -> Tensor:
-    """The weight in oneDNN's own order, for `packed_linear` alone."""
+def pack(weight_OI: Tensor) -> Tensor | None:
+    """The weight in oneDNN's own order; None where that is no faster."""
+    if not _by_onednn(weight_OI):
+        return None
     packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight_OI.detach())
     return packed
 
 
-def packed_linear(x: Tensor, packed: Tensor, bias_O: Tensor | None = None) -> Tensor:
-    """x W^T + b for a W from `pack`: no gradients."""
-    return _product(x, packed, bias_O)
+def pack_all(model: nn.Module) -> None:
+    """`pack` everything in the model that can be: from now on it predicts and does nothing else."""
+    for module in model.modules():
+        if isinstance(module, Packs):
+            module.pack()
 
 
 class _OneDnnLinear(torch.autograd.Function):
