@@ -48,7 +48,7 @@ def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None, packed: T
         return _product(x, packed, bias_O)
     if not _by_onednn(x) or torch.is_autocast_enabled("cpu"):
         return F.linear(x, weight_OI, bias_O)
-    flat_NO: Tensor = _OneDnnLinear.apply(x.flatten(0, -2), weight_OI, bias_O)  # type: ignore[no-untyped-call]
+    flat_NO: Tensor = _OneDnnLinear.apply(x.reshape(-1, x.shape[-1]), weight_OI, bias_O)  # type: ignore[no-untyped-call]
     return flat_NO.view(*x.shape[:-1], len(weight_OI))
 
 
