@@ -20,6 +20,7 @@ FLOORS = [
     "version",
     "config",
     "names",
+    "linear",  # matrix products, which everything multiplies by
     "atomic",
     "storage",
     "model_file",

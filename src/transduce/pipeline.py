@@ -12,6 +12,7 @@ from torch import nn
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
 from transduce.inference import Advance, Likelihood, decode, pair_likelihoods
+from transduce.linear import pack_all
 from transduce.long_text import LongText, shorten
 from transduce.model_file import ModelFile, check_weights, lasting_tensors, load_model_file
 from transduce.names import resolve
@@ -39,6 +40,7 @@ class Pipeline:
         self.model = make_model(self.recipe, self.task)
         load_weights(self.model, file.weights)
         self.model.eval()
+        pack_all(self.model)
 
     def predict(
         self,

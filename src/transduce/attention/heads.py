@@ -15,6 +15,7 @@ from transduce.attention.core import attend, attend_by
 from transduce.attention.relative import Relative
 from transduce.attention.scores import ScaledDot
 from transduce.attention.weighing import Softmax
+from transduce.linear import Linear
 from transduce.names import resolve
 
 
@@ -46,9 +47,9 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.heads, self.key_value_heads, self.head_width = heads, key_value_heads or heads, width // heads
         self.dropout = dropout
-        self.query = nn.Linear(width, width)
-        self.key_value = nn.Linear(width, 2 * self.key_value_heads * self.head_width)
-        self.output = nn.Linear(width, width)
+        self.query = Linear(width, width)
+        self.key_value = Linear(width, 2 * self.key_value_heads * self.head_width)
+        self.output = Linear(width, width)
         for projection in (self.query, self.key_value, self.output):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)

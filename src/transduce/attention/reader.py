@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transduce.attention.cache import KeyValue
 from transduce.attention.capture import active_record
 from transduce.attention.core import attend_by
+from transduce.linear import Linear
 from transduce.names import resolve
 
 
@@ -32,9 +33,9 @@ class Reader(nn.Module):
         super().__init__()
         self.heads = heads
         head_width = memory_width // heads
-        self.query = nn.Linear(query_width, memory_width) if heads > 1 else nn.Identity()
-        self.key = nn.Linear(memory_width, memory_width) if heads > 1 else nn.Identity()
-        self.value = nn.Linear(memory_width, memory_width) if heads > 1 else nn.Identity()
+        self.query = Linear(query_width, memory_width) if heads > 1 else nn.Identity()
+        self.key = Linear(memory_width, memory_width) if heads > 1 else nn.Identity()
+        self.value = Linear(memory_width, memory_width) if heads > 1 else nn.Identity()
         self.score = resolve("attention.scores", score)(head_width if heads > 1 else query_width, head_width)
         self.weigh = resolve("attention.weighing", weighing)(head_width if heads > 1 else query_width)
 

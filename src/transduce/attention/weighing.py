@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from transduce.attention.choices import active_choices
 from transduce.attention.entmax import entmax15, sparsemax
 from transduce.attention.monotonic import expected_alignment
+from transduce.linear import Linear
 
 HALF_WINDOW = 10  # D of Luong et al. 2015
 
@@ -193,7 +194,7 @@ class LocalPredictive(_Local):
 
     def __init__(self, query_width: int, half_window: int = HALF_WINDOW) -> None:
         super().__init__(query_width, half_window)
-        self.query = nn.Linear(query_width, query_width, bias=False)
+        self.query = Linear(query_width, query_width, bias=False)
         self.reader_E = nn.Parameter(torch.randn(query_width) * query_width**-0.5)
 
     def forward(

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from transduce.attention.cache import KeyValue
 from transduce.attention.dropout import Dropout
 from transduce.attention.reader import Reader
+from transduce.linear import linear
 
 HALVED = math.sqrt(0.5)  # keeps the variance of a sum of two independent terms (section 3.4)
 
@@ -57,7 +58,7 @@ class NormedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(.., I) -> (.., O)."""
-        return F.linear(x, weight_normed(self.direction_OI, self.gain_O), self.bias_O)
+        return linear(x, weight_normed(self.direction_OI, self.gain_O), self.bias_O)
 
 
 class GatedConvolution(nn.Module):

@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
+from transduce.linear import Linear
 
 Activation = Literal["relu", "gelu", "squared_relu", "glu", "geglu", "swiglu"]
 
@@ -45,9 +46,9 @@ class FeedForward(nn.Module):
 
     def __init__(self, width: int, hidden: int, dropout: float = 0.0, activation: Activation = "relu") -> None:
         super().__init__()
-        self.inner = nn.Linear(width, hidden)
-        self.outer = nn.Linear(hidden, width)
-        self.linear = nn.Linear(width, hidden) if activation in GATED else None
+        self.inner = Linear(width, hidden)
+        self.outer = Linear(hidden, width)
+        self.linear = Linear(width, hidden) if activation in GATED else None
         self.dropout = Dropout(dropout)
         self.activation = (PLAIN | GATED)[activation]
         for linear in (self.inner, self.outer, self.linear):

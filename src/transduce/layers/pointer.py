@@ -19,6 +19,7 @@ from transduce.attention import masks
 from transduce.attention.cache import KeyValue
 from transduce.attention.reader import Reader
 from transduce.errors import InputError
+from transduce.linear import Linear
 
 LEAST_COPIED = 1e-30  # in place of log 0 where an attention weight underflows; its gradient is 0
 
@@ -78,7 +79,7 @@ class Pointer(nn.Module):
                 "model.pointer copies source words by their ids, so both sides need one vocabulary; this source has "
                 f"{source_ids} ids and this target {target_ids}. Set tokenizer.joint = true, or model.pointer = false."
             )
-        self.query = nn.Linear(hidden_width, states_width)
+        self.query = Linear(hidden_width, states_width)
         self.reader = Reader("scaled_dot", "softmax", states_width, states_width)
         self.generate = nn.Linear(hidden_width + states_width, 1)
         for linear in (self.query, self.generate):

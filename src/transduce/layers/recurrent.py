@@ -13,8 +13,9 @@ Shapes: B batch, T positions, D width of the input, H width of the state, G = ga
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+
+from transduce.linear import linear
 
 CellState = tuple[Tensor, ...]
 """(h,) or (h, c): each (B, H), or (B, T, H) where it is the states after all positions. h is what a cell puts out."""
@@ -51,11 +52,11 @@ class Cell(nn.Module):
 
     def project(self, x: Tensor) -> Tensor:
         """What the input alone adds to the gates, W x + b: (.., D) -> (.., G), for all positions at once."""
-        return F.linear(x, self.weight_ih, self.bias_ih)
+        return linear(x, self.weight_ih, self.bias_ih)
 
     def recall(self, h_BH: Tensor) -> Tensor:
         """What the state alone adds to the gates, U h' + c: (B, G)."""
-        return F.linear(h_BH, self.weight_hh, self.bias_hh)
+        return linear(h_BH, self.weight_hh, self.bias_hh)
 
     def forward(self, projected_BG: Tensor, state: CellState) -> CellState:
         """The state after one more input, of which `project` made `projected_BG`."""

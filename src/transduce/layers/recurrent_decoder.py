@@ -26,6 +26,7 @@ from transduce.attention.dropout import Dropout
 from transduce.attention.reader import Reader
 from transduce.config import Config
 from transduce.layers.recurrent_stack import RecurrentStack, StackState
+from transduce.linear import Linear
 from transduce.names import check
 
 
@@ -111,7 +112,7 @@ class Bridge(nn.Module):
     def __init__(self, width: int, layers: int, parts: int) -> None:
         super().__init__()
         self.layers = layers
-        self.linear = nn.Linear(width, width * layers * parts)
+        self.linear = Linear(width, width * layers * parts)
         nn.init.xavier_uniform_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 
@@ -133,7 +134,7 @@ class Readout(nn.Module):
     def __init__(self, given_width: int, width: int, kind: Literal["tanh", "maxout"], dropout: float) -> None:
         super().__init__()
         self.maxout = kind == "maxout"
-        self.linear = nn.Linear(given_width, 2 * width if self.maxout else width)
+        self.linear = Linear(given_width, 2 * width if self.maxout else width)
         nn.init.xavier_uniform_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
         self.dropout = Dropout(dropout)
@@ -158,7 +159,7 @@ class RecurrentDecoder(nn.Module):
         width, layers = config.hidden, config.decoder_layers
         self.stack = RecurrentStack(config.cell, config.d_model, width, layers, config.residual, config.dropout)
         self.bridge = Bridge(width, layers, self.stack.parts) if config.bridge == "tanh" else nn.Identity()
-        self.feed = nn.Linear(fed_width, self.stack.gates_width, bias=False) if fed_width else None
+        self.feed = Linear(fed_width, self.stack.gates_width, bias=False) if fed_width else None
         self.readout = Readout(given_width, config.d_model, config.readout, config.dropout)
 
     def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackState) -> tuple[Memory, State]:

@@ -49,6 +49,8 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
     keep_freed_memory()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats itself only with this
     torch.use_deterministic_algorithms(True)
+    # Costs 7 % of a step, and nothing here reads memory that was not written.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
     claim(run, recipe)
