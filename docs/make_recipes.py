@@ -11,8 +11,10 @@ from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.tokenizer import TokenizerConfig
+from transduce.models.convolution import ConvolutionConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
+from transduce.models.rnn import RnnConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.search.settings import Search
@@ -44,6 +46,8 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("[tokenizer]", "Learnt from the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
+    ('[model] kind = "convolution"', "Gated convolutions that attend to the source.", ConvolutionConfig),
+    ('[model] kind = "rnn"', "Recurrent encoder and decoder, with and without attention.", RnnConfig),
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
     ('[model] kind = "linear_transformer"', "Encoder and decoder with linear attention.", LinearTransformerConfig),
     ('[model] kind = "linear_transformer_decoder"', "For language modelling.", LinearTransformerDecoderConfig),

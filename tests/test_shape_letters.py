@@ -17,7 +17,9 @@ from transduce.attention import capture
 from transduce.attention.choices import choices, surrogate
 from transduce.attention.pooling import AttentionPooling
 from transduce.layers.cross_entropy import smoothed_cross_entropy
+from transduce.models.convolution import Convolution, ConvolutionConfig
 from transduce.models.protocols import Padded, Sizes
+from transduce.models.rnn import Rnn, RnnConfig
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
 from transduce.names import known, resolve
@@ -84,6 +86,16 @@ def test_names_say_what_shapes_are() -> None:
             alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
             alone(None, target)
             alone.step(target.values[:, 0], *alone.start(None, 3))
+        for score in ("dot", "location_aware"):
+            config = ConvolutionConfig(d_model=8, score=score, pointer=True)
+            copying = Convolution(config, Sizes(13, 13))
+            copying(source, target).sum().backward()
+            copying.step(target.values[:, 0], *copying.start(source, 3))
+        for attention in ("none", "bahdanau", "luong"):
+            table = {"cell": "lstm", "attention": attention, "d_model": 7, "hidden": 8, "encoder_layers": 2}
+            recurrent = Rnn(RnnConfig.model_validate({**table, "pointer": True}), Sizes(13, 13))
+            recurrent(source, target)
+            recurrent.step(target.values[:, 0], *recurrent.start(source, 3))
     assert not problems
     assert {"query_BHTE", "alpha_BHTS", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
 

@@ -66,6 +66,8 @@ def parse_recipe(table: Table, where: str) -> Recipe:
             sections[name] = kind.model_validate(value)
         except ValidationError as error:
             problems += [f"{where}: {problem}" for problem in explain(error, kind, name)]
+    if getattr(sections.get("model"), "pointer", False) and "tokenizer" in sections and not sections["tokenizer"].joint:
+        problems.append(f"{where}: model.pointer copies source words by their ids, which needs tokenizer.joint = true.")
     if problems:
         raise InputError(problems)
     return Recipe(**sections)

@@ -39,11 +39,43 @@ class Tiny:
 
 
 STACK: dict[str, Any] = {"d_model": 8, "heads": 2, "feed_forward": 12}
+RNN: dict[str, Any] = {"d_model": 8, "hidden": 12}
+RNN_VARIANTS: list[dict[str, Any]] = [
+    {"pointer": True},
+    *({"cell": cell, "attention": kind} for cell in ("lstm", "gru", "tanh") for kind in ("none", "bahdanau", "luong")),
+    *({"attention": "luong", "feeding": False, "score": score} for score in known("attention.scores")),
+    *({"attention": "bahdanau", "weighing": weighing, "heads": 2} for weighing in known("attention.weighing")),
+    {"attention": "none", "cell": "lstm", "feeding": False, "bridge": "copy", "direction": "backward"},
+    {"cell": "lstm", "encoder_layers": 3, "decoder_layers": 2, "residual": True, "direction": "forward"},
+    {
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "attention": "luong",
+        "bridge": "copy",
+        "score": "location_aware",
+        "heads": 2,
+    },
+    {"readout": "maxout", "tied": "output"},
+    {"tied": "none"},
+]
 TINY = {
+    "convolution": Tiny(
+        reads_source=True,
+        settings={"d_model": 8, "encoder_layers": 2, "decoder_layers": 2, "kernel": 5},  # sees every token before
+        variants=[
+            {"tied": "output"},
+            {"tied": "none"},
+            {"positions": "sinusoidal"},
+            {"kernel": 3, "decoder_layers": 3},
+            {"score": "additive", "heads": 2},
+            {"score": "location_aware"},
+            {"pointer": True},
+        ],
+    ),
     "transformer": Tiny(
         reads_source=True,
         settings={**STACK, "encoder_layers": 2, "decoder_layers": 2},
-        variants=[{"tied": "output"}, {"tied": "none"}],
+        variants=[{"tied": "output"}, {"tied": "none"}, {"pointer": True}],
     ),
     "linear_transformer": Tiny(
         reads_source=True,
@@ -55,6 +87,7 @@ TINY = {
         settings={**STACK, "layers": 2},
         variants=[{"tied": False}, {"norm": "post"}, {"positions": "learned"}, {"positions": "none"}],
     ),
+    "rnn": Tiny(reads_source=True, settings=RNN, variants=RNN_VARIANTS),
     "transformer_decoder": Tiny(reads_source=False, settings={**STACK, "layers": 2}, variants=[{"tied": False}]),
 }
 
@@ -107,7 +140,8 @@ class Case:
         torch.manual_seed(seed)
         kind = resolve("models", self.name)
         config = kind.Config.model_validate({**TINY[self.name].settings, **self.variant})
-        model: nn.Module = kind(config, Sizes(SOURCE_IDS if self.reads_source else None, TARGET_IDS))
+        source_ids = TARGET_IDS if self.variant.get("pointer") else SOURCE_IDS  # copying takes one vocabulary
+        model: nn.Module = kind(config, Sizes(source_ids if self.reads_source else None, TARGET_IDS))
         with torch.no_grad():
             for tensor in lasting_tensors(model).values():
                 tensor.add_(0.1 * torch.randn_like(tensor))

@@ -43,9 +43,15 @@ class Reader(nn.Module):
         """True: queries must come one at a time, each with the weights of the one before."""
         return bool(self.score.sequential or self.weigh.sequential)
 
-    def remember(self, states_BSM: Tensor) -> KeyValue:
-        """The source as the score wants it, computed once: `key` is (B, H, S, any), `value` (B, H, S, M / H)."""
-        return KeyValue(self.score.keys(self._split(self.key(states_BSM))), self._split(self.value(states_BSM)))
+    def remember(self, states_BSM: Tensor, values_BSM: Tensor | None = None) -> KeyValue:
+        """The source as the score wants it, computed once: `key` is (B, H, S, any), `value` (B, H, S, M / H).
+
+        Args:
+            states_BSM: what is compared with queries.
+            values_BSM: what is read out, where it is something else.
+        """
+        value_BHSE = self._split(self.value(states_BSM if values_BSM is None else values_BSM))
+        return KeyValue(self.score.keys(self._split(self.key(states_BSM))), value_BHSE)
 
     def forward(
         self,
