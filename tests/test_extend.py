@@ -61,8 +61,15 @@ def folder(tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch) -
     return tmp_path
 
 
-NARROW = ["model.d_model=32", "model.feed_forward=64", "model.encoder_layers=1", "model.decoder_layers=1"]
-SMALL = {"my_score.toml": NARROW, "my_weighing.toml": NARROW}  # the page does not say so: its reader has more time
+SMALL = {  # the page does not say so: its reader has more time
+    "my_score.toml": ["model.d_model=32", "model.hidden=32"],
+    "my_weighing.toml": [
+        "model.d_model=32",
+        "model.feed_forward=64",
+        "model.encoder_layers=1",
+        "model.decoder_layers=1",
+    ],
+}
 
 
 def train(folder: Path, recipe: str) -> Pipeline:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.attention.capture import active_record
+from transduce.linear import Linear
 
 CHUNK = 64
 
@@ -127,9 +128,9 @@ class LinearAttention(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.query = nn.Linear(width, width)
-        self.key_value = nn.Linear(width, 2 * width)
-        self.output = nn.Linear(width, width)
+        self.query = Linear(width, width)
+        self.key_value = Linear(width, 2 * width)
+        self.output = Linear(width, width)
         for projection in (self.query, self.key_value, self.output):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
