@@ -38,12 +38,14 @@ FLOORS = [
     "pipeline",
     "evaluation",
     "explore",
+    "serve",
     "training",
     "cli",
     "__init__",
     "__main__",
 ]
 HEAVY = {"torch", "numpy", "pyarrow", "pydantic", "tokenizers", "safetensors", "sacrebleu", "sacremoses", "matplotlib"}
+HEAVY |= {"fastapi", "starlette", "uvicorn"}
 
 
 def module_name(file: Path) -> str:
