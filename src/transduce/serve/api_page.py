@@ -27,7 +27,8 @@ def api_page(description: dict[str, Any]) -> str:
     title, about = escape(description["info"]["title"]), escape(description["info"].get("description", ""))
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     main = f'<h1>{title}</h1><p>{about}</p><p><a href="/openapi.json">openapi.json</a></p>{"".join(parts)}'
-    return f'<!doctype html><html lang="en"><head>{head}<style>{STYLE}</style></head><body><main>{main}</main></body></html>'
+    head += f"<style>{STYLE}</style>"
+    return f'<!doctype html><html lang="en"><head>{head}</head><body><main>{main}</main></body></html>'
 
 
 def _operation(path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]) -> str:

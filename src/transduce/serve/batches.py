@@ -69,7 +69,7 @@ class Batches:
         measures: Measures,
         run: Callable[[Sequence[Work]], list[list[Answer]]] = answer,
     ) -> None:
-        self._settings, self._measures, self._run = settings, measures, run
+        self._settings, self._measures, self.run = settings, measures, run
         self._waiting: deque[_Waiting] = deque()
         self._texts = 0  # in `_waiting`
         self._changed = threading.Condition()
@@ -150,7 +150,7 @@ class Batches:
 
     def _answer(self, batch: list[_Waiting]) -> None:
         try:
-            found = self._run([each.work for each in batch])
+            found = self.run([each.work for each in batch])
         except Left as error:
             batch[0].settle(error)  # only a stream leaves, and a stream is a batch by itself
         except Exception as error:

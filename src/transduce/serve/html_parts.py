@@ -66,16 +66,19 @@ class _Events(HTMLParser):
         self.feed(source[:tail])
         self.close()
         if tail < len(source):
-            begun = UNFINISHED.search(source, tail)
-            self.found.append(_Event(tail, "text", end=begun.start() if begun else len(source)))
+            self._text(tail, source[tail:])
 
     def _here(self) -> int:
         line, column = self.getpos()
         return self.line_starts[line - 1] + column
 
     def handle_data(self, data: str) -> None:
-        start = self._here()
-        self.found.append(_Event(start, "text", end=start + len(data)))
+        self._text(self._here(), data)
+
+    def _text(self, start: int, data: str) -> None:
+        """Text up to what looks like a tag or comment that never ended."""
+        begun = UNFINISHED.search(data)
+        self.found.append(_Event(start, "text", end=start + (begun.start() if begun else len(data))))
 
     def handle_entityref(self, name: str) -> None:
         self._reference(f"&{name}")

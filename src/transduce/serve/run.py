@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
+from fastapi import FastAPI
 
 from transduce.errors import InputError
 from transduce.serve.app import create_app
@@ -32,7 +33,15 @@ def run(
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     app = create_app(models, page, settings)
-    config = uvicorn.Config(
+    listening = listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    tell(f"http://{shown}:{listening.getsockname()[1]}")
+    Stopping(config_of(app)).run(sockets=[listening])
+
+
+def config_of(app: FastAPI) -> uvicorn.Config:
+    """How uvicorn runs the application."""
+    return uvicorn.Config(
         app,
         log_level="warning",
         access_log=False,
@@ -40,10 +49,6 @@ def run(
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE,
     )
-    listening = _listen(host, port)
-    shown = f"[{host}]" if ":" in host else host
-    tell(f"http://{shown}:{listening.getsockname()[1]}")
-    Stopping(config).run(sockets=[listening])
 
 
 class Stopping(uvicorn.Server):
@@ -68,7 +73,12 @@ class Stopping(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket bound to an address.
+
+    Raises:
+        InputError: it cannot be had.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
