@@ -1,13 +1,9 @@
-"""The tests here need the extra `serve`, and share one model file and one server."""
+"""The tests here share one model file and one server."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-for needed in ("fastapi", "uvicorn", "prometheus_client", "httpx"):
-    pytest.importorskip(needed, reason=f'{needed} is not installed: pip install "transduce[dev]"')
-
 from served import Server, serving, write_model
 
 from transduce.pipeline import Pipeline, load

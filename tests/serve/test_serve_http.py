@@ -246,7 +246,8 @@ def test_who_hangs_up_is_not_computed_for(served_file: Path) -> None:
         gate = Gate()
         running.service.batches.run = gate
         body = json.dumps({"q": "ba\nde\nfi", "source": "de", "target": "en"}).encode()
-        head = f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+        head += "Content-Type: application/json\r\n\r\n"
         with socket.create_connection(("127.0.0.1", int(running.address.rsplit(":", 1)[1]))) as connection:
             connection.sendall(head.encode() + body)
             gate.reached.wait(20)

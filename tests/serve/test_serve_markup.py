@@ -73,7 +73,7 @@ def test_without_attention_inner_tags_go_to_the_ends() -> None:
 def test_a_tag_at_an_end_goes_with_its_partner_inside() -> None:
     pairs = [("a", "b"), ("x", "y")]
     assert translated("<u><b>a</b> x</u>", {"a x": ("y b", pairs)}) == "<u>y <b>b</b></u>"
-    assert translated("a <b>x</b>.<i> a</i>", {"a x.": ("y b.", pairs), "a": ("b", [])}) == "<b>y</b> b.<i> b</i>"
+    assert translated("a <b>x</b>.<i> A</i>", {"a x.": ("y b.", pairs), "A": ("B", [])}) == "<b>y</b> b.<i> B</i>"
 
 
 def test_tags_at_the_ends_and_between_sentences_stay() -> None:

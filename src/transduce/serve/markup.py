@@ -2,8 +2,9 @@
 
 Text between two block tags is one run, cut into segments as other text is. Inline tags (<b>, <a>, ..) at a segment's
 ends stay there. Those inside, and their partners, go where the words that they enclose went, by the model's attention;
-without it, opening tags go to the segment's beginning and closing ones to its end. Tags never change their order, so whatever was
-well nested still is. Comments, <script>, <style>, <code>, translate="no" and class="notranslate" are left alone.
+without it, opening tags go to the segment's beginning and closing ones to its end. Tags never change their order, so
+what was well nested still is. Comments, <script>, <style>, <code>, translate="no" and class="notranslate" stay as they
+are.
 """
 
 import html
