@@ -15,7 +15,7 @@ KINDS = (
     "é",
 )
 GOOD: list[dict[str, Any]] = [
-    {"q": "ba de", "source": "de", "target": "en", "format": "html", "alternatives": 1, "api_key": "", "model": "tiny"},
+    {"q": "ba de", "source": "de", "target": "en", "format": "html", "alternatives": 1, "api_key": ""},
     {"texts": ["ba", "de"], "beam": 2, "nbest": 2, "alpha": 0.5, "scores": True, "attention": True, "seed": 1},
     {"text": "ba", "max_new": 3},
 ]
@@ -57,7 +57,17 @@ def malformed(drawn: random.Random) -> tuple[bytes, str]:
     values = dict(drawn.choice(GOOD))
     for _ in range(drawn.randint(0, 3)):
         key = drawn.choice(
-            [*values, drawn.choice(string.printable), "method", "top_p", "temperature", "long", "top_k", "\ud800"]
+            [
+                *values,
+                drawn.choice(string.printable),
+                "method",
+                "model",
+                "top_p",
+                "temperature",
+                "long",
+                "top_k",
+                "\ud800",
+            ]
         )
         values[key] = drawn.choice(ODD)
     for _ in range(drawn.randint(0, 1)):

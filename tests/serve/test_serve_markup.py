@@ -72,8 +72,9 @@ def test_without_attention_inner_tags_go_to_the_ends() -> None:
 
 def test_a_tag_at_an_end_goes_with_its_partner_inside() -> None:
     pairs = [("a", "b"), ("x", "y")]
+    others = [("a", "b"), ("xx", "y")]
     assert translated("<u><b>a</b> x</u>", {"a x": ("y b", pairs)}) == "<u>y <b>b</b></u>"
-    assert translated("a <b>x</b>.<i> A</i>", {"a x.": ("y b.", pairs), "A": ("B", [])}) == "<b>y</b> b.<i> B</i>"
+    assert translated("a <b>xx</b>.<i> A</i>", {"a xx.": ("y b.", others), "A": ("B", [])}) == "<b>y</b> b.<i> B</i>"
 
 
 def test_tags_at_the_ends_and_between_sentences_stay() -> None:

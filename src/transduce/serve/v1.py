@@ -32,6 +32,14 @@ from transduce.tasks.protocols import Prediction
 SAMPLES_NOTHING = {"temperature": 1.0, "top_k": None, "top_p": None}
 EVENTS = """Server-sent events: `token` after each token, with `text`, the output so far; then one `done` with the whole
 `text`, or one `error`."""
+EVENT = {
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "event": {"type": "string", "enum": ["token", "done", "error"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
 
 
 def routes(service: Service) -> APIRouter:
@@ -60,7 +68,7 @@ def routes(service: Service) -> APIRouter:
     @router.post(
         "/stream",
         response_class=StreamingResponse,
-        responses={200: {"description": EVENTS, "content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+        responses={200: {"description": EVENTS, "content": {"text/event-stream": {"itemSchema": EVENT}}}},
     )
     async def stream(request: Request, asked: StreamRequest) -> StreamingResponse:
         """Greedy search, token by token."""
