@@ -41,6 +41,7 @@ FLOORS = [
     "evaluation",
     "distillation",
     "explore",
+    "serve",
     "training",
     "compare",
     "cli",
@@ -48,6 +49,7 @@ FLOORS = [
     "__main__",
 ]
 HEAVY = {"torch", "numpy", "pyarrow", "pydantic", "tokenizers", "safetensors", "sacrebleu", "sacremoses", "matplotlib"}
+HEAVY |= {"fastapi", "starlette", "uvicorn"}
 
 
 def module_name(file: Path) -> str:

@@ -14,6 +14,7 @@ from transduce.cli.evaluate import evaluate
 from transduce.cli.info import info
 from transduce.cli.predict import predict
 from transduce.cli.score import score
+from transduce.cli.serve import serve
 from transduce.cli.train import train
 from transduce.errors import Interrupted, TransduceError
 from transduce.version import __version__
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for verb in (train, predict, evaluate, score, compare, distill, doctor, info, demo):
+for verb in (train, predict, evaluate, score, compare, distill, doctor, info, demo, serve):
     app.command()(verb)
 
 
