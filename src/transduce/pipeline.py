@@ -186,11 +186,18 @@ def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
 def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
     """The recipe's settings with those asked for in their place.
 
-    An alpha tuned for one length rule means nothing to another, so a rule asked for comes with the default alpha.
+    A beam asked for is searched, whatever method the recipe has. An alpha tuned for one length rule means nothing to
+    another, so a rule asked for comes with the default alpha.
 
     Raises:
         InputError: an unknown key, a wrong value, or keys that do not go together.
     """
+    if asked.get("beam") is not None and "method" not in asked:
+        if recipe.method == "mask_predict":
+            raise InputError(
+                "search.beam: this model writes all words at once and has no beam; ask for iterations and lengths."
+            )
+        asked = {**asked, "method": "beam"}
     other_rule = asked.get("length_rule", recipe.length_rule) != recipe.length_rule
     kept = recipe.model_dump(exclude={"alpha"} if other_rule else None)
     try:
