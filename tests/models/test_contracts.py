@@ -89,7 +89,16 @@ TINY = {
         settings={**STACK, "layers": 2},
         variants=[{"tied": False}, {"norm": "post"}, {"positions": "learned"}, {"positions": "none"}],
     ),
-    "transformer_decoder": Tiny(reads_source=False, settings={**STACK, "layers": 2}, variants=[{"tied": False}]),
+    "transformer_decoder": Tiny(
+        reads_source=False,
+        settings={**STACK, "layers": 2},
+        variants=[
+            {"tied": False},
+            {"pattern": "local", "stride": 3},
+            {"pattern": "strided", "stride": 2},
+            {"pattern": "fixed", "stride": 2},
+        ],
+    ),
     "non_autoregressive": Tiny(
         reads_source=True,
         settings={**STACK, "encoder_layers": 2, "decoder_layers": 2, "reach": 3},

@@ -10,10 +10,11 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
-from transduce.attention import KeyValue, MultiHeadAttention, masks
+from transduce.attention import KeyValue, MultiHeadAttention
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import Learned, NoPositions, Sinusoidal
 from transduce.attention.relative import Relative
+from transduce.attention.sparse import Pattern, causal_mask
 from transduce.config import Config
 from transduce.errors import InputError
 from transduce.layers.block import Block
@@ -56,6 +57,10 @@ class StackConfig(Config):
     """Where a token stands: none, sinusoidal, learned; by distance rotary, alibi, shaw, t5, or my_file:MyPositions."""
     max_length: int = Field(default=1024, ge=1)
     """How many positions learned positions reach."""
+    pattern: Pattern = "full"
+    """Of what is before it a decoder's position sees: full, or sparsely local, strided, fixed (Child et al. 2019)."""
+    stride: int = Field(default=64, ge=2)
+    """Block length of a sparse pattern."""
 
     @model_validator(mode="after")
     def _widths_divide(self) -> Self:
@@ -119,6 +124,7 @@ class Stack(nn.Module):
 
     def __init__(self, config: StackConfig, layers: int, cross: bool = False, causal: bool = False) -> None:
         super().__init__()
+        self.pattern, self.stride = config.pattern, config.stride
         self.positions = _added_positions(config)
         self.dropout = Dropout(config.dropout)
         blocks = [_block(config, relative, cross) for relative in _relative_positions(config, layers, causal)]
@@ -165,9 +171,10 @@ class Stack(nn.Module):
         source_allowed: Tensor | None = None,
         real_BT: Tensor | None = None,
     ) -> tuple[Tensor, State]:
-        """`extend` where each position sees itself and what came before it."""
+        """`extend` where each position sees itself and, of what came before it, what the pattern lets it."""
         count, offset = embedded_BTD.shape[1], past[0].length if past else 0
-        allowed = masks.causal(count, offset, embedded_BTD.device) if count > 1 else None
+        sees_all = count == 1 and self.pattern == "full"
+        allowed = None if sees_all else causal_mask(self.pattern, self.stride, count, offset, embedded_BTD.device)
         return self.extend(embedded_BTD, past, sources, source_allowed, allowed, real_BT)
 
     def keys_values(self, encoded_BSD: Tensor) -> State:
