@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 endif
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test check format clean
+.PHONY: help setup demo test check format bench bench-peers clean
+DATA ?= ../shared/data/multi30k
 
 help:
 	@echo "make setup   virtual environment in $(VENV), with the command $(BIN)/transduce"
@@ -16,6 +17,7 @@ help:
 	@echo "make test    run the tests"
 	@echo "make check   lint and types"
 	@echo "make format  let ruff lay out the code"
+	@echo "make bench   measure speed beside the machine's limit; make bench-peers beside other toolkits too"
 
 setup: $(STAMP)
 
@@ -35,6 +37,12 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/speed.py --data $(DATA)
+
+bench-peers: $(STAMP)
+	$(BIN)/python benchmarks/speed.py --data $(DATA) --peers
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

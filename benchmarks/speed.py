@@ -23,6 +23,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from transduce.environment import library_versions, machine
 
 HERE = Path(__file__).parent
@@ -107,6 +109,7 @@ def entries(work: Path, model: Path, seconds: float, peers: bool) -> Iterator[En
                     "ctranslate2",
                 )
             yield Entry("Marian, Hugging Face", what, "decode_marian", decoding, "huggingface")
+    yield Entry(OURS, "first answer", "first_answer", (str(model),))
 
 
 def measure(everything: list[Entry], rounds: int) -> list[dict[str, Any]]:
@@ -149,8 +152,17 @@ def main() -> None:
     model = asked.model or small_model(asked.data)
     rows = measure(list(entries(work, model, asked.seconds, asked.peers)), asked.rounds)
     about = {"date": date.today().isoformat(), "machine": machine(), "versions": library_versions(), "peers": PINNED}
-    result = {**about, "rounds": asked.rounds, "rows": rows}
+    result = {**about, "work": ratio(work), "rounds": asked.rounds, "rows": rows}
     (RESULTS / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
+    subprocess.run([sys.executable, str(HERE / "speed_report.py")], check=True)
+
+
+def ratio(work: Path) -> dict[str, float]:
+    """What the count of operations must know of the work: positions of a source for each token of a target."""
+    with np.load(work) as arrays:
+        pairs = len(arrays["source_ends"])
+        source, target = (int(arrays[f"{side}_ends"][-1]) + pairs for side in ("source", "target"))
+        return {"vocabulary": int(arrays["vocabulary"]), "source_per_target": source / target}
 
 
 def small_model(data: Path) -> Path:

@@ -1,0 +1,129 @@
+"""Turn benchmarks/results/speed.json into docs/performance.md and its figure.
+
+    python benchmarks/speed_report.py
+
+`benchmarks/speed.py` calls this when it has measured.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+RESULT = HERE / "results" / "speed.json"
+PAGE = HERE.parent / "docs" / "performance.md"
+FIGURE = HERE.parent / "docs" / "figures" / "speed.svg"
+OURS = "Transduce"
+TITLES = {
+    "training bf16": ("Training in bf16", "tokens_per_second", "target tokens/s"),
+    "training fp32": ("Training in fp32", "tokens_per_second", "target tokens/s"),
+    "beam 5": ("Translating, beam 5, batches of 64", "sentences_per_second", "sentences/s"),
+    "greedy": ("Translating greedily, batches of 64", "sentences_per_second", "sentences/s"),
+    "one at a time, beam 5": ("One sentence at a time, beam 5", "p50_ms", "ms, median sentence"),
+    "first answer": ("From the start of the process to the first answer", "seconds", "s"),
+}
+LESS_IS_BETTER = ("p50_ms", "seconds")
+PREFACE = """# Performance
+
+Made by `make bench-peers` (`benchmarks/speed.py`), which trains and decodes the same model on the same token ids with
+each toolkit, one process a measurement, interleaved; medians of the rounds, with the least and the most. Measured on
+{date}: {machine}; torch {torch}. Peers: {peers}.
+
+The work: d_model 256, 3 + 3 layers, 4 heads, feed-forward 1,024, joint BPE of 8,000, post-norm, Multi30k en-de, about
+4,096 padded target tokens a batch. The plain loops around other libraries get our batches, which hold little padding;
+JoeyNMT makes its own.
+
+![speed](figures/speed.svg)
+"""
+WIDTH, HIDDEN, LAYERS = 256, 1024, 3
+
+
+def main() -> None:
+    """Read, write."""
+    result = json.loads(RESULT.read_text(encoding="utf-8"))
+    PAGE.write_text(page(result), encoding="utf-8")
+    draw(result)
+
+
+def page(result: dict[str, Any]) -> str:
+    """The page in Markdown."""
+    machine = ", ".join(f"{name} {value}" for name, value in result["machine"].items())
+    peers = "; ".join(" ".join(each) for each in result["peers"].values())
+    parts = [PREFACE.format(date=result["date"], machine=machine, torch=result["versions"]["torch"], peers=peers)]
+    parts.append(limits(result))
+    parts += [table(result, what) for what in TITLES if rows_of(result, what)]
+    return "\n".join(parts) + "\n"
+
+
+def limits(result: dict[str, Any]) -> str:
+    """What the machine can do, and what that would be in tokens."""
+    best = {row["figure"]: row["median"] for row in result["rows"] if row["what"] == "limits"}
+    return (
+        f"The machine's best matrix products: {best['fp32_gflops']:.0f} GFLOP/s in fp32 and {best['bf16_gflops']:.0f} "
+        f"in bf16; its memory: {best['gigabytes_per_second']:.0f} GB/s. In training a target token takes "
+        f"{operations_a_token(result) / 1e6:.1f} MFLOP of matrix products; the share below is of that limit.\n"
+    )
+
+
+def operations_a_token(result: dict[str, Any]) -> float:
+    """Of matrix products, forward and backward (three times forward), source words counted by their ratio."""
+    square, wide = WIDTH * WIDTH, 2 * WIDTH * HIDDEN
+    source = LAYERS * (4 * square + wide + 2 * square)  # encoder, and the decoder's keys and values of the source
+    target = LAYERS * (6 * square + wide) + result["work"]["vocabulary"] * WIDTH
+    return float(3 * 2 * (source * result["work"]["source_per_target"] + target))
+
+
+def rows_of(result: dict[str, Any], what: str) -> list[dict[str, Any]]:
+    """Best first."""
+    _, figure, _ = TITLES[what]
+    rows = [row for row in result["rows"] if row["what"] == what and row["figure"] == figure]
+    return sorted(rows, key=lambda row: row["median"], reverse=figure not in LESS_IS_BETTER)
+
+
+def table(result: dict[str, Any], what: str) -> str:
+    """One of the page's tables."""
+    title, _, unit = TITLES[what]
+    rows = rows_of(result, what)
+    ours = next((row["median"] for row in rows if row["who"] == OURS), None)
+    limit = {row["figure"]: row["median"] for row in result["rows"] if row["what"] == "limits"}
+    share = limit.get(f"{what.removeprefix('training ')}_gflops")
+    lines = [f"## {title}\n", f"| | {unit} | least - most | beside ours |" + (" share of the limit |" if share else "")]
+    lines.append("|---|---|---|---|" + ("---|" if share else ""))
+    for row in rows:
+        beside = f"{row['median'] / ours:.2f}" if ours else ""
+        name = f"**{row['who']}**" if row["who"] == OURS else row["who"]
+        cells = [name, number(row["median"]), f"{number(row['least'])} - {number(row['most'])}", beside]
+        if share:
+            cells.append(f"{row['median'] * operations_a_token(result) / 1e9 / share:.2f}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def number(value: float) -> str:
+    """Three digits that matter."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def draw(result: dict[str, Any]) -> None:
+    """Bars, a panel for each thing that was measured."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    shown = [what for what in TITLES if rows_of(result, what)]
+    figure, axes = pyplot.subplots(len(shown), 1, figsize=(7, 1.9 * len(shown)), layout="constrained", squeeze=False)
+    for axis, what in zip(axes[:, 0], shown, strict=True):
+        rows = rows_of(result, what)[::-1]
+        colours = ["#0072b2" if row["who"] == OURS else "#bbbbbb" for row in rows]
+        axis.barh([row["who"] for row in rows], [row["median"] for row in rows], color=colours)
+        axis.set_title(f"{TITLES[what][0]} ({TITLES[what][2]})", loc="left", fontsize=9)
+        axis.tick_params(labelsize=8)
+        axis.spines[["top", "right"]].set_visible(False)
+    FIGURE.parent.mkdir(exist_ok=True)
+    figure.savefig(FIGURE, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    main()
