@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 os.environ.setdefault(
     "OMP_NUM_THREADS", "1"
-)  # read by torch, not imported yet: threads that share tiny sums wait a lot
+)  # threads that share tiny sums wait for each other
 
 settings.register_profile("transduce", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("transduce")  # a busy machine is no bug
