@@ -7,10 +7,16 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from transduce.compare.config import CompareConfig
 from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.tokenizer import TokenizerConfig
+from transduce.models.convolution import ConvolutionConfig
+from transduce.models.linear_transformer import LinearTransformerConfig
+from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
+from transduce.models.non_autoregressive import NonAutoregressiveConfig
+from transduce.models.rnn import RnnConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.search.settings import Search
@@ -42,9 +48,19 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("[tokenizer]", "Learnt from the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
+    ('[model] kind = "convolution"', "Gated convolutions that attend to the source.", ConvolutionConfig),
+    ('[model] kind = "rnn"', "Recurrent encoder and decoder, with and without attention.", RnnConfig),
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
+    ('[model] kind = "linear_transformer"', "Encoder and decoder with linear attention.", LinearTransformerConfig),
+    ('[model] kind = "linear_transformer_decoder"', "For language modelling.", LinearTransformerDecoderConfig),
+    (
+        '[model] kind = "non_autoregressive"',
+        "All words at once; trained on a teacher's translations (`transduce distill`).",
+        NonAutoregressiveConfig,
+    ),
     ("[training]", "", TrainingConfig),
     ("[search]", "What `predict` and the final tests use unless told otherwise.", Search),
+    ("[compare]", "Of a comparison, which is no recipe itself: see [compare.md](compare.md).", CompareConfig),
 ]
 
 

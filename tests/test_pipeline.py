@@ -17,7 +17,8 @@ import transduce
 from random_models import SYLLABLES, language_model, model_file, sentences, translator
 from transduce.errors import InputError
 from transduce.model_file import save_model_file
-from transduce.pipeline import Pipeline
+from transduce.pipeline import Pipeline, search_settings
+from transduce.search.settings import Search
 from transduce.tasks.protocols import Prediction
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -308,3 +309,11 @@ def test_of_a_prompt_longer_than_the_model_reads_the_end_is_continued(random_lan
     assert list(found.tokens[: len(kept)]) == kept
     assert len(found.tokens) > len(kept) or found.ended
     assert "only its last" in told[0]
+
+
+def test_a_beam_asked_for_is_searched_whatever_method_the_recipe_has() -> None:
+    assert search_settings(Search(method="greedy"), {"beam": 3}).method == "beam"
+    assert search_settings(Search(method="greedy"), {}).method == "greedy"
+    assert search_settings(Search(method="beam"), {"method": "greedy"}).method == "greedy"
+    with pytest.raises(InputError, match="has no beam"):
+        search_settings(Search(method="mask_predict"), {"beam": 3})

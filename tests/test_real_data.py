@@ -9,10 +9,11 @@ from rich.console import Console
 import transduce
 from transduce.inference import decode
 from transduce.recipe import load_recipe
+from transduce.search.settings import Search
 from transduce.training.alarms import alarms
 from transduce.training.display import Display
 from transduce.training.run import open_task, run_training
-from transduce.training.validation import GREEDY, target_entropy
+from transduce.training.validation import target_entropy
 
 RECIPES = Path(__file__).resolve().parents[1] / "recipes"
 SMALL = [
@@ -48,6 +49,6 @@ def test_a_minute_of_training_teaches_more_than_word_frequencies(data_root: Path
     model = transduce.load(tmp_path / "run")
     assert data.validation is not None
     sources = [source for source, _ in data.validation.texts[:30]]
-    outputs = [each.text for each in decode(model.model, task, sources, GREEDY)]
+    outputs = [each.text for each in decode(model.model, task, sources, Search(method="greedy"))]
     assert len(set(outputs)) > 3, outputs
     assert alarms(sources, outputs, [reference for _, reference in data.validation.texts[:30]], 0.0, 0.0) == []

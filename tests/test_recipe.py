@@ -53,6 +53,15 @@ def test_the_kinds_decide_the_keys(tmp_path: Path) -> None:
     assert '"unit"' in problem
 
 
+@pytest.mark.parametrize("kind", ["transformer", "convolution"])
+def test_a_pointer_takes_one_vocabulary(tmp_path: Path, kind: str) -> None:
+    # Two vocabularies of one size look alike to a model; the recipe knows better.
+    text = LEAST + f'[model]\nkind = "{kind}"\npointer = true\n'
+    assert load_recipe(written(tmp_path, text)).model.pointer  # type: ignore[attr-defined]
+    [problem] = problems(tmp_path, text, "tokenizer.joint=false")
+    assert "needs tokenizer.joint = true" in problem
+
+
 def test_a_base_is_laid_under_table_by_table(tmp_path: Path) -> None:
     written(tmp_path, LEAST + "[training]\nupdates = 7\nseed = 3\nbetas = [0.5, 0.6]\n", "below.toml")
     recipe = load_recipe(written(tmp_path, 'base = "below.toml"\n[training]\nupdates = 9\nbetas = [0.9, 0.99]\n'))

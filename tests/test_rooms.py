@@ -20,6 +20,7 @@ FLOORS = [
     "version",
     "config",
     "names",
+    "linear",  # matrix products, which everything multiplies by
     "atomic",
     "storage",
     "model_file",
@@ -38,13 +39,17 @@ FLOORS = [
     "long_text",
     "pipeline",
     "evaluation",
+    "distillation",
     "explore",
+    "serve",
     "training",
+    "compare",
     "cli",
     "__init__",
     "__main__",
 ]
 HEAVY = {"torch", "numpy", "pyarrow", "pydantic", "tokenizers", "safetensors", "sacrebleu", "sacremoses", "matplotlib"}
+HEAVY |= {"fastapi", "starlette", "uvicorn"}
 
 
 def module_name(file: Path) -> str:

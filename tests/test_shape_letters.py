@@ -1,5 +1,6 @@
 """`query_BHTD` has four axes, and within one function a letter has one size: names are compared with shapes."""
 
+import itertools
 import re
 import sys
 from collections.abc import Iterator
@@ -12,10 +13,17 @@ import torch
 from torch import Tensor
 
 import transduce
+from transduce.attention import capture
+from transduce.attention.choices import choices, surrogate
+from transduce.attention.pooling import AttentionPooling
 from transduce.layers.cross_entropy import smoothed_cross_entropy
+from transduce.models.convolution import Convolution, ConvolutionConfig
+from transduce.models.non_autoregressive import NonAutoregressive, NonAutoregressiveConfig
 from transduce.models.protocols import Padded, Sizes
+from transduce.models.rnn import Rnn, RnnConfig
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
+from transduce.names import known, resolve
 
 ROOMS = tuple(str(Path(transduce.__file__).parent / room) for room in ("attention", "layers", "models"))
 LETTERS = re.compile(r"_([A-Z][A-Z0-9]*)$")
@@ -61,20 +69,69 @@ def test_names_say_what_shapes_are() -> None:
     sizes = {"d_model": 8, "heads": 2, "feed_forward": 12, "dropout": 0.1, "inner_dropout": 0.1}
     source = Padded(torch.randint(11, (3, 5)), torch.tensor([5, 2, 4]))
     target = Padded(torch.randint(13, (3, 6)), torch.tensor([6, 6, 6]))
+    others = itertools.cycle(
+        [
+            {"norm": "pre", "score": "additive", "key_value_heads": 1},
+            {"norm": "post", "norm_kind": "batch", "activation": "swiglu"},
+            {"norm": "pre", "norm_kind": "rms", "key_value_heads": 1},
+        ]
+    )
     with watched() as (problems, seen):
-        for positions in ("none", "sinusoidal", "learned", "rotary"):
-            for norm in ("pre", "post"):
-                table = {**sizes, "positions": positions, "norm": norm}
-                both = Transformer(TransformerConfig.model_validate(table), Sizes(11, 13))
-                logits_BTV = both(source, target)
-                smoothed_cross_entropy(logits_BTV.flatten(0, 1), target.values.flatten(), 0.1).backward()
-                memory, state = both.start(source, 3)
-                both.step(target.values[:, 0], memory, state)
-                alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
-                alone(None, target)
-                alone.step(target.values[:, 0], *alone.start(None, 3))
+        for positions in ("none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5"):
+            table = {**sizes, "positions": positions, **next(others)}
+            both = Transformer(TransformerConfig.model_validate(table), Sizes(11, 13))
+            logits_BTV = both(source, target)
+            smoothed_cross_entropy(logits_BTV.flatten(0, 1), target.values.flatten(), 0.1).backward()
+            memory, state = both.start(source, 3)
+            both.step(target.values[:, 0], memory, state)
+            fills = NonAutoregressive(NonAutoregressiveConfig.model_validate(table), Sizes(11, 13))
+            fills.encode(source)
+            read = fills.remember(source)
+            fills.lengths(read, 40)
+            fills.fill(target, target.mask() & (target.values % 2 == 0), read)
+            alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
+            alone(None, target)
+            alone.step(target.values[:, 0], *alone.start(None, 3))
+        for score in ("dot", "location_aware"):
+            config = ConvolutionConfig(d_model=8, score=score, pointer=True)
+            copying = Convolution(config, Sizes(13, 13))
+            copying(source, target).sum().backward()
+            copying.step(target.values[:, 0], *copying.start(source, 3))
+        for attention in ("none", "bahdanau", "luong"):
+            table = {"cell": "lstm", "attention": attention, "d_model": 7, "hidden": 8, "encoder_layers": 2}
+            recurrent = Rnn(RnnConfig.model_validate({**table, "pointer": True}), Sizes(13, 13))
+            recurrent(source, target)
+            recurrent.step(target.values[:, 0], *recurrent.start(source, 3))
     assert not problems
     assert {"query_BHTE", "alpha_BHTS", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
+
+
+def test_names_say_what_shapes_are_of_linear_attention() -> None:
+    sizes = {"d_model": 8, "heads": 2, "feed_forward": 12}
+    source = Padded(torch.randint(11, (3, 5)), torch.tensor([5, 2, 4]))
+    target = Padded(torch.randint(13, (3, 70)), torch.tensor([70, 6, 6]))
+    with watched() as (problems, seen):
+        for kind, reads in (("linear_transformer", source), ("linear_transformer_decoder", None)):
+            made = resolve("models", kind)
+            model = made(made.Config.model_validate(sizes), Sizes(11 if reads else None, 13))
+            with capture(model):
+                model(reads, target)
+                model.step(target.values[:, 0], *model.start(reads, 3))
+    assert not problems
+    assert {"query_BHNCE", "values_BHMEF", "feature_BHSE", "alpha_BHTS", "length_B"} <= seen
+
+
+def test_names_say_what_shapes_are_of_every_score_and_weighing() -> None:
+    x_BSD, real_BS = torch.randn(3, 5, 6), torch.arange(5) < torch.tensor([[5], [2], [4]])
+    with watched() as (problems, seen):
+        for score in known("attention.scores"):
+            for weighing in known("attention.weighing"):
+                with choices() as made:
+                    AttentionPooling(score, weighing, 6, queries=2)(x_BSD, real_BS)
+                if made.log_probability is not None:
+                    surrogate(made.log_probability, torch.ones(3), torch.ones(3))
+    assert not problems
+    assert {"hidden_BHTSA", "near_BHTS", "choice_BHT1", "reached_BHTS", "read_BH1D", "baseline_B"} <= seen
 
 
 def test_a_wrong_name_is_found() -> None:

@@ -14,10 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.data.batches import BatchConfig, Batches
-from transduce.data.collate import Batch, collate, padded
+from transduce.data.collate import Batch, collate, padded, words
 from transduce.data.store import Store
 from transduce.errors import InputError
-from transduce.models.protocols import Padded
+from transduce.models.protocols import Fills, Padded
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
 from transduce.search.run import search
@@ -110,6 +110,8 @@ def decode(
         raise InputError(problems)
     order = sorted(requests, key=lambda place: -_work(requests[place]))
     model.eval()
+    if advance:
+        advance(len(empty))
     for first in range(0, len(order), batch_size):
         places = order[first : first + batch_size]
         lattices: list[Lattice] | None = [] if lattice else None
@@ -254,15 +256,40 @@ def _source_ids(task: Task, texts: Sequence[str]) -> list[list[int] | None]:
 
 @torch.inference_mode()
 def batch_log_probabilities(model: nn.Module, batch: Batch) -> Tensor:
-    """(B, T - 1) fp64 log-probability of each target token after the first; 0 behind a row's end."""
+    """(B, T - 1) fp64 log-probability of each target token after the first; 0 behind a row's end.
+
+    Of a model that fills: of each word, all words hidden, given the length; at the end token, of the length.
+    """
     model.eval()
     device = next(model.parameters()).device
     source = to_device(batch.source, device) if batch.source else None
     target = to_device(batch.target, device)
+    if isinstance(model, Fills):
+        assert source is not None
+        return _with_all_words_hidden(model, source, words(target))
     logits_BTV = model(source, Padded(target.values[:, :-1], target.lengths - 1))
     normed_BTV = logits_BTV.log_softmax(-1, dtype=torch.float32)
     chosen_BT = normed_BTV.gather(-1, target.values[:, 1:, None])[..., 0].double()
     return chosen_BT.masked_fill(~target.mask()[:, 1:], 0.0)
+
+
+def _with_all_words_hidden(model: Fills, source: Padded, target: Padded) -> Tensor:
+    """(B, T + 1): of the words of each row, and of its length behind them."""
+    memory, hidden_BT = model.remember(source), target.mask()
+    rows, longest = hidden_BT.shape
+    each_BT = torch.zeros(rows, longest + 1, dtype=torch.float64, device=hidden_BT.device)
+    length_B1 = target.lengths[:, None]
+    each_BT.scatter_(1, length_B1, model.lengths(memory, longest).gather(1, length_B1).double())
+    if bool(hidden_BT.any()):
+        seen = Padded(target.values, target.lengths.clamp(min=1))  # attention needs something to attend to
+        normed_NV = model.fill(seen, hidden_BT, memory).log_softmax(-1, dtype=torch.float32)
+        each_BT[:, :-1][hidden_BT] = normed_NV.gather(1, target.values[hidden_BT][:, None])[:, 0].double()
+    return each_BT
+
+
+def likelihood_context(model: nn.Module, task: Task) -> str:
+    """What a token's likelihood sees, in words."""
+    return "the source and the number of target tokens" if isinstance(model, Fills) else task.context
 
 
 def to_device(sequences: Padded, device: torch.device) -> Padded:

@@ -28,13 +28,13 @@ from transduce.errors import InputError
 from transduce.storage import Header, canonical_json, read_header, read_metadata, read_tensors, write_tensors
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
 NAME = "model.safetensors"
 FORMAT = "transduce-model"
 VERSION = 1
 TABLES = ("config", "tokenizer", "provenance", "metrics", "tied")
-NAMES_A_CLASS = {"kind", "score", "weighing"}
+NAMES_A_CLASS = {"kind", "score", "weighing", "positions"}
 LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
 NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
 
@@ -147,6 +147,16 @@ def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, 
     ]
     if problems:
         raise InputError(problems)
+
+
+def lasting_tensors(model: "nn.Module") -> "dict[str, Tensor]":
+    """All that makes `model` predict as it does, by name: parameters, and the buffers that are no mere tables.
+
+    The tensors themselves, once each: batch norm's running statistics belong to a model as its weights do.
+    """
+    lasting = model.state_dict()
+    buffers = {name: buffer for name, buffer in model.named_buffers() if name in lasting}
+    return {**dict(model.named_parameters()), **buffers}
 
 
 def _tied(weights: "Mapping[str, Tensor]") -> dict[str, str]:

@@ -12,8 +12,9 @@ from torch import nn
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
 from transduce.inference import Advance, Likelihood, decode, pair_likelihoods
+from transduce.linear import pack_all
 from transduce.long_text import LongText, shorten
-from transduce.model_file import ModelFile, check_weights, load_model_file
+from transduce.model_file import ModelFile, check_weights, lasting_tensors, load_model_file
 from transduce.names import resolve
 from transduce.recipe import Recipe, explain, parse_recipe
 from transduce.search.ensemble import Ensemble, Mean
@@ -39,6 +40,7 @@ class Pipeline:
         self.model = make_model(self.recipe, self.task)
         load_weights(self.model, file.weights)
         self.model.eval()
+        pack_all(self.model)
 
     def predict(
         self,
@@ -184,11 +186,18 @@ def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
 def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
     """The recipe's settings with those asked for in their place.
 
-    An alpha tuned for one length rule means nothing to another, so a rule asked for comes with the default alpha.
+    A beam asked for is searched, whatever method the recipe has. An alpha tuned for one length rule means nothing to
+    another, so a rule asked for comes with the default alpha.
 
     Raises:
         InputError: an unknown key, a wrong value, or keys that do not go together.
     """
+    if asked.get("beam") is not None and "method" not in asked:
+        if recipe.method == "mask_predict":
+            raise InputError(
+                "search.beam: this model writes all words at once and has no beam; ask for iterations and lengths."
+            )
+        asked = {**asked, "method": "beam"}
     other_rule = asked.get("length_rule", recipe.length_rule) != recipe.length_rule
     kept = recipe.model_dump(exclude={"alpha"} if other_rule else None)
     try:
@@ -212,16 +221,16 @@ def make_model(recipe: Recipe, task: Task) -> nn.Module:
 
 
 def load_weights(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
-    """Copy `weights` into the model's parameters.
+    """Copy `weights` into the model's parameters and lasting buffers.
 
     Raises:
         InputError: names or shapes differ; all differences are listed.
     """
-    parameters = dict(model.named_parameters())
-    check_weights({name: tuple(parameter.shape) for name, parameter in parameters.items()}, weights)
+    tensors = lasting_tensors(model)
+    check_weights({name: tuple(tensor.shape) for name, tensor in tensors.items()}, weights)
     with torch.no_grad():
-        for name, parameter in parameters.items():
-            parameter.copy_(weights[name])
+        for name, tensor in tensors.items():
+            tensor.copy_(weights[name])
 
 
 def pack_tokenizers(tokenizers: dict[str, Tokenizer]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A recipe: everything that decides what a training makes, read from TOML.
 
-    base = "other.toml"              # optional, one level: what this file does not say, the other one does
+    base = "other.toml"              # optional, one level: what this file does not say, the other one does;
+                                     # of a [model] of another kind it says nothing
     [task]                           # kind = "translation" | "language_modelling"
     [data]                           # which files; its keys depend on the task
     [tokenizer] [batch] [model] [training] [search]
@@ -19,6 +20,7 @@ from transduce.config import Config
 from transduce.data.batches import BatchConfig
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.errors import InputError
+from transduce.models.protocols import Fills
 from transduce.names import resolve, suggest
 from transduce.search.settings import Search
 from transduce.training.config import TrainingConfig
@@ -49,7 +51,7 @@ def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
     Raises:
         InputError: no such file, not TOML, unknown keys (the nearest is suggested), wrong values: all at once.
     """
-    table = _read_with_base(path)
+    table = read_table(path)
     table.setdefault("name", path.stem)
     return parse_recipe(apply_overrides(table, overrides), str(path))
 
@@ -62,10 +64,14 @@ def parse_recipe(table: Table, where: str) -> Recipe:
         problems.append(f"{where}: name must be text; this was given: {sections['name']!r}.")
     for name, kind in _section_kinds(table, where, problems).items():
         value = table.get(name, {})
+        if name == "search" and isinstance(value, dict) and _fills(table):
+            value = {"method": "mask_predict", **value}
         try:
             sections[name] = kind.model_validate(value)
         except ValidationError as error:
             problems += [f"{where}: {problem}" for problem in explain(error, kind, name)]
+    if getattr(sections.get("model"), "pointer", False) and "tokenizer" in sections and not sections["tokenizer"].joint:
+        problems.append(f"{where}: model.pointer copies source words by their ids, which needs tokenizer.joint = true.")
     if problems:
         raise InputError(problems)
     return Recipe(**sections)
@@ -93,9 +99,19 @@ def _section_kinds(table: Table, where: str, problems: list[str]) -> dict[str, t
     return kinds
 
 
+KINDS = {"task": "translation", "model": "transformer"}  # sections whose keys depend on their kind, with the default
+
+
+def _fills(table: Table) -> bool:
+    """Whether the model writes all words at once, so that no search from token to token suits it."""
+    try:
+        return issubclass(resolve("models", _kind_of(table, "model")), Fills)
+    except InputError:  # told elsewhere
+        return False
+
+
 def _kind_of(table: Table, section: str) -> str:
-    value = table.get(section, {})
-    default = {"task": "translation", "model": "transformer"}[section]
+    value, default = table.get(section, {}), KINDS[section]
     return str(value.get("kind", default)) if isinstance(value, dict) else default
 
 
@@ -131,17 +147,37 @@ def _value(text: str) -> Any:
         return text
 
 
-def _read_with_base(path: Path) -> Table:
+def read_table(path: Path, levels: int = 1) -> Table:
+    """What a recipe's file says, laid over what its base says; not checked yet.
+
+    Args:
+        levels: how many bases there may be, one under the other.
+
+    Raises:
+        InputError: no such file, not TOML, a base too many.
+    """
     table = _read(path)
     base = table.pop("base", None)
     if base is None:
         return table
     if not isinstance(base, str):
         raise InputError(f"{path}: base must be the name of one recipe file; this was given: {base!r}.")
-    below = _read(path.parent / base)
-    if "base" in below:
-        raise InputError(f"{path.parent / base}: is the base of {path} and has a base itself; one level is allowed.")
-    return merge(below, table)
+    if levels == 0:
+        raise InputError(f"{path}: is the base of a recipe and has a base itself; one level is allowed.")
+    return lay_over(read_table(path.parent / base, levels - 1), table)
+
+
+def lay_over(below: Table, above: Table) -> Table:
+    """`above` merged over `below`; a [model] or [task] of another kind has other keys and replaces the one below."""
+    return merge({key: value for key, value in below.items() if not _other_kind(key, below, above)}, above)
+
+
+def _other_kind(section: str, below: Table, above: Table) -> bool:
+    """Whether `above` names a kind, and another one; without a kind of its own it only changes keys."""
+    named = above.get(section)
+    if section not in KINDS or not isinstance(named, dict) or "kind" not in named:
+        return False
+    return _kind_of(above, section) != _kind_of(below, section)
 
 
 def merge(below: Table, above: Table) -> Table:

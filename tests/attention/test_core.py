@@ -135,3 +135,29 @@ def test_dropout_falls_on_the_weights_and_leaves_the_reported_ones_whole() -> No
     ratio = output / alpha  # values are the identity: the output is the weights that were used
     torch.testing.assert_close(ratio[ratio != 0], torch.full_like(ratio[ratio != 0], 2.0))
     assert (ratio == 0).double().mean().item() == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_biases_and_shared_heads_in_the_slow_loop(kernel: str, groups: int) -> None:
+    # A bias is one more feature of keys; shared heads are repeated ones.
+    torch.manual_seed(0)
+    query, key, value = random_qkv(2, 4, 3, 5)
+    allowed, bias = random_mask(2, 4, 3, 5), torch.randn(4, 3, 5, dtype=torch.float64)
+    key, value = key[:, :groups], value[:, :groups]
+    repeated = [each.repeat_interleave(4 // groups, 1) for each in (key, value)]
+    output, alpha = attend_visibly(query, key, value, allowed, bias=bias)
+    torch.testing.assert_close(attend(query, key, value, allowed, bias=bias), output)
+    for t in range(3):  # q . (k, bias_t) with q = (q, sqrt(width))
+        wider = torch.cat((query[:, :, t : t + 1], torch.full((2, 4, 1, 1), 2.0).double()), -1) * (5 / 4) ** 0.5
+        longer = torch.cat((repeated[0], bias[:, t, :, None].expand(2, -1, -1, -1)), -1)
+        slow_output, slow_alpha = slow_attention(wider, longer, repeated[1], allowed[:, :, t : t + 1])
+        torch.testing.assert_close(output[:, :, t : t + 1], slow_output)
+        torch.testing.assert_close(alpha[:, :, t : t + 1], slow_alpha)
+
+
+def test_a_bias_has_the_same_gradient_through_both_kernels(kernel: str) -> None:
+    torch.manual_seed(0)
+    query, key, value = random_qkv(1, 2, 3, 4)
+    bias = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    allowed = random_mask(1, 2, 3, 4)
+    assert torch.autograd.gradcheck(lambda b: attend(query, key[:, :1], value[:, :1], allowed, bias=b), (bias,))

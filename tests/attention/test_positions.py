@@ -1,10 +1,22 @@
 """Where a token stands."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.attention.positions import Learned, NoPositions, Sinusoidal, frequencies, rotate, sinusoidal
+from transduce.attention.positions import (
+    Learned,
+    NoPositions,
+    Sinusoidal,
+    clock,
+    dot_products,
+    frequencies,
+    rotate,
+    sinusoidal,
+    turn,
+)
 from transduce.errors import InputError
 
 # sin and cos of t and of t / 100, t = 0 .. 3, to six digits.
@@ -40,12 +52,53 @@ def test_nearer_is_not_always_more_alike(width: int, rises_after: int) -> None:
 
 def test_k_further_on_is_a_fixed_rotation() -> None:
     width, k = 16, 7
-    angle_J = k * frequencies(width)
-    turns = [torch.tensor([[a.cos(), a.sin()], [-a.sin(), a.cos()]]) for a in angle_J]  # (sin, cos) turned by a
-    turn_DD = torch.block_diag(*turns).double()
+    turn_DD = turn(k, width)
+    for j, angle in enumerate((k * frequencies(width)).tolist()):  # (sin, cos) turned by it
+        block = [[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]]
+        torch.testing.assert_close(turn_DD[2 * j : 2 * j + 2, 2 * j : 2 * j + 2].tolist(), block)
     torch.testing.assert_close(turn_DD @ turn_DD.T, torch.eye(width, dtype=torch.float64))
     table_TD = sinusoidal(200, width).double()
     torch.testing.assert_close(table_TD[:-k] @ turn_DD.T, table_TD[k:], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [-3, 0, 1, 50])
+def test_one_turn_fits_all_positions(k: int) -> None:
+    table_TD = sinusoidal(150, 12).double()
+    torch.testing.assert_close(table_TD[60:100] @ turn(k, 12).T, table_TD[60 + k : 100 + k], rtol=0, atol=1e-6)
+    torch.testing.assert_close(turn(k, 12) @ turn(5, 12), turn(k + 5, 12))
+
+
+def test_a_clock_whose_hands_go_at_their_own_speeds() -> None:
+    angle_TJ = clock(1000, 8, offset=3)
+    assert angle_TJ.shape == (1000, 4)
+    assert angle_TJ.min() >= 0
+    assert angle_TJ.max() < 2 * math.pi
+    torch.testing.assert_close(angle_TJ[:3, 0], torch.tensor([3.0, 4.0, 5.0]).double())
+    torch.testing.assert_close(angle_TJ[10, 0].item(), 13 - 4 * math.pi)
+    torch.testing.assert_close(angle_TJ[997, 1].item(), 100 % (2 * math.pi))  # of 1/10 a position
+    encoding_TD = torch.stack((angle_TJ.sin(), angle_TJ.cos()), -1).flatten(1)
+    torch.testing.assert_close(encoding_TD.float(), sinusoidal(1000, 8, offset=3), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [4, 64, 512])
+def test_dot_products_for_the_picture(width: int) -> None:
+    product_TT = dot_products(100, width)
+    assert (product_TT.diagonal() == 0).all()
+    torch.testing.assert_close(product_TT, product_TT.T)
+    for k in range(1, 100):  # of the distance alone: the sum of the cosines of the hands' angles
+        expected = (k * frequencies(width)).cos().sum()
+        torch.testing.assert_close(product_TT.diagonal(k), expected.expand(100 - k), rtol=0, atol=1e-4)
+    if width == 512:
+        assert [round(each, 3) for each in product_TT[0, 1:6].tolist()] == [249.102, 231.734, 211.749, 196.688, 189.597]
+    if width > 4:
+        nearest = product_TT.argmax(0)
+        assert ((nearest - torch.arange(100)).abs() == 1).all()
+
+
+@pytest.mark.parametrize("width", [4, 64, 512])
+def test_a_position_times_itself_is_half_the_width(width: int) -> None:
+    table_TD = sinusoidal(50, width).double()
+    torch.testing.assert_close(table_TD.square().sum(1), torch.full((50,), width / 2).double(), rtol=0, atol=1e-5)
 
 
 def test_wavelengths_run_from_2_pi_to_10000_times_that() -> None:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from transduce.attention import MultiHeadAttention, attend, masks
+from transduce.names import resolve
 
 
 def self_attention(attention: MultiHeadAttention, x_BTD: Tensor, allowed: Tensor | None = None) -> Tensor:
@@ -55,3 +56,14 @@ def test_the_output_is_an_expectation_over_the_values() -> None:
     assert output.min() >= value.min()
     assert output.max() <= value.max()
     torch.testing.assert_close(attend(query * 0, key, value), value.mean(2, keepdim=True).expand(1, 1, 9, 1))
+
+
+def test_with_positions_order_means_something() -> None:
+    for kind in ("rotary", "alibi", "shaw", "t5"):
+        torch.manual_seed(0)
+        attention = MultiHeadAttention(8, 2, positions=resolve("attention.relative", kind)(2, 4, causal=False)).double()
+        for parameter in attention.parameters():
+            torch.nn.init.normal_(parameter)
+        x_BTD, order = torch.randn(2, 7, 8, dtype=torch.float64), torch.tensor([3, 1, 0, 6, 2, 5, 4])
+        shuffled = self_attention(attention, x_BTD[:, order])
+        assert not torch.allclose(shuffled, self_attention(attention, x_BTD)[:, order])

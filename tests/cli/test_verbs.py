@@ -112,6 +112,28 @@ def test_evaluate_reports_figures_with_signature_and_interval(run: Run, tiny_run
     assert 'Did you mean "chrf"?' in wrong.err
 
 
+def test_evaluate_says_whether_the_second_is_better(
+    run: Run, tiny_run: Path, tiny_corpus: Path, tmp_path: Path
+) -> None:
+    right, references = tiny_corpus / "test.words", ("--reference", tiny_corpus / "test.words")
+    files = ("--source", tiny_corpus / "test.digits", *references)
+    done = run("evaluate", tiny_run, "--outputs", right, *files, "--metric", "chrf", "--metric", "exact_match")
+    assert done.code == 0, done.err
+    assert f"{right} is better than {tiny_run}: chrF +" in done.out
+    assert "p = 0.001" in done.out
+    assert "nrefs:1|case:mixed|eff:yes|nc:6" in done.out
+    assert f"  {right}" in done.out
+    report = json.loads(run("evaluate", tiny_run, "--outputs", right, *files, "--metric", "chrf", "--json").out)
+    assert set(report) == {"sentences", "systems", "comparisons", "data", "environment"}
+    assert report["systems"][str(right)]["scores"]["chrf"]["value"] == 100
+    alone = run("evaluate", "--outputs", right, *references, "--reference", tiny_corpus / "test.digits")
+    assert "BLEU 100.00" in alone.out
+    assert "nrefs:2" in alone.out
+    twice = run("evaluate", tiny_run, tiny_run, *files)
+    assert twice.code == 2
+    assert "named twice" in twice.err
+
+
 def test_a_dry_run_shows_figures_and_leaves_nothing(run: Run, tiny_recipe: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     done = run("train", tiny_recipe, "model.d_model=32", "--run", folder, "--dry-run")

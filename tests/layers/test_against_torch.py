@@ -6,7 +6,8 @@ from torch import Tensor, nn
 
 from transduce.attention import MultiHeadAttention, masks
 from transduce.layers.block import Block
-from transduce.layers.residual import NormPlacement
+from transduce.layers.feedforward import FeedForward
+from transduce.layers.residual import NormPlacement, Residual
 from transduce.layers.stack import Stack
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
@@ -64,7 +65,9 @@ def random_states(length: int) -> Tensor:
 
 
 def block(norm: NormPlacement, cross: bool) -> Block:
-    ours = randomised(Block(WIDTH, HEADS, HIDDEN, 0.0, 0.0, norm, rotary=False, cross=cross))
+    attention, crossed = MultiHeadAttention(WIDTH, HEADS), MultiHeadAttention(WIDTH, HEADS) if cross else None
+    parts = (attention, crossed, FeedForward(WIDTH, HIDDEN))
+    ours = randomised(Block(*parts, residual=lambda: Residual(WIDTH, 0.0, norm)))
     assert isinstance(ours, Block)
     return ours
 

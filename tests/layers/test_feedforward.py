@@ -1,9 +1,14 @@
 """The position-wise feed-forward layer."""
 
+import math
+from collections.abc import Callable
+from typing import get_args
+
+import pytest
 import torch
 from torch import nn
 
-from transduce.layers.feedforward import FeedForward
+from transduce.layers.feedforward import Activation, FeedForward, as_convolutions
 
 
 def test_equals_two_convolutions_of_width_1() -> None:
@@ -35,3 +40,64 @@ def test_dropout_falls_on_the_hidden_layer() -> None:
     assert 0.9 < read.mean() < 1.1
     assert read.std() > 0
     assert (layer.eval()(torch.zeros(1, 50, 4)) - 1).abs().max() < 1e-5
+
+
+# From the formulas of Shazeer 2020, section 2, and So et al. 2021, one number at a time.
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def gelu(x: float) -> float:
+    return x * (1 + math.erf(x / math.sqrt(2))) / 2
+
+
+SLOW: dict[Activation, Callable[[float, float], float]] = {
+    "relu": lambda x, _: max(0.0, x),
+    "gelu": lambda x, _: gelu(x),
+    "squared_relu": lambda x, _: max(0.0, x) ** 2,
+    "glu": lambda x, v: sigmoid(x) * v,
+    "geglu": lambda x, v: gelu(x) * v,
+    "swiglu": lambda x, v: x * sigmoid(x) * v,
+}
+
+
+def randomised(activation: Activation) -> FeedForward:
+    torch.manual_seed(0)
+    layer = FeedForward(3, 5, activation=activation)
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter)
+    return layer
+
+
+@pytest.mark.parametrize("activation", get_args(Activation))
+def test_one_number_at_a_time(activation: Activation) -> None:
+    layer = randomised(activation)
+    x = [0.3, -1.2, 0.7]
+
+    def mapped(linear: nn.Linear, values: list[float]) -> list[float]:
+        rows, biases = linear.weight.tolist(), linear.bias.tolist()
+        return [sum(w * v for w, v in zip(row, values, strict=True)) + b for row, b in zip(rows, biases, strict=True)]
+
+    inner = mapped(layer.inner, x)
+    beside = mapped(layer.linear, x) if layer.linear is not None else inner
+    hidden = [SLOW[activation](a, b) for a, b in zip(inner, beside, strict=True)]
+    assert layer(torch.tensor([[x]])).flatten().tolist() == pytest.approx(mapped(layer.outer, hidden), abs=1e-5)
+
+
+@pytest.mark.parametrize("activation", get_args(Activation))
+def test_as_convolutions_is_the_same_layer(activation: Activation) -> None:
+    layer, x_BTD = randomised(activation), torch.randn(2, 4, 3)
+    torch.testing.assert_close(as_convolutions(layer, x_BTD), layer(x_BTD))
+
+
+@pytest.mark.parametrize("activation", get_args(Activation))
+def test_gradients_are_right(activation: Activation) -> None:
+    layer = randomised(activation).double()
+    assert torch.autograd.gradcheck(layer, (torch.randn(1, 2, 3, dtype=torch.float64, requires_grad=True),))
+
+
+def test_two_thirds_of_the_width_make_a_gated_layer_of_equal_size() -> None:
+    def size(layer: FeedForward) -> int:
+        return sum(weight.numel() for weight in layer.parameters() if weight.ndim == 2)
+
+    assert size(FeedForward(8, 24, activation="swiglu")) == size(FeedForward(8, 36))

@@ -3,8 +3,14 @@
 import pytest
 import torch
 from pydantic import ValidationError
+from torch import Tensor, nn
 
-from transduce.layers.stack import Stack, StackConfig
+from transduce.attention.relative import Relative
+from transduce.attention.scores import Dot
+from transduce.layers.stack import ADDED, Stack, StackConfig
+from transduce.names import known
+
+POSITIONS = [*ADDED, *known("attention.relative")]
 
 
 @pytest.mark.parametrize(
@@ -16,6 +22,13 @@ from transduce.layers.stack import Stack, StackConfig
         ({"dropout": 1.0}, "dropout"),
         ({"norm": "middle"}, "norm"),
         ({"head": 4}, "head"),
+        ({"heads": 4, "key_value_heads": 3}, r"heads \(4\) must be a multiple of key_value_heads \(3\)"),
+        ({"positions": "alibbi"}, 'there is no "alibbi". Did you mean "alibi"'),
+        ({"norm_kind": "group"}, "norm_kind"),
+        ({"activation": "tanh"}, "activation"),
+        ({"score": "scaled"}, 'there is no "scaled". Did you mean "scaled_dot"'),
+        ({"weighing": "no_such_file:Weighing"}, "cannot be imported"),
+        ({"score": "location_aware"}, '(?s)"location_aware" needs the weights of the query before.*kind = "rnn"'),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None:
@@ -23,11 +36,13 @@ def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None
         StackConfig.model_validate(settings)
 
 
-@pytest.mark.parametrize("positions", ["none", "sinusoidal", "learned", "rotary"])
+@pytest.mark.parametrize("positions", POSITIONS)
 def test_growing_in_any_pieces_equals_all_at_once(positions: str) -> None:
     torch.manual_seed(0)
     config = StackConfig.model_validate({"d_model": 8, "heads": 2, "feed_forward": 8, "positions": positions})
-    stack = Stack(config, layers=2).eval().double()
+    stack = Stack(config, layers=2, causal=True).eval().double()
+    for parameter in stack.parameters():
+        nn.init.normal_(parameter, std=0.3)
     x_BTD = torch.randn(2, 7, 8, dtype=torch.float64)
     whole_BTD, whole_state = stack.extend_causally(x_BTD, None)
     for pieces in ((7,), (1,) * 7, (3, 1, 3), (1, 6)):
@@ -55,9 +70,66 @@ def test_the_state_before_is_left_as_it_was() -> None:
 def test_order_matters_with_positions_and_only_then() -> None:
     x_BTD = torch.randn(1, 5, 8, dtype=torch.float64)
     order = torch.tensor([2, 0, 4, 1, 3])
-    for positions in ("none", "sinusoidal", "learned", "rotary"):
+    for positions in POSITIONS:
         torch.manual_seed(0)
         config = StackConfig.model_validate({"d_model": 8, "heads": 2, "feed_forward": 8, "positions": positions})
         stack = Stack(config, layers=1).eval().double()
+        for parameter in stack.parameters():
+            nn.init.normal_(parameter, std=0.3)
         same = torch.allclose(stack(x_BTD[:, order], None), stack(x_BTD, None)[:, order])
         assert same == (positions == "none")
+
+
+def test_the_blocks_of_a_stack_share_t5s_table_and_have_their_own_of_shaws() -> None:
+    for positions, tables in (("t5", 1), ("shaw", 2 * 3)):
+        config = StackConfig(d_model=8, heads=2, feed_forward=8, positions=positions)
+        named = [name for name, _ in Stack(config, layers=3).named_parameters() if "positions" in name]
+        assert len(named) == tables
+
+
+def test_cross_attention_knows_no_distances() -> None:
+    stack = Stack(StackConfig(d_model=8, heads=2, feed_forward=8, positions="alibi"), layers=1, cross=True)
+    (block,) = stack.blocks
+    assert block.self_attention.positions is not None
+    assert block.cross_attention is not None
+    assert block.cross_attention.positions is None
+
+
+class Halved(Dot):
+    """A user's own score."""
+
+    def forward(self, query_BHTE: Tensor, keys: Tensor, previous_BHTS: Tensor | None = None) -> Tensor:
+        return super().forward(query_BHTE, keys) / 2
+
+
+class Near(Relative):
+    """A user's own positions: nothing farther than 1 away, all but."""
+
+    def bias(self, query_BHTE: Tensor, keys: int, offset: int) -> Tensor:
+        away_TS = torch.arange(keys) - torch.arange(offset, offset + query_BHTE.shape[2])[:, None]
+        return -100.0 * (away_TS.abs() > 1)
+
+
+def test_your_own_score_and_positions() -> None:
+    torch.manual_seed(0)
+    table = {
+        "d_model": 8,
+        "heads": 2,
+        "feed_forward": 8,
+        "positions": f"{__name__}:Near",
+        "score": f"{__name__}:Halved",
+    }
+    stack = Stack(StackConfig.model_validate(table), layers=1).eval()
+    x_BTD = torch.randn(1, 5, 8)
+    others_BTD = x_BTD.clone()
+    others_BTD[:, 3:] = torch.randn(1, 2, 8)
+    found, other = stack(x_BTD, None), stack(others_BTD, None)
+    torch.testing.assert_close(found[:, :2], other[:, :2])
+    assert not torch.allclose(found[:, 2], other[:, 2])
+
+
+def test_grouped_heads_keep_a_smaller_cache() -> None:
+    config = StackConfig(d_model=8, heads=4, key_value_heads=2, feed_forward=8)
+    stack = Stack(config, layers=1).eval()
+    _, state = stack.extend_causally(torch.randn(3, 5, 8), stack.empty(3))
+    assert state[0].key.shape == state[0].value.shape == (3, 2, 5, 2)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
 from transduce.errors import InputError
-from transduce.metrics.bleu import bleu, d2l_bleu, moses_bleu, notes_bleu
+from transduce.metrics.bleu import bleu, moses_bleu
+from transduce.metrics.bleu_formula import d2l_bleu, notes_bleu, notes_bleu_tally
 from transduce.metrics.moses import moses_tokenizer
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
@@ -78,6 +79,22 @@ def test_brevity_uses_the_shortest_reference_in_the_formula_and_the_closest_in_s
     theirs = BLEU(tokenize="none").corpus_score(["a b c d e f"], [["a b c d"], ["a b c d e f g"]])
     assert theirs.bp == pytest.approx(0.846482, abs=5e-7)
     assert theirs.score == pytest.approx(84.648, abs=5e-4)
+
+
+def test_several_references_reach_sacrebleu() -> None:
+    score = bleu(["a b c d e f"], [["a b c d", "a b c d e f g"]], tokenize="none")
+    assert score.value == pytest.approx(84.648, abs=5e-4)
+    assert score.signature.startswith("nrefs:2|")
+    unequal = bleu(["a b c d e f", "x y z"], [["a b c d", "a b c d e f g"], ["x y z"]], tokenize="none")
+    assert unequal.signature.startswith("nrefs:var|")
+
+
+def test_the_formula_on_text_says_that_it_is_no_sacrebleu_figure() -> None:
+    text = notes_bleu_tally(["A b, b c d!"], ["A b c d e f."], max_order=3).score()
+    assert text.value == pytest.approx(0.478797, abs=5e-7)
+    assert text.signature == "nrefs:1|case:lc|tok:words|smooth:none|brevity:shortest|order:3|scale:0-1|formula:notes"
+    assert text.name != bleu(["A b"], ["A b"]).name
+    assert notes_bleu_tally(["A b b c d"], ["A b c d e f"]).score().value == 0.0  # log 0
 
 
 def test_equal_length_has_no_penalty() -> None:

@@ -7,22 +7,46 @@ import pytest
 
 from transduce.errors import InputError
 from transduce.metrics.bleu import bleu, moses_bleu
+from transduce.metrics.bleu_formula import notes_bleu_tally
 from transduce.metrics.chrf import chrf
 from transduce.metrics.evaluate import NAMES, evaluate
 from transduce.metrics.exact_match import exact_match
+from transduce.metrics.rouge import notes_rouge_tally, rouge
+from transduce.metrics.ter import ter
 
 HYPOTHESES, REFERENCES = ["Ein Haus am See.", "zwei Hunde"], ["Ein Haus am Meer.", "zwei Hunde"]
 
 
 def test_each_name_is_its_function_in_the_order_asked() -> None:
-    names = ["exact_match", "bleu-lc-moses", "chrf", "bleu"]
-    assert sorted(names) == NAMES
-    assert evaluate(names, HYPOTHESES, REFERENCES, "de") == [
-        exact_match(HYPOTHESES, REFERENCES),
-        moses_bleu(HYPOTHESES, REFERENCES, "de"),
-        chrf(HYPOTHESES, REFERENCES),
-        bleu(HYPOTHESES, REFERENCES),
-    ]
+    expected = {
+        "exact_match": exact_match(HYPOTHESES, REFERENCES),
+        "bleu-lc-moses": moses_bleu(HYPOTHESES, REFERENCES, "de"),
+        "bleu-notes": notes_bleu_tally(HYPOTHESES, REFERENCES).score(),
+        "chrf": chrf(HYPOTHESES, REFERENCES),
+        "chrf++": chrf(HYPOTHESES, REFERENCES, word_order=2),
+        "bleu": bleu(HYPOTHESES, REFERENCES),
+        "ter": ter(HYPOTHESES, REFERENCES),
+        "rouge1": rouge(HYPOTHESES, REFERENCES, "1"),
+        "rouge2": rouge(HYPOTHESES, REFERENCES, "2"),
+        "rougeL": rouge(HYPOTHESES, REFERENCES, "L"),
+        "rouge1-notes": notes_rouge_tally(HYPOTHESES, REFERENCES, 1).score(),
+        "rouge2-notes": notes_rouge_tally(HYPOTHESES, REFERENCES, 2).score(),
+    }
+    assert sorted(expected) == sorted(NAMES)
+    assert evaluate(list(expected), HYPOTHESES, REFERENCES, "de") == list(expected.values())
+
+
+def test_no_two_metrics_share_name_and_signature() -> None:
+    scores = evaluate(NAMES, HYPOTHESES, REFERENCES, "de")
+    assert len({(score.name, score.signature) for score in scores}) == len(NAMES)
+
+
+def test_a_sentence_may_have_several_references() -> None:
+    both = [["Ein Haus am Meer.", "Ein Haus am See."], ["zwei Hunde", "zwei Katzen"]]
+    for score in evaluate(NAMES, HYPOTHESES, both, "de"):
+        assert "nrefs:2" in score.signature
+    assert exact_match(HYPOTHESES, both).value == 100
+    assert ter(HYPOTHESES, both).value == 0
 
 
 def test_all_wrong_names_come_at_once_with_the_nearest() -> None:
@@ -50,7 +74,7 @@ def test_importing_the_metrics_imports_no_heavy_library() -> None:
     script = (
         "import sys; before = set(sys.modules); "
         "import transduce.metrics.evaluate, transduce.metrics.perplexity; "
-        "print(*{'torch', 'numpy', 'sacrebleu', 'sacremoses'} & (set(sys.modules) - before))"
+        "print(*{'torch', 'numpy', 'sacrebleu', 'sacremoses', 'rouge_score', 'nltk'} & (set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

@@ -86,7 +86,7 @@ def test_probability_is_the_sum_of_the_tokens() -> None:
         ({"alpha": -0.1}, "greater than or equal to 0"),
         ({"nbest": 6}, "nbest = 6 is more than beam = 5"),
         ({"method": "greedy", "nbest": 2}, '"greedy" finds one'),
-        ({"method": "beem"}, "'greedy', 'beam', 'sample' or 'exhaustive'"),
+        ({"method": "beem"}, "'greedy', 'beam', 'sample', 'exhaustive'"),
         ({"temperature": 0.7}, 'temperature: only method "sample"'),
         ({"top_k": 3, "top_p": 0.9}, 'top_k, top_p: only method "sample"'),
         ({"method": "sample", "temperature": 0.0}, "greater than 0"),

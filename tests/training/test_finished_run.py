@@ -16,9 +16,10 @@ from transduce.errors import InputError, TransduceError
 from transduce.inference import decode
 from transduce.models.protocols import Padded
 from transduce.recipe import load_recipe
+from transduce.search.settings import Search
 from transduce.training.display import Display
 from transduce.training.dry_run import dry_run
-from transduce.training.figures import GREEDY, attention_of, mean_weights
+from transduce.training.figures import attention_of, mean_weights
 from transduce.training.log import read_log
 from transduce.training.run import run_training
 
@@ -87,7 +88,7 @@ def test_the_attention_shown_is_that_of_the_greedy_translation() -> None:
     shown = attention_of(pipeline.model, pipeline.task, "ba de fi go")
     assert shown is not None
     rows, columns, weights_TS = shown
-    [found] = decode(pipeline.model, pipeline.task, ["ba de fi go"], GREEDY)
+    [found] = decode(pipeline.model, pipeline.task, ["ba de fi go"], Search(method="greedy"))
     assert columns == ["ba", "de", "fi", "go", "</s>"]
     assert rows == [*found.tokens, *(["</s>"] if found.ended else [])]
     np.testing.assert_allclose(weights_TS.sum(axis=1), 1, rtol=1e-5)

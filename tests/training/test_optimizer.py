@@ -149,6 +149,8 @@ DECODER = ENCODER | {f"cross_attention.{name}" for name in SELF}
         (lambda: transformer(tied="none"), {"encoder": ENCODER, "decoder": DECODER}),
         (decoder, {"decoder": ENCODER}),
         (lambda: decoder(tied=False, norm="post"), {"decoder": ENCODER}),
+        (lambda: decoder(positions="t5", norm_kind="batch"), {"decoder": ENCODER}),
+        (lambda: decoder(positions="shaw", activation="swiglu"), {"decoder": ENCODER | {"feed_forward.linear"}}),
     ],
 )
 def test_muon_takes_hidden_matrices_and_nothing_else(

@@ -77,6 +77,15 @@ def test_killed_at_any_moment_in_bf16(tiny_recipe: Path, tmp_path: Path) -> None
     assert sha256(run) == sha256(whole)
 
 
+def test_running_statistics_are_resumed_as_weights_are(tiny_recipe: Path, tmp_path: Path) -> None:
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    assert train(tiny_recipe, whole, "model.norm_kind=batch").code == 0
+    assert train(tiny_recipe, run, "model.norm_kind=batch", fate=Fate(signal=signal.SIGTERM, at=10)).code == 130
+    assert train(tiny_recipe, run, "model.norm_kind=batch").code == 0
+    assert sha256(run) == sha256(whole)
+    assert b"norm.variance_D" in (run / "model.safetensors").read_bytes()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_exits_130(
     tiny_recipe: Path, tiny_run: Path, tmp_path: Path, number: signal.Signals

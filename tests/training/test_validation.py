@@ -15,11 +15,12 @@ from transduce.data.corpus import PairFiles, open_pairs_store
 from transduce.data.filters import FilterConfig
 from transduce.inference import dataset_likelihood, decode
 from transduce.metrics.bleu import bleu
+from transduce.search.settings import Search
 from transduce.tasks.protocols import Dataset
 from transduce.training.alarms import unigram_entropy
 from transduce.training.config import TrainingConfig
 from transduce.training.display import Display
-from transduce.training.validation import GREEDY, Validator, spread, target_entropy
+from transduce.training.validation import Validator, spread, target_entropy
 
 
 @given(st.integers(0, 50), st.integers(0, 60))
@@ -55,7 +56,8 @@ def test_it_measures_what_search_and_scoring_measure_and_touches_nothing(tmp_pat
     assert torch.equal(torch.get_rng_state(), random_state)
     assert all(torch.equal(a, b) for a, b in zip(before, pipeline.model.parameters(), strict=True))
     some = spread(pairs, 10)
-    outputs = [each.text for each in decode(pipeline.model, pipeline.task, [source for source, _ in some], GREEDY)]
+    greedy = Search(method="greedy")
+    outputs = [each.text for each in decode(pipeline.model, pipeline.task, [source for source, _ in some], greedy)]
     assert metrics["bleu"] == bleu(outputs, [reference for _, reference in some]).value
     assert metrics["loss"] == dataset_likelihood(pipeline.model, pipeline.task, store).loss
     assert metrics["perplexity"] == pytest.approx(math.exp(metrics["loss"]))

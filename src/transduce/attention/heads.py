@@ -1,16 +1,22 @@
-"""Multi-head attention (Vaswani et al. 2017, section 3.2.2).
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2) out of parts that are chosen one by one.
 
-    head_i = attend(x W_i^Q, y W_i^K, y W_i^V),   output = [head_1; ..; head_H] W^O
+    head_i = sum_s alpha_s v_s,   alpha = weigh(score(q, k) + bias),   q = x W_i^Q, k = y W_i^K, v = y W_i^V
+    output = [head_1; ..; head_H] W^O
 
-Shapes: B batch, T queries, S keys, D model width, H heads, E = D / H.
+Shapes: B batch, T queries, S keys, D model width, H heads, G heads of keys and values, E = D / H.
 """
 
+import torch
 from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
 from transduce.attention.capture import active_record
-from transduce.attention.core import attend, attend_visibly
-from transduce.attention.positions import rotate
+from transduce.attention.core import attend, attend_by
+from transduce.attention.relative import Relative
+from transduce.attention.scores import ScaledDot
+from transduce.attention.weighing import Softmax
+from transduce.linear import Linear
+from transduce.names import resolve
 
 
 class MultiHeadAttention(nn.Module):
@@ -20,50 +26,90 @@ class MultiHeadAttention(nn.Module):
         width: D, divisible by heads.
         heads: H.
         dropout: rate on the attention weights while training.
-        rotary: turn queries and keys by their positions.
+        score: the name of a score of `transduce.attention.scores`, or a user's own; not a sequential one.
+        weighing: the name of a weighing of `transduce.attention.weighing`, or a user's own; not a sequential one.
+        positions: relative positions; None for cross-attention, and where the input already holds positions.
+        key_value_heads: G, a divisor of heads: so many heads of keys and values, each for H / G heads of queries.
+            1 is multi-query attention (Shazeer 2019), more are grouped (Ainslie et al. 2023); the cache holds G heads.
+            None = H.
     """
 
-    def __init__(self, width: int, heads: int, dropout: float = 0.0, rotary: bool = False) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        dropout: float = 0.0,
+        score: str = "scaled_dot",
+        weighing: str = "softmax",
+        positions: Relative | None = None,
+        key_value_heads: int | None = None,
+    ) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.key_value_heads, self.head_width = heads, key_value_heads or heads, width // heads
         self.dropout = dropout
-        self.rotary = rotary
-        self.query = nn.Linear(width, width)
-        self.key_value = nn.Linear(width, 2 * width)
-        self.output = nn.Linear(width, width)
+        self.query = Linear(width, width)
+        self.key_value = Linear(width, 2 * self.key_value_heads * self.head_width)
+        self.output = Linear(width, width)
         for projection in (self.query, self.key_value, self.output):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
+        self.score = resolve("attention.scores", score)(self.head_width, self.head_width)
+        self.weigh = resolve("attention.weighing", weighing)(self.head_width)
+        self.positions = positions
+        assert not (self.score.sequential or self.weigh.sequential), "here all queries are computed at once"
 
     def keys_values(self, y_BSD: Tensor, offset: int = 0) -> KeyValue:
         """What `y` offers to be attended to; its first position is number `offset`."""
-        key_BHSE, value_BHSE = (self._split(half) for half in self.key_value(y_BSD).chunk(2, -1))
-        return KeyValue(rotate(key_BHSE, offset) if self.rotary else key_BHSE, value_BHSE)
+        key_BGSE, value_BGSE = (self._split(half) for half in self.key_value(y_BSD).chunk(2, -1))
+        if self.positions is not None:
+            key_BGSE = self.positions.turn(key_BGSE, offset)
+        return KeyValue(self.score.keys(key_BGSE), value_BGSE)
 
     def empty(self, rows: int) -> KeyValue:
         """The keys and values of no positions, for `rows` sequences."""
-        weight = self.query.weight
-        nothing_BHSE = weight.new_empty(rows, self.heads, 0, len(weight) // self.heads)
-        return KeyValue(nothing_BHSE, nothing_BHSE)
+        nothing_BGSE = self.query.weight.new_empty(rows, self.key_value_heads, 0, self.head_width)
+        return KeyValue(nothing_BGSE, nothing_BGSE)
 
     def forward(self, x_BTD: Tensor, memory: KeyValue, allowed: Tensor | None = None, offset: int = 0) -> Tensor:
         """What each query x reads from `memory`: (B, T, D).
 
         Args:
             allowed: bool, broadcastable to (B, H, T, S), True = may attend; None = all may.
-            offset: the position of the first query (for rotary positions).
+            offset: the position of the first query.
         """
-        query_BHTE = self._split(self.query(x_BTD))
-        if self.rotary:
-            query_BHTE = rotate(query_BHTE, offset)
+        query_BHTE, bias = self._split(self.query(x_BTD)), None
+        if self.positions is not None:
+            query_BHTE = self.positions.turn(query_BHTE, offset)
+            bias = self.positions.bias(query_BHTE, memory.length, offset)
         rate = self.dropout if self.training else 0.0
         record = active_record()
-        if record is None:
-            read_BHTE = attend(query_BHTE, memory.key, memory.value, allowed, rate)
+        if self._has_a_kernel and record is None:
+            read_BHTE = attend(query_BHTE, memory.key, memory.value, allowed, rate, bias)
         else:
-            read_BHTE, alpha_BHTS = attend_visibly(query_BHTE, memory.key, memory.value, allowed, rate)
-            record.take(self, alpha_BHTS)
+            read_BHTE, alpha_BHTS = self._attend_openly(query_BHTE, memory, allowed, rate, bias, offset)
+            if record is not None:
+                record.take(self, alpha_BHTS)
         return self.output(read_BHTE.transpose(1, 2).flatten(2))
 
+    @property
+    def _has_a_kernel(self) -> bool:
+        plain = type(self.score) is ScaledDot and type(self.weigh) is Softmax
+        return plain and not (self.positions is not None and self.positions.reads)
+
+    def _attend_openly(
+        self,
+        query_BHTE: Tensor,
+        memory: KeyValue,
+        allowed: Tensor | None,
+        rate: float,
+        bias: Tensor | None,
+        offset: int,
+    ) -> tuple[Tensor, Tensor]:
+        rows, _, queries, _ = query_BHTE.shape
+        position_BT = torch.arange(offset, offset + queries, device=query_BHTE.device).expand(rows, -1)
+        positions = self.positions
+        also = (lambda alpha_BHTS: positions.read(alpha_BHTS, offset)) if positions and positions.reads else None
+        return attend_by(self.score, self.weigh, query_BHTE, *memory, allowed, position_BT, None, bias, rate, also)
+
     def _split(self, x_BTD: Tensor) -> Tensor:
-        return x_BTD.view(*x_BTD.shape[:2], self.heads, -1).transpose(1, 2)
+        return torch.unflatten(x_BTD, -1, (-1, self.head_width)).transpose(1, 2)

@@ -1,4 +1,6 @@
-"""Where a token stands: sinusoidal, learned and rotary positions, and none.
+"""Where a token stands: sinusoidal, learned and rotary positions, and none; and what their pictures show.
+
+Positions that know distances alone are in `transduce.attention.relative`, rotary ones among them.
 
 Shapes: B batch, H heads, T positions, D model width, E width of a head.
 """
@@ -30,6 +32,37 @@ def sinusoidal(length: int, width: int, offset: int = 0, device: torch.device | 
     position_T = torch.arange(offset, offset + length, dtype=torch.float64, device=device)
     angle_TJ = position_T[:, None] * frequencies(width, device=device)
     return torch.stack((angle_TJ.sin(), angle_TJ.cos()), -1).flatten(1).float()
+
+
+def clock(length: int, width: int, offset: int = 0) -> Tensor:
+    """(T, D/2) in radians, 0 .. 2 pi: where the D/2 hands of the clock stand at each position, the fastest first.
+
+    `sinusoidal` holds their sines and cosines in turn.
+    """
+    position_T = torch.arange(offset, offset + length, dtype=torch.float64)
+    return (position_T[:, None] * frequencies(width)) % (2 * torch.pi)
+
+
+def turn(steps: int, width: int) -> Tensor:
+    """(D, D) in fp64, orthogonal: p[t + steps] = turn(steps, D) @ p[t] for every t, p the sinusoidal encoding.
+
+    A block a hand: each (sin, cos) is turned by steps times its frequency.
+    """
+    angle_J = steps * frequencies(width)
+    cos_J, sin_J = angle_J.cos(), angle_J.sin()
+    block_J22 = torch.stack((torch.stack((cos_J, sin_J), -1), torch.stack((-sin_J, cos_J), -1)), -2)
+    turned: Tensor = torch.block_diag(*block_J22)  # type: ignore[no-untyped-call]
+    return turned
+
+
+def dot_products(length: int, width: int) -> Tensor:
+    """(T, T) in fp64: p_i . p_j of sinusoidal positions, the diagonal set to 0 so that the others can be told apart.
+
+    They depend on |i - j| alone: sum_j cos(k f_j), and D/2 on the diagonal. The nearest is the largest; farther on they
+    do not fall for ever.
+    """
+    table_TD = sinusoidal(length, width).double()
+    return (table_TD @ table_TD.T).fill_diagonal_(0.0)
 
 
 def rotate(x_BHTE: Tensor, offset: int = 0) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transduce.attention.cache import KeyValue
 from transduce.attention.capture import active_record
 from transduce.attention.core import attend_by
+from transduce.linear import Linear
 from transduce.names import resolve
 
 
@@ -32,9 +33,9 @@ class Reader(nn.Module):
         super().__init__()
         self.heads = heads
         head_width = memory_width // heads
-        self.query = nn.Linear(query_width, memory_width) if heads > 1 else nn.Identity()
-        self.key = nn.Linear(memory_width, memory_width) if heads > 1 else nn.Identity()
-        self.value = nn.Linear(memory_width, memory_width) if heads > 1 else nn.Identity()
+        self.query = Linear(query_width, memory_width) if heads > 1 else nn.Identity()
+        self.key = Linear(memory_width, memory_width) if heads > 1 else nn.Identity()
+        self.value = Linear(memory_width, memory_width) if heads > 1 else nn.Identity()
         self.score = resolve("attention.scores", score)(head_width if heads > 1 else query_width, head_width)
         self.weigh = resolve("attention.weighing", weighing)(head_width if heads > 1 else query_width)
 
@@ -43,9 +44,15 @@ class Reader(nn.Module):
         """True: queries must come one at a time, each with the weights of the one before."""
         return bool(self.score.sequential or self.weigh.sequential)
 
-    def remember(self, states_BSM: Tensor) -> KeyValue:
-        """The source as the score wants it, computed once: `key` is (B, H, S, any), `value` (B, H, S, M / H)."""
-        return KeyValue(self.score.keys(self._split(self.key(states_BSM))), self._split(self.value(states_BSM)))
+    def remember(self, states_BSM: Tensor, values_BSM: Tensor | None = None) -> KeyValue:
+        """The source as the score wants it, computed once: `key` is (B, H, S, any), `value` (B, H, S, M / H).
+
+        Args:
+            states_BSM: what is compared with queries.
+            values_BSM: what is read out, where it is something else.
+        """
+        value_BHSE = self._split(self.value(states_BSM if values_BSM is None else values_BSM))
+        return KeyValue(self.score.keys(self._split(self.key(states_BSM))), value_BHSE)
 
     def forward(
         self,

@@ -16,7 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from transduce.linear import Linear
+
 COSINE_START = 10.0
+SHORTEST = 1e-3  # a shorter vector counts as this long: the direction of 0 would have a gradient without bound
 FILTERS, FILTER_WIDTH = 10, 31
 
 
@@ -80,11 +83,11 @@ class Cosine(Dot):
 
     def keys(self, key_BHSF: Tensor) -> Tensor:
         """Keys of length 1."""
-        return functional.normalize(key_BHSF, dim=-1)
+        return functional.normalize(key_BHSF, dim=-1, eps=SHORTEST)
 
     def forward(self, query_BHTE: Tensor, keys: Tensor, previous_BHTS: Tensor | None = None) -> Tensor:
         """(B, H, T, S)."""
-        return self.gain * super().forward(functional.normalize(query_BHTE, dim=-1), keys)
+        return self.gain * super().forward(functional.normalize(query_BHTE, dim=-1, eps=SHORTEST), keys)
 
 
 class Bilinear(Score):
@@ -109,8 +112,8 @@ class Additive(Score):
     def __init__(self, query_width: int, key_width: int) -> None:
         super().__init__(query_width, key_width)
         hidden = key_width
-        self.query = nn.Linear(query_width, hidden, bias=False)
-        self.key = nn.Linear(key_width, hidden, bias=False)
+        self.query = Linear(query_width, hidden, bias=False)
+        self.key = Linear(key_width, hidden, bias=False)
         self.reader_A = nn.Parameter(torch.randn(hidden) * hidden**-0.5)
 
     def keys(self, key_BHSF: Tensor) -> Tensor:
@@ -132,7 +135,7 @@ class LocationAware(Additive):
     def __init__(self, query_width: int, key_width: int) -> None:
         super().__init__(query_width, key_width)
         self.filters = nn.Conv1d(1, FILTERS, FILTER_WIDTH, padding=FILTER_WIDTH // 2, bias=False)
-        self.location = nn.Linear(FILTERS, key_width)
+        self.location = Linear(FILTERS, key_width)
 
     def forward(self, query_BHTE: Tensor, keys: Tensor, previous_BHTS: Tensor | None = None) -> Tensor:
         """(B, H, T, S); before the first query nothing was looked at, and f = 0."""

@@ -6,12 +6,15 @@ from types import FrameType
 
 import typer
 
+from transduce.cli.compare import compare
 from transduce.cli.demo import demo
+from transduce.cli.distill import distill
 from transduce.cli.doctor import doctor
 from transduce.cli.evaluate import evaluate
 from transduce.cli.info import info
 from transduce.cli.predict import predict
 from transduce.cli.score import score
+from transduce.cli.serve import serve
 from transduce.cli.train import train
 from transduce.errors import Interrupted, TransduceError
 from transduce.version import __version__
@@ -26,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for verb in (train, predict, evaluate, score, doctor, info, demo):
+for verb in (train, predict, evaluate, score, compare, distill, doctor, info, demo, serve):
     app.command()(verb)
 
 

@@ -1,39 +1,129 @@
-"""`transduce evaluate MODEL --source A --reference B`."""
+"""`transduce evaluate MODEL... --source A --reference B`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from transduce.pipeline import Pipeline
+
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="A run directory or a model file.")],
-    reference: Annotated[Path, typer.Option(help="What should come out, one a line; a language model's text.")],
+    reference: Annotated[
+        list[Path],
+        typer.Option(help="What should come out, one a line; repeatable. A language model's text."),
+    ],
+    models: Annotated[
+        list[Path] | None, typer.Argument(metavar="MODEL...", help="Run directories or model files.")
+    ] = None,
+    outputs: Annotated[
+        list[Path] | None, typer.Option(help="What another system made of the source, one a line; repeatable.")
+    ] = None,
     source: Annotated[Path | None, typer.Option(help="What goes in, one a line; none for a language model.")] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
     metric: Annotated[
-        list[str] | None, typer.Option(help="Metric by name, repeatable; the recipe's by default.")
+        list[str] | None, typer.Option(help="Metric by name, repeatable; the first model's by default.")
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option(help="Two-letter code of the target; needed by bleu-lc-moses where no model says it.")
     ] = None,
     batch_size: Annotated[int, typer.Option(help="Lines searched together.")] = 64,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
-    trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
+    trust_code: Annotated[bool, typer.Option(help="Let a model file name code outside Transduce.")] = False,
 ) -> None:
-    """Decode and score: each figure with its signature and a 95 % bootstrap interval."""
-    from transduce.cli.text import bar, write_line
-    from transduce.evaluation import evaluate_files
-    from transduce.pipeline import load
+    """Decode and score: each figure with its signature and a 95 % bootstrap interval.
 
-    pipeline = load(model, trust_code=trust_code)
+    With two systems or more: is each better than the first, and how sure is that (paired bootstrap).
+    """
+    from transduce.cli.text import bar, write_line
+    from transduce.evaluation import Files, Settings, evaluate_files
+
     asked = {"beam": beam, "alpha": alpha}
-    search = {name: value for name, value in asked.items() if value is not None}
+    settings = Settings(metric, batch_size, {name: value for name, value in asked.items() if value is not None})
+    files = Files(source, reference, _by_name(outputs or [], models or []), language)
+    pipelines = _load(models or [], trust_code)
     with bar("translating", 0) as advance:
-        report = evaluate_files(pipeline, source, reference, metric, batch_size, advance, search)
+        report = evaluate_files(pipelines, files, settings, advance)
     if as_json:
         write_line(report)
-        return
+    elif "systems" in report:
+        _show_comparison(report)
+    else:
+        _show(report)
+
+
+def _load(models: list[Path], trust_code: bool) -> "dict[str, Pipeline]":
+    from transduce.pipeline import load
+
+    return {name: load(path, trust_code=trust_code) for name, path in _by_name(models, []).items()}
+
+
+def _by_name(paths: list[Path], taken: list[Path]) -> dict[str, Path]:
+    """Systems are told apart by the paths they were given as."""
+    from transduce.errors import InputError
+
+    everything = [str(path) for path in [*taken, *paths]]
+    twice = sorted({name for name in everything if everything.count(name) > 1})
+    if twice:
+        raise InputError(f"named twice: {', '.join(twice)}. A system against itself shows nothing.")
+    return {str(path): path for path in paths}
+
+
+def _show(report: dict[str, Any]) -> None:
     for figure in report["scores"].values():
-        interval = "" if figure["interval"] is None else " [{:.2f}, {:.2f}]".format(*figure["interval"])
-        typer.echo(f"{figure['name']} {figure['value']:.2f}{interval}  {figure['signature']}")
-    likelihood = report["likelihood"]
-    typer.echo(f"perplexity {likelihood['perplexity']:.3f}  {likelihood['signature']}|tokens:{likelihood['tokens']}")
+        typer.echo(f"{_figure(figure)}  {figure['signature']}")
+    if "likelihood" in report:
+        typer.echo(_perplexity(report["likelihood"]))
+
+
+def _show_comparison(report: dict[str, Any]) -> None:
+    """Metric by metric: every system's figure, its difference to the first, and what that means."""
+    systems, comparisons = report["systems"], report["comparisons"]
+    width = max(map(len, systems))
+    for metric in dict.fromkeys(each["metric"] for each in comparisons):
+        against = {each["second"]: each for each in comparisons if each["metric"] == metric}
+        any_of_them = next(iter(against.values()))
+        typer.echo(f"{any_of_them['name']}  {any_of_them['signature']}")
+        for name, system in systems.items():
+            figure = system["scores"].get(metric)
+            difference = _difference(against[name]) if name in against else ""
+            if figure or difference:
+                typer.echo(f"  {name:<{width}}  {_value(figure) if figure else '':<21}  {difference}".rstrip())
+        for each in against.values():
+            typer.echo(f"  {each['verdict']}")
+    for name, system in systems.items():
+        if "likelihood" in system:
+            typer.echo(f"{name}: {_perplexity(system['likelihood'])}")
+
+
+def _figure(figure: dict[str, Any]) -> str:
+    return f"{figure['name']} {_value(figure)}"
+
+
+def _digits(signature: str) -> int:
+    from transduce.evaluation import decimals
+
+    return decimals(signature)
+
+
+def _value(figure: dict[str, Any]) -> str:
+    return _with_interval(figure, "")
+
+
+def _difference(comparison: dict[str, Any]) -> str:
+    p_value = "" if comparison["p_value"] is None else f"  p = {comparison['p_value']:.3f}"
+    return _with_interval(comparison, "+") + p_value
+
+
+def _with_interval(figure: dict[str, Any], sign: str) -> str:
+    from transduce.evaluation import decimals
+
+    form = f"{{:{sign}.{decimals(figure['signature'])}f}}"
+    interval = "" if figure["interval"] is None else f" [{form}, {form}]".format(*figure["interval"])
+    return form.format(figure["value"]) + interval
+
+
+def _perplexity(likelihood: dict[str, Any]) -> str:
+    return f"perplexity {likelihood['perplexity']:.3f}  {likelihood['signature']}|tokens:{likelihood['tokens']}"

@@ -11,7 +11,9 @@ def predict(
         list[Path], typer.Argument(help="A run directory or a model file; several are used as an ensemble.")
     ],
     source: Annotated[Path | None, typer.Option(help="Read this file (plain, .gz, .zst, .xz), not stdin.")] = None,
-    method: Annotated[Literal["greedy", "beam", "sample"] | None, typer.Option(help="How to search.")] = None,
+    method: Annotated[
+        Literal["greedy", "beam", "sample", "mask_predict"] | None, typer.Option(help="How to search.")
+    ] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.")] = None,
     length_rule: Annotated[
         Literal["power", "gnmt", "none"] | None,
@@ -36,6 +38,8 @@ def predict(
     top_k: Annotated[int | None, typer.Option(help="For --method sample.")] = None,
     top_p: Annotated[float | None, typer.Option(help="For --method sample.")] = None,
     seed: Annotated[int | None, typer.Option(help="For --method sample; each line has a stream of its own.")] = None,
+    iterations: Annotated[int | None, typer.Option(help="For mask_predict: how often words are written.")] = None,
+    lengths: Annotated[int | None, typer.Option(help="For mask_predict: lengths that are tried.")] = None,
     batch_size: Annotated[int, typer.Option(help="Lines searched together: speed and memory, nothing else.")] = 64,
     long: Annotated[
         Literal["split", "truncate", "refuse"], typer.Option(help="A line longer than the model can read.")
@@ -69,6 +73,8 @@ def predict(
         "top_k": top_k,
         "top_p": top_p,
         "seed": seed,
+        "iterations": iterations,
+        "lengths": lengths,
     }
     search: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     wanted = read_wanted(constraints, len(lines)) if constraints else None

@@ -42,6 +42,11 @@ def collate(stores: Sequence[Store], rows: Rows, start: int, end: int, pad: int 
     return Batch(source, target, int(target.lengths.sum()) - len(target.lengths))
 
 
+def words(target: Padded) -> Padded:
+    """What stands between start and end: (B, T) -> (B, T - 2)."""
+    return Padded(target.values[:, 1:-1], target.lengths - 2)
+
+
 def padded(sequences: Sequence[Ids], pad: int = 0, start: int | None = None, end: int | None = None) -> Padded:
     """Sequences as one (B, T) tensor of int64, each with `start` before it and `end` after it, if given."""
     before, after = int(start is not None), int(end is not None)

@@ -3,45 +3,39 @@
 Shapes: B batch, T positions, S source positions, D model width.
 """
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention
 from transduce.layers.feedforward import FeedForward
-from transduce.layers.residual import NormPlacement, Residual
+from transduce.layers.residual import Residual
 
 
 class Block(nn.Module):
-    """Attention and feed-forward, each inside a residual connection.
+    """Attention and feed-forward, each inside a residual connection. It is put together from its parts:
 
     Args:
-        width: D.
-        heads: attention heads, a divisor of D.
-        feed_forward: hidden width of the feed-forward layer.
-        dropout: rate on each sub-layer's output.
-        inner_dropout: rate on attention weights and on the feed-forward's hidden layer.
-        norm: layer norm before ("pre") or after ("post") each sub-layer.
-        rotary: turn self-attention's queries and keys by their positions.
-        cross: also attend to an encoder.
+        self_attention: looks at the positions of x.
+        cross_attention: looks at an encoder's states; None in an encoder and in a language model.
+        feed_forward: changes each position by itself.
+        residual: makes the connection around each of them.
     """
 
     def __init__(
         self,
-        width: int,
-        heads: int,
-        feed_forward: int,
-        dropout: float,
-        inner_dropout: float,
-        norm: NormPlacement,
-        rotary: bool,
-        cross: bool,
+        self_attention: MultiHeadAttention,
+        cross_attention: MultiHeadAttention | None,
+        feed_forward: FeedForward,
+        residual: Callable[[], Residual],
     ) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(width, heads, inner_dropout, rotary)
-        self.self_residual = Residual(width, dropout, norm)
-        self.cross_attention = MultiHeadAttention(width, heads, inner_dropout) if cross else None
-        self.cross_residual = Residual(width, dropout, norm) if cross else None
-        self.feed_forward = FeedForward(width, feed_forward, inner_dropout)
-        self.feed_forward_residual = Residual(width, dropout, norm)
+        self.self_attention = self_attention
+        self.self_residual = residual()
+        self.cross_attention = cross_attention
+        self.cross_residual = residual() if cross_attention else None
+        self.feed_forward = feed_forward
+        self.feed_forward_residual = residual()
 
     def cross_keys_values(self, encoded_BSD: Tensor) -> KeyValue:
         """The encoder's states as this block's cross-attention sees them."""
@@ -55,6 +49,7 @@ class Block(nn.Module):
         past: KeyValue | None = None,
         source: KeyValue | None = None,
         source_allowed: Tensor | None = None,
+        real_BT: Tensor | None = None,
     ) -> tuple[Tensor, KeyValue]:
         """x after the block (B, T, D), and the keys and values of every position seen so far.
 
@@ -63,6 +58,7 @@ class Block(nn.Module):
             past: keys and values of the positions before x's first.
             source: `cross_keys_values` of the encoder's states, computed once a sentence.
             source_allowed: the real source positions, broadcastable to (B, H, T, S).
+            real_BT: the real positions of x, for norms that look at others; None = all.
         """
         seen = past
         offset = past.length if past else 0
@@ -74,10 +70,10 @@ class Block(nn.Module):
             looked: Tensor = self.self_attention(normed_BTD, seen, allowed, offset)
             return looked
 
-        x_BTD = self.self_residual(x_BTD, look_at_self)
+        x_BTD = self.self_residual(x_BTD, look_at_self, real_BT)
         if self.cross_attention and self.cross_residual:
             attention = self.cross_attention
-            x_BTD = self.cross_residual(x_BTD, lambda normed: attention(normed, source, source_allowed))
-        x_BTD = self.feed_forward_residual(x_BTD, self.feed_forward)
+            x_BTD = self.cross_residual(x_BTD, lambda normed: attention(normed, source, source_allowed), real_BT)
+        x_BTD = self.feed_forward_residual(x_BTD, self.feed_forward, real_BT)
         assert seen is not None
         return x_BTD, seen

@@ -7,12 +7,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transduce.linear import linear, pack
+
 
 class Embedding(nn.Module):
     """One vector a token, scaled by sqrt(D) on the way in; the same matrix can read the output (Press & Wolf 2017).
 
     Vectors start as N(0, 1/D), so that they enter with unit variance and logits from them start small.
     """
+
+    packed: Tensor | None = None
 
     def __init__(self, vocabulary: int, width: int) -> None:
         super().__init__()
@@ -24,4 +28,8 @@ class Embedding(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(.., D) -> (.., V): how well each token's vector fits each hidden state."""
-        return F.linear(hidden, self.weight)
+        return linear(hidden, self.weight, None, self.packed)
+
+    def pack(self) -> None:
+        """As `Linear.pack`, for `logits`."""
+        self.packed = pack(self.weight)

@@ -1,27 +1,80 @@
-"""The position-wise feed-forward layer (Vaswani et al. 2017, equation 2).
+"""The position-wise feed-forward layer (Vaswani et al. 2017, equation 2), and its gated variants (Shazeer 2020).
 
-Shapes: B batch, T positions, D model width.
+    relu          max(0, x W1) W2
+    gelu          (x W1) Phi(x W1) W2                    (Hendrycks & Gimpel 2016)
+    squared_relu  max(0, x W1)^2 W2                      (So et al. 2021)
+    glu           (sigmoid(x W1) * x V) W2               (Dauphin et al. 2017)
+    geglu         (gelu(x W1) * x V) W2                  (Shazeer 2020, equation 6, and the next)
+    swiglu        (x W1 sigmoid(x W1) * x V) W2          (the same)
+
+each with a bias after each matrix. A gated one has a third matrix: with 2/3 of the hidden width it is of equal size.
+
+Shapes: B batch, T positions, D model width, H hidden width.
 """
 
+from collections.abc import Callable
+from typing import Literal
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
+from transduce.linear import Linear
+
+Activation = Literal["relu", "gelu", "squared_relu", "glu", "geglu", "swiglu"]
+
+
+def squared_relu(x: Tensor) -> Tensor:
+    """max(0, x)^2, any shape."""
+    return F.relu(x).square()
+
+
+PLAIN: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "squared_relu": squared_relu}
+GATED: dict[str, Callable[[Tensor], Tensor]] = {"glu": torch.sigmoid, "geglu": F.gelu, "swiglu": F.silu}
 
 
 class FeedForward(nn.Module):
-    """max(0, x W1 + b1) W2 + b2, the same at every position: two convolutions of width 1."""
+    """Two linear maps with an activation between them, the same at every position.
 
-    def __init__(self, width: int, hidden: int, dropout: float = 0.0) -> None:
+    Args:
+        width: D.
+        hidden: H.
+        dropout: rate on the hidden layer while training.
+        activation: a name of the table above.
+    """
+
+    def __init__(self, width: int, hidden: int, dropout: float = 0.0, activation: Activation = "relu") -> None:
         super().__init__()
-        self.inner = nn.Linear(width, hidden)
-        self.outer = nn.Linear(hidden, width)
+        self.inner = Linear(width, hidden)
+        self.outer = Linear(hidden, width)
+        self.linear = Linear(width, hidden) if activation in GATED else None
         self.dropout = Dropout(dropout)
-        for linear in (self.inner, self.outer):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
+        self.activation = (PLAIN | GATED)[activation]
+        for linear in (self.inner, self.outer, self.linear):
+            if linear is not None:
+                nn.init.xavier_uniform_(linear.weight)
+                nn.init.zeros_(linear.bias)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, D)."""
-        output: Tensor = self.outer(self.dropout(F.relu(self.inner(x_BTD))))
+        hidden_BTH = self.activation(self.inner(x_BTD))
+        if self.linear is not None:
+            hidden_BTH = hidden_BTH * self.linear(x_BTD)
+        output: Tensor = self.outer(self.dropout(hidden_BTH))
         return output
+
+
+def as_convolutions(layer: FeedForward, x_BTD: Tensor) -> Tensor:
+    """What `layer` makes of x in prediction, (B, T, D), by convolutions of width 1 with its weights.
+
+    A map of each position by itself is a convolution that sees one position.
+    """
+
+    def convolved(linear: nn.Linear, x_BDT: Tensor) -> Tensor:
+        return F.conv1d(x_BDT, linear.weight[:, :, None], linear.bias)
+
+    hidden_BHT = layer.activation(convolved(layer.inner, x_BTD.mT))
+    if layer.linear is not None:
+        hidden_BHT = hidden_BHT * convolved(layer.linear, x_BTD.mT)
+    return convolved(layer.outer, hidden_BHT).mT

@@ -1,4 +1,4 @@
-"""The connection around every sub-layer: residual, dropout and layer norm, before or after.
+"""The connection around every sub-layer: residual, dropout and norm, before or after.
 
 Shapes: B batch, T positions, D model width.
 """
@@ -9,6 +9,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
+from transduce.layers.norms import NormKind, make_norm
 
 NormPlacement = Literal["pre", "post"]
 
@@ -17,17 +18,23 @@ class Residual(nn.Module):
     """x + f(x), normed after (post: Vaswani et al. 2017) or on the way into f (pre: Xiong et al. 2020).
 
     The residual stream stays in fp32 under autocast: only f's inside is rounded.
+
+    Args:
+        width: D.
+        dropout: rate on f's output while training.
+        norm: where the norm stands.
+        kind: which norm, see `transduce.layers.norms`.
     """
 
-    def __init__(self, width: int, dropout: float, norm: NormPlacement) -> None:
+    def __init__(self, width: int, dropout: float, norm: NormPlacement, kind: NormKind = "layer") -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(width)
+        self.norm = make_norm(kind, width)
         self.dropout = Dropout(dropout)
         self.placement = norm
 
-    def forward(self, x_BTD: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """(B, T, D) -> (B, T, D)."""
+    def forward(self, x_BTD: Tensor, sublayer: Callable[[Tensor], Tensor], real_BT: Tensor | None = None) -> Tensor:
+        """(B, T, D) -> (B, T, D); real_BT says which positions are, for norms that look at others; None = all."""
         if self.placement == "pre":
-            return x_BTD + self.dropout(sublayer(self.norm(x_BTD))).to(x_BTD.dtype)
-        normed: Tensor = self.norm(x_BTD + self.dropout(sublayer(x_BTD)).to(x_BTD.dtype))
+            return x_BTD + self.dropout(sublayer(self.norm(x_BTD, real_BT))).to(x_BTD.dtype)
+        normed: Tensor = self.norm(x_BTD + self.dropout(sublayer(x_BTD)).to(x_BTD.dtype), real_BT)
         return normed

@@ -1,78 +1,140 @@
 """Blocks on top of each other, with positions below and the last norm above: an encoder or a decoder.
 
-Shapes: B batch, T positions, S source positions, D model width, H heads, E = D / H.
+Shapes: B batch, T positions, S source positions, D model width, G heads of keys and values, E width of a head.
 """
 
 from collections.abc import Iterable
-from typing import Literal, Self
+from functools import partial
+from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
-from transduce.attention import KeyValue, masks
+from transduce.attention import KeyValue, MultiHeadAttention
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import Learned, NoPositions, Sinusoidal
+from transduce.attention.relative import Relative
+from transduce.attention.sparse import Pattern, causal_mask
 from transduce.config import Config
+from transduce.errors import InputError
 from transduce.layers.block import Block
-from transduce.layers.residual import NormPlacement
+from transduce.layers.feedforward import Activation, FeedForward
+from transduce.layers.norms import NoNorm, NormKind, make_norm
+from transduce.layers.residual import NormPlacement, Residual
+from transduce.names import known, resolve, suggest
 
-State = tuple[KeyValue, ...]  # per block, keys and values (B, H, T, E) of the positions so far
+State = tuple[KeyValue, ...]  # per block, keys and values (B, G, T, E) of the positions so far
+
+ADDED = ["none", "sinusoidal", "learned"]  # positions that are added to the embeddings; all others are relative
 
 
 class StackConfig(Config):
-    """Sizes and places that encoders and decoders share. The defaults suit tens of thousands of sentence pairs."""
+    """Sizes and parts that encoders and decoders share. The defaults suit tens of thousands of sentence pairs."""
 
     d_model: int = Field(default=256, ge=2)
     """Width of every position's vector."""
     heads: int = Field(default=4, ge=1)
     """Attention heads; must divide d_model."""
+    key_value_heads: int | None = Field(default=None, ge=1)
+    """Heads of keys and values, a divisor of heads: 1 is multi-query attention, more are grouped; unset: as heads."""
     feed_forward: int = Field(default=1024, ge=1)
     """Hidden width of the feed-forward layer."""
+    activation: Activation = "relu"
+    """Of the feed-forward layer: relu, gelu, squared_relu, or gated: glu, geglu, swiglu."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """On embeddings and on the output of each sub-layer."""
     inner_dropout: float = Field(default=0.0, ge=0, lt=1)
     """On attention weights and inside the feed-forward."""
     norm: NormPlacement = "pre"
-    """Layer norm on the way into each sub-layer (pre) or after its residual (post)."""
-    positions: Literal["none", "sinusoidal", "learned", "rotary"] = "sinusoidal"
-    """How the model knows where a token stands."""
+    """Norm on the way into each sub-layer (pre) or after its residual (post)."""
+    norm_kind: NormKind = "layer"
+    """Which norm: layer, rms, or batch, which in training lets a decoder's positions feel the future."""
+    score: str = "scaled_dot"
+    """How well a key answers a query: a score of transduce.attention.scores, or your own as my_file:MyScore."""
+    weighing: str = "softmax"
+    """From scores to weights: a weighing of transduce.attention.weighing, or your own as my_file:MyWeighing."""
+    positions: str = "sinusoidal"
+    """Where a token stands: none, sinusoidal, learned; by distance rotary, alibi, shaw, t5, or my_file:MyPositions."""
     max_length: int = Field(default=1024, ge=1)
     """How many positions learned positions reach."""
+    pattern: Pattern = "full"
+    """Of what is before it a decoder's position sees: full, or sparsely local, strided, fixed (Child et al. 2019)."""
+    stride: int = Field(default=64, ge=2)
+    """Block length of a sparse pattern."""
 
     @model_validator(mode="after")
     def _widths_divide(self) -> Self:
         if self.d_model % self.heads:
             raise ValueError(f"d_model ({self.d_model}) must be a multiple of heads ({self.heads})")
+        if self.heads % (self.key_value_heads or self.heads):
+            raise ValueError(f"heads ({self.heads}) must be a multiple of key_value_heads ({self.key_value_heads})")
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"sinusoidal positions need an even d_model, not {self.d_model}")
         if self.positions == "rotary" and self.d_model // self.heads % 2:
             raise ValueError(f"rotary positions need an even width per head, not {self.d_model // self.heads}")
         return self
 
+    @field_validator("score")
+    @classmethod
+    def _score_of_all_queries_at_once(cls, name: str) -> str:
+        return _at_once("attention.scores", name)
+
+    @field_validator("weighing")
+    @classmethod
+    def _weighing_of_all_queries_at_once(cls, name: str) -> str:
+        return _at_once("attention.weighing", name)
+
+    @field_validator("positions")
+    @classmethod
+    def _positions_there_are(cls, name: str) -> str:
+        names = ADDED + known("attention.relative")
+        if ":" not in name and name not in names:
+            raise ValueError(f'there is no "{name}".{suggest(name, names)} Known: {", ".join(names)}')
+        return name
+
+
+def _at_once(room: str, name: str) -> str:
+    """`name`, if its class can serve all queries of a sentence at the same time.
+
+    Raises:
+        ValueError: there is no such name, or it needs the weights of the query before.
+    """
+    try:
+        sequential = resolve(room, name).sequential
+    except InputError as error:
+        raise ValueError(str(error)) from None
+    if sequential:
+        raise ValueError(
+            f'"{name}" needs the weights of the query before each query, and a Transformer computes all queries at '
+            'once: it is for decoders that go word by word (kind = "rnn")'
+        )
+    return name
+
 
 class Stack(nn.Module):
     """`layers` equal blocks.
 
     Args:
-        config: sizes.
+        config: sizes and parts.
         layers: number of blocks.
         cross: the blocks also attend to an encoder.
+        causal: it will be asked through `extend_causally` alone, so that relative positions need not tell what is
+            ahead.
     """
 
-    def __init__(self, config: StackConfig, layers: int, cross: bool = False) -> None:
+    def __init__(self, config: StackConfig, layers: int, cross: bool = False, causal: bool = False) -> None:
         super().__init__()
-        self.positions = self._positions(config)
+        self.pattern, self.stride = config.pattern, config.stride
+        self.positions = _added_positions(config)
         self.dropout = Dropout(config.dropout)
-        rotary = config.positions == "rotary"
-        sizes = (config.d_model, config.heads, config.feed_forward, config.dropout, config.inner_dropout)
-        blocks = [Block(*sizes, config.norm, rotary, cross) for _ in range(layers)]
+        blocks = [_block(config, relative, cross) for relative in _relative_positions(config, layers, causal)]
         self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
         # Pre-norm leaves the residual stream unnormed at the top, so it gets one more norm there.
-        self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+        self.norm = make_norm(config.norm_kind, config.d_model) if config.norm == "pre" else NoNorm()
 
-    def forward(self, embedded_BTD: Tensor, allowed: Tensor | None) -> Tensor:
+    def forward(self, embedded_BTD: Tensor, allowed: Tensor | None, real_BT: Tensor | None = None) -> Tensor:
         """All positions at once, no cross-attention: (B, T, D) -> (B, T, D)."""
-        return self.extend(embedded_BTD, None, None, None, allowed)[0]
+        return self.extend(embedded_BTD, None, None, None, allowed, real_BT)[0]
 
     def extend(
         self,
@@ -81,6 +143,7 @@ class Stack(nn.Module):
         sources: State | None = None,
         source_allowed: Tensor | None = None,
         allowed: Tensor | None = None,
+        real_BT: Tensor | None = None,
     ) -> tuple[Tensor, State]:
         """T more positions after those in `past`: their outputs (B, T, D), and the state after them.
 
@@ -89,15 +152,16 @@ class Stack(nn.Module):
             sources: what `keys_values` made of the encoder's states.
             source_allowed: which source positions are real, (B, 1, 1, S).
             allowed: who of the T may see whom, True = may; None = all see all.
+            real_BT: which of the T are real, for norms that look at others; None = all.
         """
         x_BTD = self.dropout(self.positions(embedded_BTD, past[0].length if past else 0))
         seen = []
         for layer, block in enumerate(self.blocks):
             before = past[layer] if past else None
             source = sources[layer] if sources else None
-            x_BTD, keys_values = block(x_BTD, allowed, before, source, source_allowed)
+            x_BTD, keys_values = block(x_BTD, allowed, before, source, source_allowed, real_BT)
             seen.append(keys_values)
-        return self.norm(x_BTD), tuple(seen)
+        return self.norm(x_BTD, real_BT), tuple(seen)
 
     def extend_causally(
         self,
@@ -105,11 +169,13 @@ class Stack(nn.Module):
         past: State | None,
         sources: State | None = None,
         source_allowed: Tensor | None = None,
+        real_BT: Tensor | None = None,
     ) -> tuple[Tensor, State]:
-        """`extend` where each position sees itself and what came before it."""
+        """`extend` where each position sees itself and, of what came before it, what the pattern lets it."""
         count, offset = embedded_BTD.shape[1], past[0].length if past else 0
-        allowed = masks.causal(count, offset, embedded_BTD.device) if count > 1 else None
-        return self.extend(embedded_BTD, past, sources, source_allowed, allowed)
+        sees_all = count == 1 and self.pattern == "full"
+        allowed = None if sees_all else causal_mask(self.pattern, self.stride, count, offset, embedded_BTD.device)
+        return self.extend(embedded_BTD, past, sources, source_allowed, allowed, real_BT)
 
     def keys_values(self, encoded_BSD: Tensor) -> State:
         """The encoder's states as each block's cross-attention sees them."""
@@ -119,10 +185,38 @@ class Stack(nn.Module):
         """The state before the first position."""
         return tuple(block.self_attention.empty(rows) for block in self.blocks)
 
-    @staticmethod
-    def _positions(config: StackConfig) -> nn.Module:
-        if config.positions == "sinusoidal":
-            return Sinusoidal(config.d_model)
-        if config.positions == "learned":
-            return Learned(config.d_model, config.max_length)
-        return NoPositions()
+
+def _block(config: StackConfig, relative: Relative | None, cross: bool) -> Block:
+    attention = partial(
+        MultiHeadAttention,
+        config.d_model,
+        config.heads,
+        config.inner_dropout,
+        config.score,
+        config.weighing,
+        key_value_heads=config.key_value_heads,
+    )
+    return Block(
+        self_attention=attention(positions=relative),
+        cross_attention=attention() if cross else None,
+        feed_forward=FeedForward(config.d_model, config.feed_forward, config.inner_dropout, config.activation),
+        residual=partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind),
+    )
+
+
+def _added_positions(config: StackConfig) -> Sinusoidal | Learned | NoPositions:
+    """Those that are added to the embeddings."""
+    if config.positions == "sinusoidal":
+        return Sinusoidal(config.d_model)
+    if config.positions == "learned":
+        return Learned(config.d_model, config.max_length)
+    return NoPositions()
+
+
+def _relative_positions(config: StackConfig, layers: int, causal: bool) -> list[Relative] | list[None]:
+    """Those that self-attention sees: one a block, or one for all blocks where the kind is shared."""
+    if config.positions in ADDED:
+        return [None] * layers
+    kind = resolve("attention.relative", config.positions)
+    make = partial(kind, config.heads, config.d_model // config.heads, causal)
+    return [make()] * layers if kind.shared else [make() for _ in range(layers)]

@@ -5,20 +5,26 @@ Sources: Popović 2015 and 2017; computed by sacrebleu.
 
 from collections.abc import Sequence
 
-from transduce.metrics.score import Score
+from transduce.metrics.score import References, Score
+from transduce.metrics.tally import Tally
 
 
-def chrf(
-    hypotheses: Sequence[str], references: Sequence[str], *, word_order: int = 0, lowercase: bool = False
-) -> Score:
-    """Corpus chrF, 0 to 100; word_order=2 gives chrF++.
+def chrf(hypotheses: Sequence[str], references: References, *, word_order: int = 0, lowercase: bool = False) -> Score:
+    """Corpus chrF, 0 to 100; word_order=2 gives chrF++. Of several references each sentence gets the best.
 
     Raises:
-        InputError: no sentences, or not equally many.
+        InputError: no sentences, not equally many, or one without a reference.
     """
+    return chrf_tally(hypotheses, references, word_order=word_order, lowercase=lowercase).score()
+
+
+def chrf_tally(
+    hypotheses: Sequence[str], references: References, *, word_order: int = 0, lowercase: bool = False
+) -> Tally:
+    """What `chrf` counts."""
     from sacrebleu.metrics.chrf import CHRF
 
-    from transduce.metrics.sacrebleu_score import sacrebleu_score
+    from transduce.metrics.sacrebleu_score import sacrebleu_tally
 
     metric = CHRF(word_order=word_order, lowercase=lowercase)
-    return sacrebleu_score(metric, hypotheses, references, name="chrF" + "+" * word_order)
+    return sacrebleu_tally(metric, hypotheses, references, name="chrF" + "+" * word_order)

@@ -3,31 +3,56 @@
 from collections.abc import Callable, Sequence
 
 from transduce.errors import InputError
-from transduce.metrics.bleu import bleu, moses_bleu
-from transduce.metrics.chrf import chrf
-from transduce.metrics.exact_match import exact_match
-from transduce.metrics.score import Score, check_corpus
+from transduce.metrics.bleu import bleu_tally, moses_bleu_tally
+from transduce.metrics.bleu_formula import notes_bleu_tally
+from transduce.metrics.chrf import chrf_tally
+from transduce.metrics.exact_match import exact_match_tally
+from transduce.metrics.rouge import notes_rouge_tally, rouge_tally
+from transduce.metrics.score import References, Score, checked_references
+from transduce.metrics.tally import Tally
+from transduce.metrics.ter import ter_tally
 from transduce.names import suggest
 
-NAMES = ["bleu", "bleu-lc-moses", "chrf", "exact_match"]
+Texts = Sequence[str]
+
+METRICS: dict[str, Callable[[Texts, References, str], Tally]] = {
+    "bleu": lambda texts, references, _: bleu_tally(texts, references),
+    "bleu-lc-moses": moses_bleu_tally,
+    "bleu-notes": lambda texts, references, _: notes_bleu_tally(texts, references),
+    "chrf": lambda texts, references, _: chrf_tally(texts, references),
+    "chrf++": lambda texts, references, _: chrf_tally(texts, references, word_order=2),
+    "exact_match": lambda texts, references, _: exact_match_tally(texts, references),
+    "rouge1": lambda texts, references, _: rouge_tally(texts, references, "1"),
+    "rouge2": lambda texts, references, _: rouge_tally(texts, references, "2"),
+    "rougeL": lambda texts, references, _: rouge_tally(texts, references, "L"),
+    "rouge1-notes": lambda texts, references, _: notes_rouge_tally(texts, references, 1),
+    "rouge2-notes": lambda texts, references, _: notes_rouge_tally(texts, references, 2),
+    "ter": lambda texts, references, _: ter_tally(texts, references),
+}
+NAMES = list(METRICS)
 
 
 def evaluate(
-    names: Sequence[str],
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    target_language: str | None = None,
+    names: Sequence[str], hypotheses: Texts, references: References, target_language: str | None = None
 ) -> list[Score]:
-    """The scores `names` ask for, in that order.
+    """The scores `names` ask for, in that order. Arguments and errors are those of `tallies`."""
+    return [tally.score() for tally in tallies(names, hypotheses, references, target_language)]
+
+
+def tallies(
+    names: Sequence[str], hypotheses: Texts, references: References, target_language: str | None = None
+) -> list[Tally]:
+    """What the metrics `names` count, in that order.
 
     Args:
         names: of `NAMES`.
         hypotheses: plain sentences.
-        references: one a hypothesis, in the same order.
+        references: one a hypothesis, or several, in the same order.
         target_language: two-letter code; bleu-lc-moses needs it.
 
     Raises:
-        InputError: unknown names or a missing language, all at once; no sentences; not equally many.
+        InputError: unknown names or a missing language, all at once; no sentences, not equally many, or one without a
+            reference; a library that a metric needs is not installed.
     """
     problems = [
         f'metrics: there is no "{name}".{suggest(name, NAMES)} Known: {", ".join(NAMES)}.'
@@ -41,11 +66,5 @@ def evaluate(
     ]
     if problems:
         raise InputError(problems)
-    check_corpus(hypotheses, references)
-    compute: dict[str, Callable[[], Score]] = {
-        "bleu": lambda: bleu(hypotheses, references),
-        "bleu-lc-moses": lambda: moses_bleu(hypotheses, references, str(target_language)),
-        "chrf": lambda: chrf(hypotheses, references),
-        "exact_match": lambda: exact_match(hypotheses, references),
-    }
-    return [compute[name]() for name in names]
+    listed = checked_references(hypotheses, references)
+    return [METRICS[name](hypotheses, listed, str(target_language)) for name in names]

@@ -1,25 +1,22 @@
-"""Exact match: the share of hypotheses equal to their reference, to the last character."""
+"""Exact match: the share of hypotheses equal to a reference of theirs, to the last character."""
 
 from collections.abc import Sequence
 
-from transduce.metrics.score import Score, check_corpus
+from transduce.metrics.score import References, Score, checked_references, reference_count
+from transduce.metrics.tally import Tally, mean_tally
 
 
-def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+def exact_match(hypotheses: Sequence[str], references: References) -> Score:
     """Per cent, 0 to 100. Nothing is stripped, folded or normalised.
 
     Raises:
-        InputError: no sentences, or not equally many.
+        InputError: no sentences, not equally many, or one without a reference.
     """
-    import numpy as np
+    return exact_match_tally(hypotheses, references).score()
 
-    from transduce.metrics.bootstrap import bootstrap_interval
 
-    check_corpus(hypotheses, references)
-    equal_S1 = np.array(
-        [[hypothesis == reference] for hypothesis, reference in zip(hypotheses, references, strict=True)]
-    )
-    sentences = len(equal_S1)
-    interval = bootstrap_interval(equal_S1, lambda sums_1: 100 * float(sums_1[0]) / sentences)
-    value = 100 * int(equal_S1.sum()) / sentences
-    return Score(value, "nrefs:1|case:mixed|space:kept", interval, "exact match")
+def exact_match_tally(hypotheses: Sequence[str], references: References) -> Tally:
+    """What `exact_match` counts."""
+    listed = checked_references(hypotheses, references)
+    found = [float(hypothesis in several) for hypothesis, several in zip(hypotheses, listed, strict=True)]
+    return mean_tally("exact match", f"nrefs:{reference_count(listed)}|case:mixed|space:kept", found)

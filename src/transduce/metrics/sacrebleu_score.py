@@ -1,4 +1,4 @@
-"""One sacrebleu metric over one corpus, as a `Score` with its interval and signature.
+"""One sacrebleu metric over one corpus, as a `Tally` with sacrebleu's signature.
 
 Shapes: S sentences, N statistics a sentence (lengths, n-gram counts).
 """
@@ -6,41 +6,41 @@ Shapes: S sentences, N statistics a sentence (lengths, n-gram counts).
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from transduce.metrics.score import Score, check_corpus
+from transduce.metrics.score import References, checked_references
+from transduce.metrics.tally import Tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sacrebleu.metrics.base import Metric
 
 
-def sacrebleu_score(
+def sacrebleu_tally(
     metric: "Metric",
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: References,
     *,
     name: str,
     changes: dict[str, str] | None = None,
-) -> Score:
-    """Scores `hypotheses`; `changes` overwrites or adds entries of sacrebleu's signature.
+    lower_is_better: bool = False,
+) -> Tally:
+    """Counts over `hypotheses`; `changes` overwrites or adds entries of sacrebleu's signature.
 
     Raises:
-        InputError: no sentences, or not equally many.
+        InputError: no sentences, not equally many, or one without a reference.
     """
     import numpy as np
 
-    from transduce.metrics.bootstrap import bootstrap_interval
-
-    check_corpus(hypotheses, references)
+    listed = checked_references(hypotheses, references)
+    most = max(map(len, listed))
+    streams: Any = [[several[n] if n < len(several) else None for several in listed] for n in range(most)]
     # What `metric.corpus_score` does, in its two halves: its own resampling gives mean and half-width only,
     # and reads its seed from the environment.
-    statistics_SN = np.asarray(metric._extract_corpus_statistics(hypotheses, [references]))
+    statistics_SN = np.asarray(metric._extract_corpus_statistics(hypotheses, streams))
 
     def figure(sums_N: "NDArray[Any]") -> float:
         return float(metric._compute_score_from_stats(sums_N.tolist()).score)
 
-    value = figure(statistics_SN.sum(axis=0))
-    interval = bootstrap_interval(statistics_SN, figure)
     signature = metric.get_signature()
     for key, change in (changes or {}).items():
         signature.update(key, change)
-    return Score(value, str(signature), interval, name)
+    return Tally(name, str(signature), statistics_SN, figure, lower_is_better)

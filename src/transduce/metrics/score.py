@@ -6,6 +6,8 @@ from typing import Any
 
 from transduce.errors import InputError
 
+References = Sequence[str] | Sequence[Sequence[str]]  # for each hypothesis one reference or several
+
 
 @dataclass(frozen=True)
 class Score:
@@ -34,11 +36,11 @@ class Score:
         return f"{self.name} {self.value:.1f}{interval} {self.signature}"
 
 
-def check_corpus(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """Every hypothesis needs its reference, and there must be some.
+def checked_references(hypotheses: Sequence[str], references: References) -> list[list[str]]:
+    """The references of each hypothesis, as lists: every hypothesis needs one at least, and there must be some.
 
     Raises:
-        InputError: none at all, or not equally many.
+        InputError: no sentences at all, not equally many, or a sentence without a reference.
     """
     if isinstance(hypotheses, str) or isinstance(references, str):
         raise InputError("hypotheses and references are lists of sentences; one of them is a single text.")
@@ -46,3 +48,14 @@ def check_corpus(hypotheses: Sequence[str], references: Sequence[str]) -> None:
         raise InputError(f"{len(hypotheses)} hypotheses, but {len(references)} references: line n must answer line n.")
     if not hypotheses:
         raise InputError("there are no sentences to score: both lists are empty.")
+    listed = [[each] if isinstance(each, str) else list(each) for each in references]
+    without = [str(line) for line, several in enumerate(listed, start=1) if not several]
+    if without:
+        raise InputError(f"no reference for the hypotheses {', '.join(without)} (counted from 1).")
+    return listed
+
+
+def reference_count(references: list[list[str]]) -> str:
+    """`1`, `2`, or `var` where sentences differ: what a signature says after `nrefs:`."""
+    counts = {len(several) for several in references}
+    return str(counts.pop()) if len(counts) == 1 else "var"

@@ -1,6 +1,8 @@
-"""The three contracts between models and everything else. Search, training, serving and exploring use only these.
+"""The contracts between models and everything else. Search, training, serving and exploring use only these.
 
-Shapes: B batch, S source positions, T target positions, V vocabulary, D width, F features a frame.
+A model encodes if it reads a source. Then it predicts and steps, one token after the other, or it fills, all at once.
+
+Shapes: B batch, S source positions, T target positions, V vocabulary, D width, F features a frame, N hidden words.
 
 `memory` belongs to a source sentence, `state` to a hypothesis. Both are trees (tuples, lists, dicts, named tuples)
 of tensors whose axis 0 is the batch, so that reordering a beam is one `select` over the tree, whatever the
@@ -64,6 +66,29 @@ class Steps(Protocol):
 
     def step(self, token: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
         """token (B,) int64 -> log-probabilities (B, V) of the next token, and the state after it."""
+        ...
+
+
+@runtime_checkable
+class Fills(Protocol):
+    """Writes a whole output at once, and again what of it is hidden. Training, likelihood and search ask it the same.
+
+    An output is its words, without start and end: the length, which is told first, says where it ends.
+    """
+
+    def remember(self, source: Padded) -> Tree:
+        """The memory of the source."""
+        ...
+
+    def lengths(self, memory: Tree, longest: int) -> Tensor:
+        """(B, 1 + longest): the log-probability, above -inf, of outputs of 0 .. longest words."""
+        ...
+
+    def fill(self, target: Padded, hidden: Tensor, memory: Tree) -> Tensor:
+        """Logits (N, V) of the N hidden words, row by row, each given all words (B, T) that are not hidden.
+
+        hidden: (B, T) bool, True = hidden; none behind a row's end. What stands in a hidden place is not looked at.
+        """
         ...
 
 

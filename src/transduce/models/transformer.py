@@ -11,12 +11,13 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.layers.embedding import Embedding
+from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Stack, StackConfig, State
 from transduce.models.protocols import Padded, Sizes
 
 
 class TransformerConfig(StackConfig):
-    """The sizes of `StackConfig`, and how many blocks on each side."""
+    """The sizes and parts of `StackConfig`, and how many blocks on each side."""
 
     kind: Literal["transformer"] = "transformer"
     encoder_layers: int = Field(default=3, ge=1)
@@ -25,13 +26,16 @@ class TransformerConfig(StackConfig):
     """Blocks that write the target."""
     tied: Literal["all", "output", "none"] = Field(default="all")
     """all: one matrix for source, target and output, if their vocabulary is joint."""
+    pointer: bool = False
+    """Output words may also be copied from the source; needs a joint vocabulary."""
 
 
 class Memory(NamedTuple):
-    """A source as the decoder sees it: each block's keys and values, and which positions are real."""
+    """A source as the decoder sees it: each block's keys and values, which positions are real, and what to copy."""
 
     sources: State
     allowed: Tensor
+    copies: Copies | None
 
 
 class Transformer(nn.Module):
@@ -47,18 +51,18 @@ class Transformer(nn.Module):
         self.source_embedding = self.target_embedding if share else Embedding(sizes.source, config.d_model)
         self.output = Embedding(sizes.target, config.d_model) if config.tied == "none" else self.target_embedding
         self.encoder = Stack(config, config.encoder_layers)
-        self.decoder = Stack(config, config.decoder_layers, cross=True)
+        self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True)
+        self.pointer = Pointer(config.d_model, config.d_model, *sizes) if config.pointer else None
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) of the token after each target position (teacher forcing)."""
         assert source is not None
-        hidden_BTD, _ = self._decode(target.values, self._remember(source), None)
-        return self.output.logits(hidden_BTD)
+        return self._decode(target.values, self._remember(source), None, target.mask())[0]
 
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S) -> states (B, S, D)."""
-        embedded_BSD = self.source_embedding(source.values)
-        return Padded(self.encoder(embedded_BSD, masks.padding(source.mask())), source.lengths)
+        embedded_BSD, real_BS = self.source_embedding(source.values), source.mask()
+        return Padded(self.encoder(embedded_BSD, masks.padding(real_BS), real_BS), source.lengths)
 
     def start(self, source: Padded | None, rows: int) -> tuple[Memory, State]:
         """The source's keys and values in every decoder block, and empty caches."""
@@ -67,13 +71,19 @@ class Transformer(nn.Module):
 
     def step(self, token_B: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
-        hidden_BTD, state = self._decode(token_B[:, None], memory, state)
-        return self.output.logits(hidden_BTD[:, -1]).log_softmax(-1, dtype=torch.float32), state
+        logits_BTV, state = self._decode(token_B[:, None], memory, state)
+        return logits_BTV[:, -1].log_softmax(-1, dtype=torch.float32), state
 
     def _remember(self, source: Padded) -> Memory:
         encoded = self.encode(source)
-        return Memory(self.decoder.keys_values(encoded.values), masks.padding(encoded.mask()))
+        copies = self.pointer.remember(source.values, encoded.values, encoded.mask()) if self.pointer else None
+        return Memory(self.decoder.keys_values(encoded.values), masks.padding(encoded.mask()), copies)
 
-    def _decode(self, target_BT: Tensor, memory: Memory, past: State | None) -> tuple[Tensor, State]:
+    def _decode(
+        self, target_BT: Tensor, memory: Memory, past: State | None, real_BT: Tensor | None = None
+    ) -> tuple[Tensor, State]:
+        """Logits (B, T, V) after T more tokens, and the state after them."""
         embedded_BTD = self.target_embedding(target_BT)
-        return self.decoder.extend_causally(embedded_BTD, past, memory.sources, memory.allowed)
+        hidden_BTD, state = self.decoder.extend_causally(embedded_BTD, past, memory.sources, memory.allowed, real_BT)
+        logits_BTV = self.output.logits(hidden_BTD)
+        return self.pointer(logits_BTV, hidden_BTD, memory.copies) if self.pointer else logits_BTV, state

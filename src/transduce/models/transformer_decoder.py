@@ -15,7 +15,7 @@ from transduce.models.protocols import Padded, Sizes
 
 
 class TransformerDecoderConfig(StackConfig):
-    """The sizes of `StackConfig`, and how many blocks."""
+    """The sizes and parts of `StackConfig`, and how many blocks."""
 
     kind: Literal["transformer_decoder"] = "transformer_decoder"
     layers: int = Field(default=4, ge=1)
@@ -33,12 +33,12 @@ class TransformerDecoder(nn.Module):
         super().__init__()
         self.embedding = Embedding(sizes.target, config.d_model)
         self.output = self.embedding if config.tied else Embedding(sizes.target, config.d_model)
-        self.decoder = Stack(config, config.layers)
+        self.decoder = Stack(config, config.layers, causal=True)
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) of the token after each position (teacher forcing); source must be None."""
         assert source is None
-        hidden_BTD, _ = self.decoder.extend_causally(self.embedding(target.values), None)
+        hidden_BTD, _ = self.decoder.extend_causally(self.embedding(target.values), None, real_BT=target.mask())
         return self.output.logits(hidden_BTD)
 
     def start(self, source: Padded | None, rows: int) -> tuple[None, State]:

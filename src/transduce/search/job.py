@@ -5,12 +5,13 @@ Shapes: B sentences, N hypotheses, V vocabulary.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from transduce.errors import InputError, TransduceError
-from transduce.models.protocols import Padded, Steps, Tree, select
+from transduce.models.protocols import Padded, Tree, select
 from transduce.search.coverage import Coverage
 from transduce.search.lattice import Lattices
 from transduce.search.rules import Rules
@@ -22,6 +23,7 @@ ROUNDING = 1e-3  # a log-probability may be this much above 0
 class Job:
     """`rows` sources and the rules for their outputs; each list has one member for every row.
 
+    model: `Steps`, or for method "mask_predict" `Fills`.
     start, end: token ids; `end` ends an output.
     limits: the most tokens of an output, `end` included.
     prefixes: the tokens that an output must begin with; they count towards its probability.
@@ -33,7 +35,7 @@ class Job:
     lattices: told of every step of a beam; None = nobody is.
     """
 
-    model: Steps
+    model: Any
     source: Padded | None
     rows: int
     start: int

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from transduce.errors import InputError, TransduceError
-from transduce.models.protocols import Padded, Steps
+from transduce.models.protocols import Fills, Padded, Steps
 from transduce.search.constraint import Constraint
 from transduce.search.coverage import Coverage
 from transduce.search.hypothesis import Hypothesis
@@ -19,7 +19,7 @@ from transduce.search.settings import Search
 
 @torch.inference_mode()
 def search(
-    model: Steps,
+    model: Steps | Fills,
     source: Padded | None,
     rows: int,
     settings: Search,
@@ -53,7 +53,8 @@ def search(
         device: where the model is; needed without a source only.
 
     Raises:
-        InputError: the arguments disagree, do not go with the method, or a token is not in the vocabulary.
+        InputError: the arguments disagree, the method is not one for this model or not for what is asked, or a token
+            is not in the vocabulary.
         TransduceError: the model gave no log-probabilities, or gives probability 0 to every output.
     """
     none = [None] * rows if constraints is None else constraints
@@ -74,10 +75,11 @@ def search(
         lattices=None if lattices is None else Lattices(rows),
     )
     _check(job)
-    _check_method(rules, settings, lattices is not None)
+    _check_model(model, settings.method)
+    _check_method(job, settings)
     if rows == 0:
         return []
-    if settings.coverage > 0:
+    if settings.coverage > 0 and isinstance(model, Steps):
         covered = Coverage(model, settings.coverage)
         job = replace(job, model=covered, coverage=covered)
     method = importlib.import_module(f"transduce.search.{settings.method}")
@@ -86,6 +88,24 @@ def search(
     if lattices is not None and job.lattices:
         lattices += job.lattices.found
     return found
+
+
+def quickest(model: object) -> Search:
+    """The settings of the fastest search that suits `model`."""
+    return Search(method="mask_predict" if isinstance(model, Fills) else "greedy")
+
+
+def _check_model(model: object, method: str) -> None:
+    if isinstance(model, Fills) and method != "mask_predict":
+        raise InputError(
+            f'search: method "{method}" goes from one token to the next; this model writes all at once: '
+            'use "mask_predict".'
+        )
+    if method == "mask_predict" and not isinstance(model, Fills):
+        raise InputError(
+            'search: method "mask_predict" is for models that write all words at once, such as non_autoregressive: '
+            'use "beam".'
+        )
 
 
 def _check(job: Job) -> None:
@@ -106,16 +126,22 @@ def _check(job: Job) -> None:
         raise InputError(problems)
 
 
-def _check_method(rules: Rules, settings: Search, lattices: bool) -> None:
+def _check_method(job: Job, settings: Search) -> None:
     """Raises InputError for what is asked of a method that does not do it."""
     problems = []
-    if rules.must and settings.method not in ("beam", "exhaustive"):
+    must = job.rules is not None and job.rules.must
+    if settings.method == "mask_predict" and (job.rules is not None or settings.coverage > 0):
+        problems.append(
+            'search: method "mask_predict" writes all words at once: it knows no coverage, no shortest length, no '
+            "n-grams that may not repeat, and no phrases that must or must not appear."
+        )
+    elif must and settings.method not in ("beam", "exhaustive"):
         problems.append(
             f'search: method "{settings.method}" does not look for phrases that must appear; use method "beam".'
         )
-    if rules.must and settings.groups > 1:
+    if must and settings.groups > 1:
         problems.append("search: a beam with phrases that must appear is shared out by them and cannot have groups.")
-    if lattices and settings.method != "beam":
+    if job.lattices is not None and settings.method != "beam":
         problems.append(f'search: a lattice is what a beam weighed; method "{settings.method}" has none.')
     if problems:
         raise InputError(problems)

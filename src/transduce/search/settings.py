@@ -11,8 +11,8 @@ from transduce.search.length import LengthRule, RuleName
 class Search(Config):
     """How outputs are searched for. `method` is the name of a file in this room."""
 
-    method: Literal["greedy", "beam", "sample", "exhaustive"] = "beam"
-    """exhaustive: all outputs, for tiny vocabularies."""
+    method: Literal["greedy", "beam", "sample", "exhaustive", "mask_predict"] = "beam"
+    """exhaustive: all outputs, for tiny vocabularies. mask_predict: for non_autoregressive, which knows no other."""
     beam: int = Field(default=5, ge=1)
     """Slots of a beam search; a finished hypothesis keeps its slot."""
     length_rule: RuleName = "power"
@@ -43,6 +43,10 @@ class Search(Config):
     """For `sample`: only the most probable tokens that make up this share, third."""
     seed: int = Field(default=0, ge=0)
     """For `sample`: each line draws from a stream of its own, by (seed, line)."""
+    iterations: int = Field(default=4, ge=1)
+    """For `mask_predict`: how often the words, fewer each time, are written."""
+    lengths: int = Field(default=3, ge=1)
+    """For `mask_predict`: the likeliest lengths of an output that are tried."""
 
     @model_validator(mode="after")
     def _can_list_nbest(self) -> Self:
@@ -50,6 +54,10 @@ class Search(Config):
             raise ValueError(f'nbest = {self.nbest}: method "greedy" finds one; use "beam" or "sample"')
         if self.method == "beam" and self.nbest > self.beam:
             raise ValueError(f"nbest = {self.nbest} is more than beam = {self.beam}: a beam finds at most beam")
+        if self.method == "mask_predict" and self.nbest > self.lengths:
+            raise ValueError(
+                f"nbest = {self.nbest} is more than lengths = {self.lengths}: each length gives one output"
+            )
         return self
 
     @model_validator(mode="after")

@@ -10,7 +10,8 @@ from transduce.config import Config
 from transduce.data.corpus import TextFile, open_text_store, provenance, train_text_tokenizer
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
-from transduce.metrics.score import Score
+from transduce.metrics.score import References, Score
+from transduce.metrics.tally import Tally
 from transduce.models.protocols import Sizes
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Dataset, Request, TaskData, Tell, Tokenizers
@@ -109,9 +110,15 @@ class LanguageModelling:
         return Request(None, ids, limit, len(ids) + search.min_length)
 
     def evaluate(
-        self, hypotheses: Sequence[str], references: Sequence[str], names: Sequence[str] | None = None
+        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
     ) -> dict[str, Score]:
         """None: a language model is judged by perplexity."""
+        return {}
+
+    def tallies(
+        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
+    ) -> dict[str, Tally]:
+        """None either."""
         return {}
 
     def _store(self, file: TextFile, cache: Path) -> Store:

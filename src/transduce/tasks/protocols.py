@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Protocol
 from transduce.data.store import Store
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
 from transduce.errors import TransduceError
-from transduce.metrics.score import Score
+from transduce.metrics.score import References, Score
+from transduce.metrics.tally import Tally
 from transduce.models.protocols import Sizes
 from transduce.search.constraint import Constraint
 from transduce.search.hypothesis import Hypothesis
@@ -201,7 +202,13 @@ class Task(Protocol):
         ...
 
     def evaluate(
-        self, hypotheses: Sequence[str], references: Sequence[str], names: Sequence[str] | None = None
+        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
     ) -> dict[str, Score]:
-        """The metrics `names`, by default the recipe's, over decoded texts."""
+        """The metrics `names`, by default the recipe's, over decoded texts; each has a reference or several."""
+        ...
+
+    def tallies(
+        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
+    ) -> dict[str, Tally]:
+        """What these metrics count, sentence by sentence: for comparing two systems."""
         ...

@@ -11,8 +11,9 @@ from transduce.data.corpus import PairFiles, open_pairs_store, provenance, read_
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
-from transduce.metrics.evaluate import evaluate
-from transduce.metrics.score import Score
+from transduce.metrics.evaluate import tallies
+from transduce.metrics.score import References, Score
+from transduce.metrics.tally import Tally
 from transduce.models.protocols import Sizes
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Dataset, Request, TaskData, Tell, Tokenizers
@@ -29,7 +30,8 @@ class TranslationConfig(Config):
     target: str = Field(default="")
     """Language code of the target; chooses the Moses tokenizer."""
     metrics: tuple[str, ...] = ("bleu", "chrf")
-    """Of bleu, chrf, bleu-lc-moses, exact_match; what validation, the final tests and `evaluate` report."""
+    """What validation, the final tests and `evaluate` report: bleu, bleu-lc-moses, chrf, chrf++, ter, exact_match,
+    rouge1, rouge2, rougeL; bleu-notes, rouge1-notes and rouge2-notes are the formulas of textbooks."""
 
 
 class TranslationData(Config):
@@ -120,11 +122,17 @@ class Translation:
         return Request([*ids, self.source.end], [], search.limit(len(ids)), search.min_length)
 
     def evaluate(
-        self, hypotheses: Sequence[str], references: Sequence[str], names: Sequence[str] | None = None
+        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
     ) -> dict[str, Score]:
         """The metrics `names`, by default the recipe's."""
+        return {name: tally.score() for name, tally in self.tallies(hypotheses, references, names).items()}
+
+    def tallies(
+        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
+    ) -> dict[str, Tally]:
+        """What they count."""
         wanted = self.config.metrics if names is None else names
-        return dict(zip(wanted, evaluate(wanted, hypotheses, references, self.config.target or None), strict=True))
+        return dict(zip(wanted, tallies(wanted, hypotheses, references, self.config.target or None), strict=True))
 
     def _store(self, files: PairFiles, filters: FilterConfig, cache: Path) -> Store:
         return open_pairs_store(files, self.root, (self.source, self.target), filters, cache)

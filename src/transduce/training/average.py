@@ -6,16 +6,18 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from transduce.model_file import lasting_tensors
+
 
 class MovingAverage:
-    """Exponential moving average of a model's parameters; decay 0 is the model itself.
+    """Exponential moving average of a model's parameters and lasting buffers; decay 0 is the model itself.
 
     Early on the decay is at most (1 + n) / (10 + n) after n updates, so that the random start is soon forgotten.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self._parameters = dict(model.named_parameters())
+        self._parameters = lasting_tensors(model)
         self._average = {n: p.detach().clone() for n, p in self._parameters.items()} if decay else {}
 
     @torch.no_grad()

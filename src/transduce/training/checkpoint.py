@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from transduce.errors import InputError
+from transduce.model_file import lasting_tensors
 from transduce.storage import canonical_json, read_metadata, read_tensors, write_tensors
 from transduce.training.average import MovingAverage
 from transduce.training.optimizer import Optimizers
@@ -27,7 +28,7 @@ class Trained:
     def tensors(self) -> dict[str, Tensor]:
         """All tensors by `model/...`, `optimizer/...` and `average/...`."""
         parts: dict[str, dict[str, Tensor]] = {
-            "model": {name: weight.detach() for name, weight in self.model.named_parameters()},
+            "model": {name: weight.detach() for name, weight in lasting_tensors(self.model).items()},
             "optimizer": self.optimizers.tensors(),
             "average": self.average.tensors(),
         }
@@ -39,8 +40,8 @@ class Trained:
         for key, tensor in tensors.items():
             part, _, name = key.partition("/")
             parts[part][name] = tensor
-        for name, parameter in self.model.named_parameters():
-            parameter.data.copy_(parts["model"][name])
+        for name, weight in lasting_tensors(self.model).items():
+            weight.data.copy_(parts["model"][name])
         self.optimizers.restore(parts["optimizer"])
         self.average.restore(parts["average"])
 

@@ -16,15 +16,13 @@ from transduce.data.collate import padded
 from transduce.errors import InputError
 from transduce.explore.figures import attention_figure, save, training_curves
 from transduce.inference import to_device
-from transduce.models.protocols import Padded
-from transduce.search.run import search
-from transduce.search.settings import Search
+from transduce.models.protocols import Fills
+from transduce.search.run import quickest, search
 from transduce.tasks.protocols import Task, TaskData
 from transduce.training.log import read_log
 
 Weights = NDArray[np.floating]
 SHOWN = range(4, 17)  # words of a sentence that fits a page and is worth looking at
-GREEDY = Search(method="greedy")
 
 
 def write_figures(run: Path, model: nn.Module, task: Task, data: TaskData, tell: Callable[[str], None]) -> None:
@@ -50,19 +48,27 @@ def sentence(data: TaskData) -> str:
 def attention_of(model: nn.Module, task: Task, text: str) -> tuple[list[str], list[str], Weights] | None:
     """Output tokens (T), source tokens (S) and weights (T, S) of a greedy translation of `text`.
 
-    None for a model whose decoder attends to no source.
+    None for a model whose decoder attends to no source. Of a model that fills, each word sees all the others.
     """
     model.eval()
     device = next(model.parameters()).device
-    request = task.request(text, GREEDY)
+    settings = quickest(model)
+    request = task.request(text, settings)
     if request.source is None:
         return None
     source = to_device(padded([np.asarray(request.source, np.int32)]), device)
-    [[found]] = search(model, source, 1, GREEDY, start=task.start, end=task.end, limits=[request.limit])  # type: ignore[arg-type]
-    tokens = list(found.tokens)
-    target = Padded(torch.tensor([[task.start, *tokens[:-1]]], device=device), torch.tensor([len(tokens)]).to(device))
+    [[found]] = search(model, source, 1, settings, start=task.start, end=task.end, limits=[request.limit])  # type: ignore[arg-type]
+    fills = isinstance(model, Fills)
+    tokens = list(found.tokens[:-1] if fills else found.tokens)
+    read = tokens if fills else [task.start, *tokens[:-1]]
+    if not read:
+        return None
+    target = to_device(padded([np.asarray(read, np.int32)]), device)
     with capture(model) as record:
-        model(source, target)
+        if isinstance(model, Fills):
+            model.fill(target, torch.zeros_like(target.mask()), model.remember(source))
+        else:
+            model(source, target)
     calls = [torch.cat(parts, dim=2) for name, parts in record.items() if "cross" in name]
     if not calls:
         return None

@@ -20,6 +20,7 @@ from torch import nn
 from transduce.data.batches import Batches
 from transduce.data.collate import Batch
 from transduce.errors import Interrupted, TransduceError
+from transduce.model_file import lasting_tensors
 from transduce.training.checkpoint import Checkpoints, Trained
 from transduce.training.config import TrainingConfig
 from transduce.training.log import Log
@@ -156,10 +157,10 @@ def _validate(
                 f"The validation loss after update {progress.update} is {metrics['loss']}: the model has diverged, or "
                 "the validation data holds no token. The last checkpoint is intact."
             )
-        log.write("validation", progress.update, **metrics)
+        log.write("validation", progress.update, tokens=progress.tokens, seconds=progress.seconds, **metrics)
         if _is_better(config, metrics, progress.best):
             progress.best, progress.stale = {"update": progress.update, **metrics}, 0
-            checkpoints.save_best(dict(trained.model.named_parameters()), progress.update)
+            checkpoints.save_best(lasting_tensors(trained.model), progress.update)
         else:
             progress.stale += 1
 

@@ -6,35 +6,61 @@ Shapes: B batch, T target positions, V vocabulary.
 import torch
 from torch import Tensor, nn
 
+from transduce.attention.choices import Choices, choices, surrogate
 from transduce.data.collate import Batch
+from transduce.errors import InputError
 from transduce.layers.consistency import symmetric_divergence
 from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
-from transduce.models.protocols import Padded
+from transduce.models.protocols import Fills, Padded
+from transduce.training.masked_words import masked_loss
 
 
 def objective(model: nn.Module, batch: Batch, smoothing: float, r_drop: float) -> tuple[Tensor, Tensor]:
     """What is minimised, and the cross-entropy in it; both summed over the batch's target tokens, in nats.
 
+    Teacher forcing: the cross-entropy is of each target token given all true ones before it.
     With r_drop = a > 0 the batch passes twice, under two dropouts (Wu et al. 2021, equations 2 to 4, halved, so that
     the loss keeps its scale):
 
         1/2 (CE_1 + CE_2) + a/4 (KL(p_1 || p_2) + KL(p_2 || p_1))
+
+    Where attention chose, what is minimised has the gradient of the cross-entropy by way of the choices as well.
+    A model that fills is asked for hidden words and lengths instead; see `transduce.training.masked_words`.
+
+    Raises:
+        InputError: R-Drop of a model that fills.
     """
+    if isinstance(model, Fills):
+        if r_drop:
+            raise InputError("training.r_drop: only a model that predicts the next token can be trained with it.")
+        return masked_loss(model, batch, smoothing)
+    next_BT = _next_tokens(batch.target)
     if not r_drop:
-        loss = target_loss(model, batch, smoothing)
-        return loss, loss.detach()
+        with choices() as made:
+            logits_BTV = _logits(model, batch)
+        loss = smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_BT.flatten(), smoothing)
+        return _with_choices(loss, made, logits_BTV, next_BT), loss.detach()
     source = _twice(batch.source) if batch.source else None
-    logits_BTV = _logits(model, Batch(source, _twice(batch.target), batch.count))
-    next_N = _next_tokens(batch.target).flatten()
-    loss = smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_N.repeat(2), smoothing) / 2
+    with choices() as made:
+        logits_BTV = _logits(model, Batch(source, _twice(batch.target), batch.count))
+    next_N = next_BT.flatten()
+    loss = smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_N.repeat(2), smoothing)
     one_NV, other_NV = (half.flatten(0, 1) for half in logits_BTV.chunk(2))
     divergence = symmetric_divergence(one_NV, other_NV, next_N != IGNORED)
-    return loss + r_drop / 4 * divergence, loss.detach()
+    minimised = _with_choices(loss, made, logits_BTV, next_BT.repeat(2, 1)) / 2 + r_drop / 4 * divergence
+    return minimised, loss.detach() / 2
 
 
-def target_loss(model: nn.Module, batch: Batch, smoothing: float = 0.0) -> Tensor:
-    """Teacher forcing: the summed cross-entropy, in nats, of each target token given all true ones before it."""
-    return smoothed_cross_entropy(_logits(model, batch).flatten(0, 1), _next_tokens(batch.target).flatten(), smoothing)
+def _with_choices(loss: Tensor, made: Choices, logits_BTV: Tensor, next_BT: Tensor) -> Tensor:
+    """The loss, and if attention chose, what teaches it to: a sentence's log-likelihood rewards its choices."""
+    if made.log_probability is None:
+        return loss
+    with torch.no_grad():
+        likelihood_BTV = logits_BTV.log_softmax(-1, dtype=torch.float32)
+        likelihood_BT1 = likelihood_BTV.gather(-1, next_BT.clamp(min=0)[..., None])
+        real_BT = next_BT != IGNORED
+        reward_B = (likelihood_BT1[..., 0] * real_BT).sum(1)
+    return loss + surrogate(made.log_probability, reward_B, real_BT.sum(1))
 
 
 def _logits(model: nn.Module, batch: Batch) -> Tensor:

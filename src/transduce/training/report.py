@@ -9,8 +9,9 @@ from typing import Any
 from torch import nn
 
 from transduce.environment import library_versions, machine, peak_memory_bytes
-from transduce.inference import dataset_likelihood, decode
+from transduce.inference import dataset_likelihood, decode, likelihood_context
 from transduce.recipe import Recipe
+from transduce.search.run import quickest
 from transduce.tasks.protocols import Dataset, Task, TaskData
 from transduce.training.progress import Progress
 
@@ -50,25 +51,26 @@ def make_report(
             "peak_memory_bytes": peak_memory_bytes(),
         },
         "validation": progress.best,
-        "validation_signatures": _signatures(recipe, task) if progress.best else {},
+        "validation_signatures": _signatures(recipe, model, task) if progress.best else {},
         "tests": {name: _test(recipe, model, task, dataset) for name, dataset in data.tests.items()},
         "data": {**data.provenance, "train": _training_files(data)},
         "environment": {"machine": machine(), "versions": library_versions()},
     }
 
 
-def _signatures(recipe: Recipe, task: Task) -> dict[str, str]:
+def _signatures(recipe: Recipe, model: nn.Module, task: Task) -> dict[str, str]:
     """What each validation figure is: sacreBLEU's signature of a metric, and how its outputs were found."""
     decoded = recipe.training.decode_sentences
     scores = task.evaluate(["."], ["."]) if decoded else {}
-    found = {name: f"{score.signature}|search:greedy|sentences:at most {decoded}" for name, score in scores.items()}
-    return {"loss": f"base:e|unit:token|ends:counted|context:{task.context}", **found}
+    searched = f"search:{quickest(model).method}|sentences:at most {decoded}"
+    found = {name: f"{score.signature}|{searched}" for name, score in scores.items()}
+    return {"loss": f"base:e|unit:token|ends:counted|context:{likelihood_context(model, task)}", **found}
 
 
 def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dict[str, Any]:
     """Likelihood, and for tasks with outputs the metrics of what the recipe's search finds."""
     likelihood = dataset_likelihood(model, task, dataset.store)
-    result: dict[str, Any] = {"likelihood": {**likelihood.to_dict(), "context": task.context}}
+    result: dict[str, Any] = {"likelihood": {**likelihood.to_dict(), "context": likelihood_context(model, task)}}
     if dataset.texts:
         start = time.monotonic()
         outputs = decode(model, task, [source for source, _ in dataset.texts], recipe.search)

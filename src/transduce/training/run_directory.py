@@ -11,6 +11,7 @@ from transduce.errors import InputError
 from transduce.recipe import Recipe
 from transduce.tasks.protocols import TaskData
 
+RESOLVED = "recipe.toml"
 MAY_CHANGE = ("training.minutes", "training.log_every", "training.tensorboard", "data.root", "search")
 
 
@@ -22,19 +23,24 @@ def claim(run: Path, recipe: Recipe) -> None:
     """
     import tomli_w
 
-    table = recipe.to_table()
-    resolved = run / "recipe.toml"
-    if resolved.exists():
-        before = tomllib.loads(resolved.read_text(encoding="utf-8"))
-        different = sorted(differences(before, json.loads(json.dumps(table))))
-        different = [key for key in different if not key.startswith(MAY_CHANGE)]
-        if different:
-            raise InputError(
-                f"{run}: holds a training of another recipe; these keys differ: {', '.join(different)}. "
-                "Choose another directory with --run, or delete this one."
-            )
+    different = changed_keys(run, recipe)
+    if different:
+        raise InputError(
+            f"{run}: holds a training of another recipe; these keys differ: {', '.join(different)}. "
+            "Choose another directory with --run, or delete this one."
+        )
     run.mkdir(parents=True, exist_ok=True)
-    write_text(resolved, tomli_w.dumps(table))
+    write_text(run / RESOLVED, tomli_w.dumps(recipe.to_table()))
+
+
+def changed_keys(run: Path, recipe: Recipe) -> list[str]:
+    """The keys by which `recipe` is another one than that of the run, if there is one; some may change."""
+    resolved = run / RESOLVED
+    if not resolved.exists():
+        return []
+    before = tomllib.loads(resolved.read_text(encoding="utf-8"))
+    different = sorted(differences(before, json.loads(json.dumps(recipe.to_table()))))
+    return [key for key in different if not key.startswith(MAY_CHANGE)]
 
 
 def claim_data(run: Path, data: TaskData) -> None:

@@ -9,13 +9,12 @@ from torch import nn
 
 from transduce.data.store import Store
 from transduce.inference import dataset_likelihood, decode
-from transduce.search.settings import Search
+from transduce.search.run import quickest
 from transduce.tasks.protocols import Dataset, Task
 from transduce.training.alarms import alarms, unigram_entropy
 from transduce.training.config import TrainingConfig
 from transduce.training.display import Display
 
-GREEDY = Search(method="greedy")
 ENTROPY_SAMPLE = 20_000  # training examples that the unigram entropy is taken from
 
 
@@ -39,7 +38,7 @@ class Validator:
         metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
         texts = spread(self.dataset.texts, self.config.decode_sentences)
         sources, references = [source for source, _ in texts], [reference for _, reference in texts]
-        outputs = [each.text for each in decode(self.model, self.task, sources, GREEDY)]
+        outputs = [each.text for each in decode(self.model, self.task, sources, quickest(self.model))]
         if texts:
             scores = self.task.evaluate(outputs, references)
             metrics |= {name: score.value for name, score in scores.items()}

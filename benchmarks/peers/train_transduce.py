@@ -1,0 +1,48 @@
+"""Transduce's own training step on its own batches: python train_transduce.py WORK PRECISION SECONDS.
+
+WORK names the same batches as everyone's; the update is the one that `transduce train` runs.
+"""
+
+import torch
+from work import HEADS, HIDDEN, LAYERS, SMOOTHING, WIDTH, Work, arguments, measure_training
+
+from transduce.data.collate import Batch
+from transduce.models.protocols import Padded, Sizes
+from transduce.models.transformer import Transformer, TransformerConfig
+from transduce.training.allocator import keep_freed_memory
+from transduce.training.average import MovingAverage
+from transduce.training.checkpoint import Trained
+from transduce.training.config import TrainingConfig
+from transduce.training.loop import Workers, _update
+from transduce.training.optimizer import Optimizers
+from transduce.training.progress import Progress
+
+
+def model_of(work: Work) -> Transformer:
+    """The fixed work's model."""
+    config = TransformerConfig(
+        d_model=WIDTH,
+        heads=HEADS,
+        feed_forward=HIDDEN,
+        encoder_layers=LAYERS,
+        decoder_layers=LAYERS,
+        norm="post",
+        dropout=0.1,
+    )
+    return Transformer(config, Sizes(work.vocabulary, work.vocabulary))
+
+
+if __name__ == "__main__":
+    keep_freed_memory()
+    work, precision, seconds = arguments()
+    config = TrainingConfig(label_smoothing=SMOOTHING, learning_rate=3e-4)
+    model = model_of(work)
+    trained = Trained(model, Optimizers(model, config), MovingAverage(model, config.average), Progress())
+
+    def step(source: torch.Tensor, target: torch.Tensor) -> None:
+        source_rows = Padded(source, (source != 0).sum(1))
+        target_rows = Padded(target, (target != 0).sum(1))
+        count = int(target_rows.lengths.sum()) - len(target)
+        _update(config, trained, [Batch(source_rows, target_rows, count)], precision, Workers())
+
+    measure_training(work, seconds, step)

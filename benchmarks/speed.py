@@ -1,0 +1,166 @@
+"""How fast are training and decoding, beside the machine's limit and beside what one would use instead?
+
+    python benchmarks/speed.py --data ../shared/data/multi30k [--model small.safetensors] [--peers] [--rounds 3]
+
+Every worker (benchmarks/peers/) is a process of its own; a round runs each of them once, so that all of them meet the
+same weather, and what is written is the median of the rounds with the least and the most. `--peers` makes the peers'
+environments first (benchmarks/.environments, pinned versions). Without --model a model of the fixed work's size is
+trained for a few minutes: what is decoded is real text of real length.
+
+Writes benchmarks/results/speed.json and docs/performance.md with its figure.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from transduce.environment import library_versions, machine
+
+HERE = Path(__file__).parent
+WORKERS = HERE / "peers"
+ENVIRONMENTS = HERE / ".environments"
+RESULTS = HERE / "results"
+PINNED = {
+    "huggingface": ["torch==2.13.0", "transformers==5.23.0", "x-transformers==2.31.10", "numpy"],
+    "ctranslate2": ["ctranslate2==4.8.5", "safetensors", "numpy"],
+    "joeynmt": ["torch==2.13.0", "joeynmt==2.3.0", "importlib_metadata"],
+}
+OURS = "Transduce"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the table: who, on which work, and the worker with its arguments.
+
+    environment: a key of PINNED, or None for the one that this runs in.
+    """
+
+    who: str
+    what: str
+    worker: str
+    arguments: tuple[str, ...]
+    environment: str | None = None
+
+    def run(self) -> dict[str, Any]:
+        """The figures of one run: the last line that the worker prints."""
+        command = [str(python(self.environment)), str(WORKERS / f"{self.worker}.py"), *self.arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"{self.who}, {self.what}: {' '.join(command)}\n{done.stdout}\n{done.stderr}")
+        figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        return figures
+
+
+def python(environment: str | None) -> Path:
+    """The interpreter of a peer's environment."""
+    if environment is None:
+        return Path(sys.executable)
+    return ENVIRONMENTS / environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def make_environments() -> None:
+    """Each once; made again only when its requirements change."""
+    for name, requirements in PINNED.items():
+        stamp = ENVIRONMENTS / name / ".installed"
+        if stamp.is_file() and stamp.read_text().split() == requirements:
+            continue
+        print(f"Making the environment {name}: {' '.join(requirements)}", flush=True)
+        venv.create(ENVIRONMENTS / name, with_pip=True, clear=True)
+        subprocess.run([python(name), "-m", "pip", "install", "--quiet", *requirements], check=True)
+        stamp.write_text(" ".join(requirements))
+
+
+def entries(work: Path, model: Path, seconds: float, peers: bool) -> Iterator[Entry]:
+    """Everything that is measured, in the order of a round."""
+    yield Entry("the machine", "limits", "limits", ())
+    for precision in ("fp32", "bf16"):
+        training = (str(work), precision, str(seconds))
+        yield Entry(OURS, f"training {precision}", "train_transduce", training)
+        if peers:
+            yield Entry("torch.nn.Transformer", f"training {precision}", "train_torch", training, "huggingface")
+            yield Entry("Marian, Hugging Face", f"training {precision}", "train_marian", training, "huggingface")
+            yield Entry("x-transformers", f"training {precision}", "train_x_transformers", training, "huggingface")
+            yield Entry("JoeyNMT", f"training {precision}", "train_joeynmt", training, "joeynmt")
+    for what, options in {
+        "beam 5": ("--beam", "5"),
+        "greedy": ("--beam", "1"),
+        "one at a time, beam 5": ("--beam", "5", "--batch", "1", "--sentences", "200"),
+    }.items():
+        decoding = (str(work), str(model), *options)
+        yield Entry(OURS, what, "decode_transduce", decoding)
+        if peers:
+            for compute in ("float32", "int8"):
+                yield Entry(
+                    f"CTranslate2 {compute}",
+                    what,
+                    "decode_ctranslate2",
+                    (*decoding, "--compute", compute),
+                    "ctranslate2",
+                )
+            yield Entry("Marian, Hugging Face", what, "decode_marian", decoding, "huggingface")
+
+
+def measure(everything: list[Entry], rounds: int) -> list[dict[str, Any]]:
+    """A row for each entry and figure: all rounds, and their least, median and most."""
+    runs: dict[Entry, list[dict[str, Any]]] = {entry: [] for entry in everything}
+    for number in range(rounds):
+        for entry in everything:
+            runs[entry].append(entry.run())
+            print(f"round {number + 1}: {entry.who}, {entry.what}: {runs[entry][-1]}", flush=True)
+    return [
+        {
+            "who": entry.who,
+            "what": entry.what,
+            "figure": figure,
+            "least": min(values),
+            "median": statistics.median(values),
+            "most": max(values),
+        }
+        for entry, found in runs.items()
+        for figure in found[0]
+        for values in [[run[figure] for run in found]]
+    ]
+
+
+def main() -> None:
+    """Prepare, measure, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="the folder of Multi30k")
+    parser.add_argument("--model", type=Path, help="a model file of the fixed work's size")
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=20, help="of training, a worker and round")
+    asked = parser.parse_args()
+    if asked.peers:
+        make_environments()
+    RESULTS.mkdir(exist_ok=True)
+    work = RESULTS / "work.npz"
+    if not work.is_file():
+        subprocess.run([sys.executable, str(HERE / "prepare_work.py"), str(asked.data), str(work)], check=True)
+    model = asked.model or small_model(asked.data)
+    rows = measure(list(entries(work, model, asked.seconds, asked.peers)), asked.rounds)
+    about = {"date": date.today().isoformat(), "machine": machine(), "versions": library_versions(), "peers": PINNED}
+    result = {**about, "rounds": asked.rounds, "rows": rows}
+    (RESULTS / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+def small_model(data: Path) -> Path:
+    """A model of the fixed work, trained just long enough to write sentences of the right length."""
+    run = HERE.parent / "runs" / "speed-small"
+    recipe = HERE / "small.toml"
+    command = [sys.executable, "-m", "transduce", "train", str(recipe), f"data.root={data}", "--run", str(run)]
+    subprocess.run(command, check=True)
+    return run / "model.safetensors"
+
+
+if __name__ == "__main__":
+    main()

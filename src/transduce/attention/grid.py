@@ -1,0 +1,53 @@
+"""Positions on a grid, so that attention can look at a picture as a convolution does (Cordonnier et al. 2020).
+
+Shapes: B batch, H heads, T queries, S keys, E width of a head. Both count cells row by row.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from transduce.attention.relative import Relative
+
+
+class Quadratic(Relative):
+    """Each head has a centre D, a shift from the query, and a width: it looks around the cell that the centre names.
+
+        e_ts = .. + v . r,   v = -a (1, -2 D_1, -2 D_2),   r = (|d|^2, d_1, d_2)        (equation 9)
+
+    d is where the key stands seen from the query, in rows and columns. That is -a |d - D|^2 up to a constant, which
+    softmax does not see: with a large a all of the weight lies on one cell, and H heads are a convolution of H cells
+    (theorem 1). Content has no say where the projections of queries are 0.
+
+    Args:
+        heads: H.
+        columns: of the grid; it may have any number of rows.
+    """
+
+    def __init__(self, heads: int, columns: int) -> None:
+        super().__init__(heads, head_width=0, causal=False)
+        self.columns = columns
+        self.centre_H2 = nn.Parameter(torch.randn(heads, 2))
+        self.sharpness_H = nn.Parameter(torch.ones(heads))
+        """a: 1 / (2 variance) of the Gaussian window."""
+
+    def bias(self, query_BHTE: Tensor, keys: int, offset: int) -> Tensor:
+        """(H, T, S)."""
+        return self.scores(query_BHTE.shape[2], keys, offset)
+
+    def scores(self, queries: int, keys: int, offset: int = 0) -> Tensor:
+        """(H, T, S): v . r for the cells offset .. offset + T - 1 as queries and 0 .. S - 1 as keys."""
+        away_TS2 = self._cells(0, keys) - self._cells(offset, queries)[:, None]
+        encoding_TS3 = torch.cat((away_TS2.square().sum(-1, keepdim=True), away_TS2), -1)
+        vector_H3 = -self.sharpness_H[:, None] * torch.cat(
+            (torch.ones_like(self.centre_H2[:, :1]), -2 * self.centre_H2), 1
+        )
+        return (encoding_TS3 @ vector_H3.mT).permute(2, 0, 1)
+
+    def weights(self, queries: int, keys: int) -> Tensor:
+        """alpha (H, T, S) where positions alone decide: what the figure of heads on a grid shows."""
+        return self.scores(queries, keys).softmax(-1)
+
+    def _cells(self, first: int, count: int) -> Tensor:
+        """(N, 2): row and column."""
+        cell_N = torch.arange(first, first + count, device=self.centre_H2.device)
+        return torch.stack((cell_N // self.columns, cell_N % self.columns), -1).to(self.centre_H2.dtype)

@@ -1,0 +1,66 @@
+"""A sequence of any length read into a fixed number of vectors, by queries that are learned.
+
+Shapes: B batch, S positions, D width of what is read, K width of keys and queries, R queries.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from transduce.attention.capture import active_record
+from transduce.attention.core import attend_by
+from transduce.attention.masks import padding
+from transduce.names import resolve
+
+
+class AttentionPooling(nn.Module):
+    """R learned queries read a padded sequence, by any score and any weighing.
+
+        alpha_r = weigh(score(q_r, k_s) for all s),   m_r = sum_s alpha_rs x_s
+
+    The self-attentive sentence embedding (Lin et al. 2017, equations 5 to 7), A = softmax(W_2 tanh(W_1 H^T)) and
+    M = A H, is the score "dot" with keys tanh(W_1 h): its rows of W_2 are the queries.
+
+    Args:
+        score: the name of a score of `transduce.attention.scores`, or a user's own.
+        weighing: the name of a weighing of `transduce.attention.weighing`, or a user's own.
+        key_width: K.
+        queries: R.
+    """
+
+    def __init__(self, score: str, weighing: str, key_width: int, queries: int = 1) -> None:
+        super().__init__()
+        self.query_RK = nn.Parameter(torch.randn(queries, key_width) * key_width**-0.5)
+        self.score = resolve("attention.scores", score)(key_width, key_width)
+        self.weigh = resolve("attention.weighing", weighing)(key_width)
+
+    def forward(self, x_BSD: Tensor, real_BS: Tensor | None = None, key_BSK: Tensor | None = None) -> Tensor:
+        """M (B, R, D). A record is handed alpha, (B, 1, R, S).
+
+        Args:
+            real_BS: bool, True = a real position, False = padding; None = all are real.
+            key_BSK: what the queries are compared with; None = x itself, and K = D.
+        """
+        allowed = None if real_BS is None else padding(real_BS)
+        keys = self.score.keys((x_BSD if key_BSK is None else key_BSK)[:, None])
+        read_BHRD, alpha_BHRS = self._read(keys, x_BSD[:, None], allowed)
+        record = active_record()
+        if record is not None:
+            record.take(self, alpha_BHRS)
+        return read_BHRD[:, 0]
+
+    def _read(self, keys: Tensor, value_BHSD: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
+        """All queries at once, or one after the other where each must know what the one before read."""
+        query_BHRK = self.query_RK.expand(len(value_BHSD), 1, -1, -1)
+        position_BR = torch.arange(len(self.query_RK), device=keys.device).expand(len(value_BHSD), -1)
+        if not (self.score.sequential or self.weigh.sequential):
+            return attend_by(self.score, self.weigh, query_BHRK, keys, value_BHSD, allowed, position_BR)
+        reads, alphas = [], []
+        alpha_BH1S = None
+        for r in range(len(self.query_RK)):
+            query_BH1K, position_B1 = query_BHRK[:, :, r : r + 1], position_BR[:, r : r + 1]
+            read_BH1D, alpha_BH1S = attend_by(
+                self.score, self.weigh, query_BH1K, keys, value_BHSD, allowed, position_B1, alpha_BH1S
+            )
+            reads.append(read_BH1D)
+            alphas.append(alpha_BH1S)
+        return torch.cat(reads, 2), torch.cat(alphas, 2)

@@ -1,0 +1,95 @@
+"""`transduce distill TEACHER --output FOLDER [--student RECIPE]`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from transduce.data.corpus import TextFile
+
+
+def distill(
+    teacher: Annotated[Path, typer.Argument(help="A run directory or a model file.")],
+    output: Annotated[Path, typer.Option(help="Folder for source.gz, target.gz and distillation.json.")],
+    source: Annotated[
+        list[Path] | None, typer.Option(help="Translate this file, repeatable; the teacher's training data by default.")
+    ] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="Translate this recipe's training data; the recipe of the teacher's run is it.")
+    ] = None,
+    beam: Annotated[int | None, typer.Option(help="Beam width; the teacher's by default.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
+    batch_size: Annotated[int, typer.Option(help="Lines searched together: speed and memory, nothing else.")] = 128,
+    student: Annotated[Path | None, typer.Option(help="Then train this recipe on what came out.")] = None,
+    run: Annotated[Path | None, typer.Option(help="The student's run directory; runs/<name> by default.")] = None,
+    trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
+) -> None:
+    """Write a teacher's translations of its training data for a student to learn from; goes on where it stopped."""
+    from transduce.cli.text import bar, tell
+    from transduce.data.files import fingerprint
+    from transduce.distillation import distil
+    from transduce.model_file import find_model_file
+    from transduce.pipeline import load, search_settings
+
+    file = find_model_file(teacher)
+    sources, root = _sources(file, source, recipe)
+    student_recipe = _student(student, output) if student else None  # a wrong one is told now
+    pipeline = load(file, trust_code=trust_code)
+    asked = {"beam": beam, "alpha": alpha, "nbest": 1}
+    search = search_settings(pipeline.recipe.search, {name: each for name, each in asked.items() if each is not None})
+    with bar("distilling", _count(sources, root)) as advance:
+        report = distil(pipeline, fingerprint(file), sources, root, output, search, batch_size, advance)
+    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report["counts"].items())
+    tell(f"{output}: {report['lines']:,} lines; {counts}. To train on it:")
+    typer.echo(f'[data]\nroot = "."\ntrain = [{{ source = "{output}/source.gz", target = "{output}/target.gz" }}]')
+    if student_recipe:
+        _train(student_recipe, run)
+
+
+def _sources(file: Path, named: list[Path] | None, recipe: Path | None) -> tuple[list["TextFile"], Path]:
+    """What to translate, and the folder that it lies in."""
+    from transduce.data.corpus import TextFile
+    from transduce.distillation import training_sources
+    from transduce.errors import InputError
+    from transduce.recipe import load_recipe
+    from transduce.tasks.translation import TranslationData
+
+    if named and recipe:
+        raise InputError("name --source or --recipe, not both: each says what to translate.")
+    if named:
+        return [TextFile(text=str(path)) for path in named], Path()
+    path = recipe or file.with_name("recipe.toml")
+    if not path.exists() and not recipe:
+        raise InputError(f"{file}: no recipe beside it says what it was trained on; name --source or --recipe.")
+    data = load_recipe(path).data
+    if not isinstance(data, TranslationData):
+        raise InputError(f"{path}: has no sources to translate; it is no recipe for translation.")
+    return training_sources(data.train), Path(data.root)
+
+
+def _count(sources: list["TextFile"], root: Path) -> int:
+    from transduce.data.files import count_lines
+
+    return sum(count_lines(root / file.text) for file in sources)
+
+
+def _student(path: Path, output: Path) -> Any:
+    """The student's recipe, its training data replaced; the path is relative, as model files name no machine's."""
+    import os
+
+    from transduce.recipe import load_recipe
+
+    data: Any = load_recipe(path).data
+    below = Path(os.path.relpath(output, data.root)).as_posix()
+    train = f'[{{ source = "{below}/source.gz", target = "{below}/target.gz" }}]'
+    return load_recipe(path, [f"data.train={train}"])
+
+
+def _train(recipe: Any, run: Path | None) -> None:
+    from rich.console import Console
+
+    from transduce.training.display import Display
+    from transduce.training.run import run_training
+
+    run_training(recipe, run or Path("runs") / recipe.name, Display(Console()))

@@ -1,0 +1,94 @@
+"""`transduce serve MODEL --port 8000`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transduce.errors import InputError
+
+if TYPE_CHECKING:
+    from transduce.serve.settings import ServeSettings
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+def serve(
+    models: Annotated[list[str], typer.Argument(help="Run directories or model files, also as name=path.")],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; by default this machine alone can ask.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes any free one.")] = 8000,
+    allow_host: Annotated[list[str] | None, typer.Option(help="A further name that requests may use.")] = None,
+    api_key_file: Annotated[
+        Path | None, typer.Option(help="A file with the key that requests must have; or set TRANSDUCE_API_KEY.")
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Texts translated together.")] = None,
+    wait_ms: Annotated[float | None, typer.Option(help="How long a text waits for company.")] = None,
+    queue: Annotated[int | None, typer.Option(help="Texts that may wait; beyond, requests get 429.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds until a request is given up.")] = None,
+    characters: Annotated[int | None, typer.Option(help="Characters in a request.")] = None,
+    sentences_above: Annotated[
+        int | None, typer.Option(help="/translate splits lines of more tokens into sentences.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of the model.")] = None,
+    trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
+) -> None:
+    """Serve models over HTTP: LibreTranslate's API and our own; /docs shows both. Changed files are loaded anew."""
+    from transduce.cli.text import tell
+
+    asked = {
+        "batch_size": batch_size,
+        "wait_ms": wait_ms,
+        "queue": queue,
+        "timeout": timeout,
+        "characters": characters,
+        "sentences_above": sentences_above,
+        "threads": threads,
+        "api_key": _key(api_key_file),
+        "hosts": _hosts(host, allow_host or []),
+    }
+    try:
+        from transduce.serve.models import Models
+        from transduce.serve.run import run
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("transduce"):
+            raise
+        message = f'serving needs {error.name}, which is not installed: pip install "transduce[serve]"'
+        raise InputError(message) from None
+    opened = Models.open(models, trust_code)
+    for model in opened:
+        tell(f"{model.name}: {model.path}")
+    run(opened, _settings(asked), host, port, tell=lambda address: tell(f"Serving on {address}, see {address}/docs"))
+
+
+def _settings(asked: Mapping[str, object]) -> "ServeSettings":
+    from pydantic import ValidationError
+
+    from transduce.recipe import explain
+    from transduce.serve.settings import ServeSettings
+
+    try:
+        return ServeSettings.model_validate({name: value for name, value in asked.items() if value is not None})
+    except ValidationError as error:
+        raise InputError(explain(error, ServeSettings, "serve")) from None
+
+
+def _hosts(host: str, further: list[str]) -> tuple[str, ...]:
+    """On loopback only its own names, so that no web page can reach the server under a name of its own."""
+    loopback = host in ("localhost", "::1") or host.startswith("127.")
+    return tuple(dict.fromkeys([*(LOOPBACK if loopback else ()), *further, *([host] if loopback else [])]))
+
+
+def _key(path: Path | None) -> str | None:
+    if path is None:
+        return os.environ.get("TRANSDUCE_API_KEY") or None
+    try:
+        key = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: wanted a file with an API key, but it cannot be read: {error}.") from None
+    if not key:
+        raise InputError(f"{path}: wanted an API key; the file is empty.")
+    return key

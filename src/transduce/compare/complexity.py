@@ -1,0 +1,36 @@
+"""What a layer costs as sequences grow: the table of the textbooks, to stand beside what was measured.
+
+n positions, d width, k kernel. The orders are those of mixing positions; every model also has position-wise layers,
+O(n d²). Hence self-attention is cheaper than recurrence only for n < d, and than a convolution for n < k d.
+
+Sources: Vaswani et al. 2017, table 1; Zhang et al., Dive into Deep Learning, 11.6; Katharopoulos et al. 2020.
+"""
+
+from typing import NamedTuple
+
+
+class Complexity(NamedTuple):
+    """Of one layer.
+
+    kinds: the models that are built of it.
+    layer: operations. sequential: steps that must wait for each other. path: layers between two distant positions.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    layer: str
+    sequential: str
+    path: str
+
+
+COMPLEXITIES = (
+    Complexity("CNN", ("convolution",), "O(k n d²)", "O(1)", "O(log_k n) dilated, O(n/k) plainly stacked"),
+    Complexity("RNN", ("rnn",), "O(n d²)", "O(n)", "O(n)"),
+    Complexity("Transformer", ("transformer", "transformer_decoder"), "O(n² d)", "O(1)", "O(1)"),
+    Complexity("linear attention", ("linear_transformer",), "O(n d²)", "O(1)", "O(1)"),
+)
+
+
+def complexity_of(kind: str) -> Complexity | None:
+    """The row of a model kind; None for one that the table does not have."""
+    return next((row for row in COMPLEXITIES if kind in row.kinds), None)

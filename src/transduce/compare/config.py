@@ -1,0 +1,199 @@
+"""A comparison: one recipe, and variants of it that differ in what they say.
+
+    base = "../multi30k-de-en.toml"       # the recipe that all stand on
+    [compare]                             # budget, seeds, metrics, searches
+    [training] [model] ...                # laid over the base, for all variants
+    [variants.pre]                        # laid over that: one table a variant
+    model = { norm = "pre" }
+    [variants.recurrent]                  # a [model] of another kind replaces the one below
+    model = { kind = "rnn" }
+
+Data, tokenizer, batches and how many of them make an update must be the same for all.
+"""
+
+import re
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from transduce.compare.budget import UNLIMITED, Budget, parse_budget
+from transduce.config import Config
+from transduce.errors import InputError
+from transduce.metrics.evaluate import NAMES
+from transduce.names import suggest
+from transduce.pipeline import search_settings
+from transduce.recipe import Recipe, Table, apply_overrides, explain, lay_over, parse_recipe, read_table
+from transduce.search.settings import Search
+from transduce.training.run_directory import differences
+
+SHARED = ("task", "data", "tokenizer", "batch", "training.accumulate", "training.threads", "training.start")
+
+
+class CompareConfig(Config):
+    """How much each variant may spend, how often it is trained, and how it is judged."""
+
+    budget: str = "20m"
+    """Of each training: time (20m, 1.5h), target tokens (5Mtok) or operations (1e15flop)."""
+    seeds: tuple[int, ...] = Field(default=(1,), min_length=1)
+    """Every variant is trained once with each."""
+    metrics: tuple[str, ...] = ()
+    """By name, the one that counts most first; the recipe's by default."""
+    searches: dict[str, dict[str, Any]] = Field(default={"greedy": {"method": "greedy"}, "beam": {}}, min_length=1)
+    """How the tests are decoded: by name, keys of [search] to replace. The last one decides."""
+    decode_batch: int = Field(default=64, ge=1)
+    """Lines decoded together, where speed is measured."""
+    lengths: tuple[int, ...] = Field(default=(32, 64, 128, 256, 512, 1024), min_length=2)
+    """Sequence lengths at which time is measured."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison, checked: every variant with its recipe, whose seed and budget are still open.
+
+    changes: what each variant says itself.
+    searches: by name, resolved.
+    """
+
+    name: str
+    config: CompareConfig
+    budget: Budget
+    variants: dict[str, Recipe]
+    changes: dict[str, Table]
+    searches: dict[str, Search]
+
+    @property
+    def any_recipe(self) -> Recipe:
+        """Of the first variant: data, tokenizer and task are those of all."""
+        return next(iter(self.variants.values()))
+
+    @property
+    def metrics(self) -> tuple[str, ...] | None:
+        """None: those of the recipe."""
+        return self.config.metrics or None
+
+    def search_tables(self) -> dict[str, Table]:
+        """The searches as JSON has them."""
+        return {name: each.model_dump(mode="json", exclude_none=True) for name, each in self.searches.items()}
+
+    def training(self, variant: str, seed: int, updates: int | None) -> Recipe:
+        """What is trained: the variant's recipe with its seed, ended by the budget alone; the tests come later.
+
+        Args:
+            updates: how many the budget buys; None where it is time.
+        """
+        recipe = self.variants[variant]
+        minutes = self.budget.amount if updates is None else None
+        ends = {"seed": seed, "minutes": minutes, "updates": updates or UNLIMITED, "patience": None}
+        training = recipe.training.model_copy(update={**ends, "samples": 0})
+        return recipe.model_copy(
+            update={"name": variant, "training": training, "data": recipe.data.model_copy(update={"test": {}})}
+        )
+
+
+def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | None = None) -> Comparison:
+    """The comparison in a TOML file, with `a.b=value` overrides for all variants, and perhaps another budget.
+
+    Raises:
+        InputError: what is wrong with any variant; variants that do not share data, tokenizer and batches; a
+            schedule that needs to know its end under a budget of time; all at once.
+    """
+    table = read_table(path, levels=2)  # a recipe that all stand on may have a base itself
+    table.pop("name", None)
+    variants = table.pop("variants", {})
+    config = _config(table.pop("compare", {}), path, budget)
+    if not isinstance(variants, dict) or not variants:
+        raise InputError(f"{path}: name at least one variant: [variants.NAME], with what makes it one.")
+    overrides = list(overrides)
+    recipes, problems = {}, []
+    for name, changes in variants.items():
+        try:
+            recipes[name] = _recipe(path, name, table, changes, overrides)
+        except InputError as error:
+            problems += error.problems
+    if not problems:
+        problems = [*_unfair(path, recipes), *_wrong_names(path, recipes), *_wrong_metrics(path, config)]
+    limit = parse_budget(config.budget)
+    problems += _endless(path, recipes, limit)
+    if problems:
+        raise InputError(problems)
+    searches = _searches(path, config, next(iter(recipes.values())))
+    return Comparison(path.stem, config, limit, recipes, variants, searches)
+
+
+def _recipe(path: Path, name: str, common: Table, changes: Any, overrides: list[str]) -> Recipe:
+    where = f"{path}: variant {name}"
+    if not isinstance(changes, dict):
+        raise InputError(f"{where}: wanted a table of what it changes; this was given: {changes!r}.")
+    table = apply_overrides(lay_over(deepcopy(common), deepcopy(changes)), overrides)
+    return parse_recipe({**table, "name": name}, where)
+
+
+def _config(table: Any, path: Path, budget: str | None) -> CompareConfig:
+    try:
+        return CompareConfig.model_validate({**table, **({"budget": budget} if budget else {})})
+    except ValidationError as error:
+        raise InputError([f"{path}: {problem}" for problem in explain(error, CompareConfig, "compare")]) from None
+
+
+def _unfair(path: Path, recipes: dict[str, Recipe]) -> list[str]:
+    """What is not the same for all variants and should be."""
+    (first, base), *others = recipes.items()
+    problems = []
+    for name, recipe in others:
+        keys = sorted(differences(base.to_table(), recipe.to_table()))
+        keys = [key for key in keys if key.startswith(SHARED)]
+        if keys:
+            problems.append(
+                f"{path}: {first} and {name} cannot be compared: these keys differ: {', '.join(keys)}. "
+                "All variants need the same data, tokenizer and batches."
+            )
+    return problems
+
+
+def _wrong_names(path: Path, recipes: dict[str, Recipe]) -> list[str]:
+    folders = [folder_name(name) for name in recipes]
+    clashes = [name for name in recipes if folders.count(folder_name(name)) > 1]
+    return [f"{path}: the variants {', '.join(clashes)} would share a folder; name them otherwise."] if clashes else []
+
+
+def _wrong_metrics(path: Path, config: CompareConfig) -> list[str]:
+    return [
+        f'{path}: compare.metrics: there is no "{name}".{suggest(name, NAMES)} Known: {", ".join(NAMES)}.'
+        for name in config.metrics
+        if name not in NAMES
+    ]
+
+
+def _endless(path: Path, recipes: dict[str, Recipe], budget: Budget) -> list[str]:
+    """A schedule that falls to 0 at the last update cannot know which that is when time decides."""
+    if budget.unit != "minutes":
+        return []
+    cosine = [name for name, recipe in recipes.items() if recipe.training.schedule == "cosine"]
+    if not cosine:
+        return []
+    return [
+        f'{path}: training.schedule = "cosine" ends at a known update, and a budget of {budget.text} has none '
+        f"({', '.join(cosine)}). Choose inverse_sqrt or constant, or a budget in tokens (5Mtok) or operations "
+        "(1e15flop)."
+    ]
+
+
+def _searches(path: Path, config: CompareConfig, recipe: Recipe) -> dict[str, Search]:
+    found, problems = {}, []
+    for name, asked in config.searches.items():
+        try:
+            found[name] = search_settings(recipe.search, asked)
+        except InputError as error:
+            problems += [f"{path}: compare.searches.{name}: {problem}" for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def folder_name(variant: str) -> str:
+    """The variant's name with nothing that a file system could mind."""
+    return re.sub(r"[^\w.-]+", "-", variant).strip(".-") or "variant"

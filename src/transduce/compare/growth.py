@@ -1,0 +1,97 @@
+"""How a model's time grows with the length of its sequences, measured.
+
+A model of the recipe's sizes, with a vocabulary so small that its embedding and output cost nothing, reads one random
+source of n tokens and writes one target of n tokens, forward and backward. The exponent p of t = c n^p is fitted by
+least squares on the logarithms of the longer half of the lengths: on short ones, starting each operation takes longer
+than doing it.
+
+Operations are counted too (see `transduce.compare.operations`): the same without a machine's noise.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transduce.compare.operations import count_operations
+from transduce.models.protocols import Padded, Sizes
+from transduce.names import resolve
+from transduce.recipe import Recipe
+
+VOCABULARY = 16
+REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so long
+
+
+def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
+    """Seconds and counted operations of a forward and backward pass at each length, a layer, with their exponents."""
+    kind: str = recipe.model.kind  # type: ignore[attr-defined]
+    torch.manual_seed(0)
+    reads = recipe.task.kind != "language_modelling"  # type: ignore[attr-defined]
+    model = resolve("models", kind)(recipe.model, Sizes(VOCABULARY if reads else None, VOCABULARY))
+    model.train()
+    layers = layer_count(recipe)
+    seconds, operations = [], []
+    for length in lengths:
+        step = _pass(model, length, reads)
+        seconds.append(_timed(step) / layers)
+        operations.append(count_operations(step) / layers)
+    longer = min(len(lengths) // 2, len(lengths) - 2)
+    return {
+        "lengths": list(lengths),
+        "layers": layers,
+        "seconds_a_layer": seconds,
+        "operations_a_layer": operations,
+        "fitted_from": lengths[longer],
+        "exponent": fitted_exponent(lengths[longer:], seconds[longer:]),
+        "exponent_of_operations": fitted_exponent(lengths[longer:], operations[longer:]),
+    }
+
+
+def layer_count(recipe: Recipe) -> int:
+    """Layers of all parts together: the sum of the keys `layers` and `..._layers` of [model]."""
+    table = recipe.model.model_dump()
+    counts = [value for key, value in table.items() if key == "layers" or key.endswith("_layers")]
+    return max(1, sum(value for value in counts if isinstance(value, int)))
+
+
+def fitted_exponent(lengths: Sequence[int], values: Sequence[float]) -> float | None:
+    """p of values = c lengths^p, by least squares on the logarithms; None where a value is not above 0."""
+    if len(lengths) < 2 or min(values) <= 0:
+        return None
+    x, y = [math.log(length) for length in lengths], [math.log(value) for value in values]
+    x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
+    along = sum((one - x_mean) * (other - y_mean) for one, other in zip(x, y, strict=True))
+    return along / sum((one - x_mean) ** 2 for one in x)
+
+
+def _pass(model: nn.Module, length: int, reads: bool) -> Callable[[], None]:
+    """Forward and backward over one pair of `length` tokens each."""
+    generator = torch.Generator().manual_seed(length)
+    source = _random(length, generator) if reads else None
+    target = _random(length, generator)
+
+    def step() -> None:
+        logits_BTV: Tensor = model(source, target)
+        logits_BTV.logsumexp(-1).sum().backward()  # type: ignore[no-untyped-call]
+        model.zero_grad(set_to_none=True)
+
+    return step
+
+
+def _random(length: int, generator: torch.Generator) -> Padded:
+    values_BS = torch.randint(4, VOCABULARY, (1, length), generator=generator)
+    return Padded(values_BS, torch.tensor([length]))
+
+
+def _timed(step: Callable[[], None]) -> float:
+    """Seconds of the fastest of several, the first not counted: whatever else the machine does can only add."""
+    step()
+    taken: list[float] = []
+    while len(taken) < REPEATS or sum(taken) < ENOUGH_SECONDS:
+        start = time.perf_counter()
+        step()
+        taken.append(time.perf_counter() - start)
+    return min(taken)

@@ -1,0 +1,85 @@
+"""Floating-point operations, counted while they run: two for each multiplication with its addition in every matrix
+product and convolution. What is done element by element (norms, activations, softmax) is left out, as is usual.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count, islice
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from transduce.data.batches import Batches, Numbers, Rows
+from transduce.data.collate import Batch
+from transduce.inference import batches_of
+from transduce.recipe import Recipe
+from transduce.tasks.protocols import Task
+from transduce.training.objective import objective
+
+SAMPLED = 16  # batches that the operations of a token are counted on
+
+
+def count_operations(step: Callable[[], None]) -> int:
+    """Operations of one call of `step`, its backward passes included.
+
+    Fused kernels, of which torch's counter sees nothing, are taken apart while it counts.
+    """
+    counter = FlopCounterMode(display=False)
+    enabled = _let_mkldnn(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH), counter:
+            step()
+    finally:
+        _let_mkldnn(enabled)
+    return int(counter.get_total_flops())
+
+
+def _let_mkldnn(enabled: bool) -> bool:
+    """Allow the library's fused kernels or not; what was so before. (`mkldnn.flags` sets more, with a warning.)"""
+    before = torch.backends.mkldnn.set_flags(enabled, _fp32_precision=None)  # type: ignore[no-untyped-call]
+    return bool(before[0])
+
+
+def operations_a_token(recipe: Recipe, model: nn.Module, task: Task, batches: Batches) -> float:
+    """Of training: operations for each target token, over the first batches of the first epoch."""
+    load = batches_of(batches.stores, task, next(model.parameters()).device)
+    model.train()
+    operations = tokens = 0
+    for rows in islice(batches.epoch(0), SAMPLED):
+        batch = load(rows)
+        operations += count_operations(partial(_pass, recipe, model, batch))
+        tokens += batch.count
+    return operations / tokens
+
+
+def _pass(recipe: Recipe, model: nn.Module, batch: Batch) -> None:
+    loss, _ = objective(model, batch, recipe.training.label_smoothing, recipe.training.r_drop)
+    loss.backward()  # type: ignore[no-untyped-call]
+    model.zero_grad(set_to_none=True)
+
+
+def updates_for_tokens(batches: Batches, accumulate: int, tokens: float) -> int:
+    """After how many updates a training has seen `tokens` target tokens at least; batches are planned, not read."""
+    counts = _target_counts(batches)
+    stream = (_tokens_in(rows, counts) for epoch in count() for rows in batches.epoch(epoch))
+    seen = updates = 0
+    while seen < tokens:
+        seen += sum(islice(stream, accumulate))
+        updates += 1
+    return updates
+
+
+def _tokens_in(rows: Rows, counts: Sequence[Numbers]) -> int:
+    return sum(int(each[rows.rows[rows.stores == store]].sum()) for store, each in enumerate(counts))
+
+
+def _target_counts(batches: Batches) -> list[Numbers]:
+    """For each store, how many target tokens each example predicts."""
+    found = []
+    for store in batches.stores:
+        added = 1 if "source" in store.fields else -1
+        found.append(np.concatenate([store.lengths("target", block) for block in range(store.blocks)]) + added)
+    return found

@@ -1,0 +1,230 @@
+"""Figures of all trainings -> what compare.json holds: quality with intervals, speed, memory, growth, curves.
+
+Quality is the mean over a variant's trainings. Its interval, and its difference to the first variant, come from the
+paired bootstrap over sentences and trainings (`transduce.metrics.paired`).
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, median
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from transduce.compare.complexity import COMPLEXITIES
+from transduce.compare.config import Comparison
+from transduce.compare.worker import FAILED, MEASURED
+from transduce.environment import library_versions, machine
+from transduce.evaluation import decimals, verdict
+from transduce.metrics.paired import mean_interval, paired_bootstrap
+from transduce.metrics.tally import Tally
+from transduce.tasks.protocols import Task, TaskData
+from transduce.training.log import read_log
+
+
+class Costs(NamedTuple):
+    """Of a variant, before any training: see `transduce.compare.worker.cost`."""
+
+    parameters: int
+    operations_a_token: float
+    growth: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """What was measured into `path`."""
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return cls(told["parameters"], told["operations_a_token"], told["growth"])
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a training left behind.
+
+    measured: None where it did not end, and then perhaps the reason in `failed`.
+    events: of its log.
+    """
+
+    seed: int
+    run: Path
+    measured: dict[str, Any] | None
+    failed: str
+    events: list[dict[str, Any]]
+
+    @classmethod
+    def read(cls, seed: int, run: Path) -> Self:
+        """From its run directory, which may not be there yet."""
+        failed = (run / FAILED).read_text(encoding="utf-8").strip() if (run / FAILED).exists() else ""
+        path = run / MEASURED
+        measured = json.loads(path.read_text(encoding="utf-8")) if path.exists() and not failed else None
+        return cls(seed, run, measured, failed, read_log(run / "log.jsonl"))
+
+
+class Key(NamedTuple):
+    """Which figure: of which test, by which search ("" for likelihood), by which metric."""
+
+    test: str
+    search: str
+    metric: str
+
+
+def make_results(
+    comparison: Comparison, task: Task, data: TaskData, finished: dict[str, list[Finished]], costs: dict[str, Costs]
+) -> dict[str, Any]:
+    """Everything that was found out, ready for JSON."""
+    tallies = {
+        name: [_tallies(each, comparison, task, data) for each in runs if each.measured]
+        for name, runs in finished.items()
+    }
+    return {
+        "name": comparison.name,
+        "budget": {"text": comparison.budget.text, "amount": comparison.budget.amount, "unit": comparison.budget.unit},
+        "seeds": list(comparison.config.seeds),
+        "baseline": next(iter(comparison.variants)),
+        "searches": comparison.search_tables(),
+        "decode_batch": comparison.config.decode_batch,
+        "recipe": comparison.any_recipe.to_table(),
+        "quality": _quality(comparison, tallies),
+        "variants": {name: _variant(comparison, name, finished[name], costs[name]) for name in comparison.variants},
+        "complexity": [row._asdict() for row in COMPLEXITIES],
+        "data": data.provenance,
+        "environment": {"machine": machine(), "versions": library_versions()},
+    }
+
+
+def _tallies(finished: Finished, comparison: Comparison, task: Task, data: TaskData) -> dict[Key, Tally]:
+    """One training's counts, figure by figure."""
+    assert finished.measured
+    found: dict[Key, Tally] = {}
+    for test, measured in finished.measured["tests"].items():
+        references = [reference for _, reference in data.tests[test].texts]
+        for search in comparison.searches if references else ():
+            path = finished.run / "outputs" / measured["decoding"][search]["outputs"]
+            outputs = path.read_text(encoding="utf-8").split("\n")[:-1]
+            for metric, tally in task.tallies(outputs, references, comparison.metrics).items():
+                found[Key(test, search, metric)] = tally
+        found[Key(test, "", "perplexity")] = _perplexity(measured["likelihood"], task.context)
+    return found
+
+
+def _perplexity(likelihood: Sequence[Sequence[float]], context: str) -> Tally:
+    rows_S2 = np.array(likelihood)
+    signature = f"base:e|unit:token|ends:counted|context:{context}"
+    return Tally("perplexity", signature, rows_S2, _exponential_mean, lower_is_better=True)
+
+
+def _exponential_mean(sums_2: Any) -> float:
+    return math.exp(min(-float(sums_2[0]) / float(sums_2[1]), 700.0))
+
+
+def _quality(comparison: Comparison, tallies: dict[str, list[dict[Key, Tally]]]) -> list[dict[str, Any]]:
+    """One entry a figure, with every variant's value in it; what decides comes first."""
+    keys = dict.fromkeys(key for runs in tallies.values() for run in runs for key in run)
+    decisive = list(comparison.searches)[-1]
+    ordered = sorted(keys, key=lambda key: (key.search != decisive, key.search == ""))
+    return [_figure(key, {name: [run[key] for run in runs] for name, runs in tallies.items()}) for key in ordered]
+
+
+def _figure(key: Key, systems: dict[str, list[Tally]]) -> dict[str, Any]:
+    first = next(iter(systems))
+    any_tally = next(tally for runs in systems.values() for tally in runs)
+    digits = 2 if key.metric == "perplexity" else decimals(any_tally.signature)
+    return {
+        **key._asdict(),
+        "name": any_tally.name,
+        "signature": any_tally.signature,
+        "lower_is_better": any_tally.lower_is_better,
+        "digits": digits,
+        "variants": {
+            name: _value(runs) | _against(first, systems[first], name, runs, digits)
+            for name, runs in systems.items()
+            if runs
+        },
+    }
+
+
+def _value(runs: list[Tally]) -> dict[str, Any]:
+    interval = mean_interval(runs)
+    values = [tally.value for tally in runs]
+    return {"value": mean(values), "interval": list(interval) if interval else None, "runs": values}
+
+
+def _against(first: str, base: list[Tally], name: str, runs: list[Tally], digits: int) -> dict[str, Any]:
+    if name == first or not base:
+        return {}
+    difference = paired_bootstrap(base, runs)
+    said = verdict(first, name, runs[0].name, difference, digits)
+    return {"difference": {**difference.to_dict(), "verdict": said}}
+
+
+def _variant(comparison: Comparison, name: str, finished: list[Finished], costs: Costs) -> dict[str, Any]:
+    recipe = comparison.variants[name]
+    done = [each.measured for each in finished if each.measured]
+    peaks = [each["memory"]["peak_bytes"] for each in done if each["memory"]["peak_bytes"]]
+    grown = [each["memory"]["training_bytes"] for each in done if each["memory"]["training_bytes"]]
+    return {
+        "kind": recipe.model.kind,  # type: ignore[attr-defined]
+        "changes": comparison.changes[name],
+        "parameters": costs.parameters,
+        "operations_a_token": costs.operations_a_token,
+        "growth": costs.growth,
+        "training_tokens_a_second": _mean([speed for each in finished if (speed := _training_speed(each))]),
+        "decoding_tokens_a_second": _decoding_speed(comparison, done),
+        "memory": {"peak_bytes": max(peaks, default=None), "training_bytes": max(grown, default=None)},
+        "runs": [_run(each, costs) for each in finished],
+    }
+
+
+def _run(finished: Finished, costs: Costs) -> dict[str, Any]:
+    told: dict[str, Any] = {"seed": finished.seed, "directory": finished.run.name, "curve": _curve(finished, costs)}
+    if finished.measured is None:
+        return {**told, "state": "failed" if finished.failed else "waiting", "failed": finished.failed}
+    training = finished.measured["training"]
+    return {
+        **told,
+        "state": "finished",
+        "updates": training["updates"],
+        "target_tokens": training["target_tokens"],
+        "minutes": training["seconds"] / 60,
+        "operations": training["target_tokens"] * costs.operations_a_token,
+        "ended": finished.measured["ended"],
+        "sha256": finished.measured["model"]["sha256"],
+        "machine": finished.measured["environment"]["machine"],
+    }
+
+
+def _curve(finished: Finished, costs: Costs) -> list[dict[str, float]]:
+    """Every validation with what had been spent by then."""
+    return [
+        {
+            "updates": event["update"],
+            "minutes": event["seconds"] / 60,
+            "tokens": event["tokens"],
+            "flops": event["tokens"] * costs.operations_a_token,
+            "loss": event["loss"],
+        }
+        for event in finished.events
+        if event["event"] == "validation"
+    ]
+
+
+def _training_speed(finished: Finished) -> float | None:
+    """Median over the log's lines, in target tokens a second, validations left out; None without a line."""
+    speeds = [event["tokens_per_second"] for event in finished.events if event["event"] == "train"]
+    return median(speeds) if speeds else None
+
+
+def _decoding_speed(comparison: Comparison, done: list[dict[str, Any]]) -> dict[str, float | None]:
+    """By search: target tokens a second, over all tests."""
+    found = {}
+    for search in comparison.searches:
+        timed = [test["decoding"][search] for each in done for test in each["tests"].values() if test["decoding"]]
+        seconds = sum(each["seconds"] for each in timed)
+        found[search] = sum(each["tokens"] for each in timed) / seconds if seconds else None
+    return found
+
+
+def _mean(values: list[float]) -> float | None:
+    return mean(values) if values else None

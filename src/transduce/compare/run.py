@@ -1,0 +1,237 @@
+"""A comparison from its recipe to its page: what each variant costs, all trainings one after the other, the results.
+
+    DIR/VARIANT-seed1/    a run directory each, as `transduce train` makes them, with outputs/ and measured.json
+    DIR/costs/            parameters, operations and growth with length of each variant
+    DIR/compare.json, compare.md, compare.html
+
+Everything that was finished stays finished: the same command goes on where it was stopped.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transduce.atomic import write_json
+from transduce.compare.config import Comparison, folder_name
+from transduce.compare.operations import updates_for_tokens
+from transduce.compare.page import write_pages
+from transduce.compare.results import Costs, Finished, make_results
+from transduce.compare.worker import FAILED, MEASURED
+from transduce.data.batches import Batches
+from transduce.errors import InputError, Interrupted, TransduceError
+from transduce.recipe import Recipe, Table
+from transduce.tasks.protocols import Task, TaskData
+from transduce.training.display import Display
+from transduce.training.run import open_task
+from transduce.training.run_directory import changed_keys, differences
+
+PATIENCE = 60.0  # seconds that a stopped comparison's last training may take to save
+OF_NO_MATTER = ("data.root", "training.log_every", "training.tensorboard")  # to the figures of a training
+
+
+class Training(NamedTuple):
+    """One of a comparison's trainings."""
+
+    variant: str
+    seed: int
+    recipe: Recipe
+    run: Path
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.variant}, seed {self.seed}"
+
+
+def run_comparison(comparison: Comparison, folder: Path, display: Display) -> dict[str, Any]:
+    """Train whatever is not trained yet, measure, write the pages; returns what compare.json holds.
+
+    A training that fails (its loss is no number any more) is reported as failed, and the others go on.
+
+    Raises:
+        InputError: a recipe changed since its training began, or the budget is smaller than what was spent.
+        Interrupted: stopped by a signal; saved.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone_in(folder, display) as lock:
+        task, data = open_task(comparison.any_recipe, display)
+        task.tallies(["."], [["."]], comparison.metrics)  # a wrong metric is told now
+        costs = _costs(comparison, folder, lock, display)
+        trainings = _plan(comparison, folder, data, costs)
+        _refuse_changed(comparison, trainings)
+        results: dict[str, Any] = {}
+        for number, training in enumerate(trainings, 1):
+            display.tell(f"Training {number} of {len(trainings)}: {training.name}")
+            _train(comparison, training, lock, display)
+            if number % len(comparison.variants) == 0:
+                results = _write(comparison, folder, task, data, trainings, costs)
+        return results
+
+
+def _plan(comparison: Comparison, folder: Path, data: TaskData, costs: dict[str, Costs]) -> list[Training]:
+    """Seed by seed, so that every variant has been trained once before any is trained again."""
+    plan = []
+    for seed in comparison.config.seeds:
+        for variant in comparison.variants:
+            updates = _updates(comparison, variant, seed, data, costs[variant])
+            run = folder / f"{folder_name(variant)}-seed{seed}"
+            plan.append(Training(variant, seed, comparison.training(variant, seed, updates), run))
+    return plan
+
+
+def _updates(comparison: Comparison, variant: str, seed: int, data: TaskData, costs: Costs) -> int | None:
+    """How many the budget buys; None where it is time."""
+    budget, recipe = comparison.budget, comparison.variants[variant]
+    if budget.unit == "minutes":
+        return None
+    tokens = budget.amount if budget.unit == "tokens" else budget.amount / costs.operations_a_token
+    return updates_for_tokens(Batches(data.corpora, recipe.batch, seed), recipe.training.accumulate, tokens)
+
+
+def _refuse_changed(comparison: Comparison, trainings: list[Training]) -> None:
+    problems = []
+    for training in trainings:
+        keys = changed_keys(training.run, training.recipe)
+        if keys:
+            problems.append(
+                f"{training.run}: {training.name} was trained by another recipe; these keys differ: {', '.join(keys)}. "
+                "Choose another directory with --run, or delete this one."
+            )
+        elif _spent_minutes(training.run) > comparison.budget.amount and comparison.budget.unit == "minutes":
+            problems.append(
+                f"{training.run}: {training.name} was trained for longer than {comparison.budget.text}. Give that much "
+                "again, choose another directory with --run, or delete this one."
+            )
+    if problems:
+        raise InputError(problems)
+
+
+def _spent_minutes(run: Path) -> float:
+    """The budget, in minutes, that a training was begun with; 0 where there is none."""
+    import tomllib
+
+    path = run / "recipe.toml"
+    before = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return float(before.get("training", {}).get("minutes", 0.0))
+
+
+def _train(comparison: Comparison, training: Training, lock: int | None, display: Display) -> None:
+    settings = {"searches": comparison.search_tables(), "decode_batch": comparison.config.decode_batch}
+    table = training.recipe.to_table()
+    if _is_done(training.run / MEASURED, {"recipe": table, **settings}):
+        display.tell("  finished already")
+        return
+    tests = comparison.variants[training.variant].to_table()
+    training.run.mkdir(parents=True, exist_ok=True)
+    job = {"kind": "train", "where": training.name, "recipe": table, "tests": tests, "run": str(training.run)}
+    code = _work({**job, **settings}, training.run / "job.json", lock)
+    if code and not (training.run / FAILED).exists():
+        raise TransduceError(f"{training.name}: its process ended with code {code}; the same command tries again.")
+    if code:
+        display.warn(f"{training.name} failed; the others go on.")
+
+
+def _costs(comparison: Comparison, folder: Path, lock: int | None, display: Display) -> dict[str, Costs]:
+    """Measured once for a recipe, all in one process."""
+    (folder / "costs").mkdir(exist_ok=True)
+    paths = {name: folder / "costs" / f"{folder_name(name)}.json" for name in comparison.variants}
+    lengths = list(comparison.config.lengths)
+    missing: list[dict[str, Any]] = []
+    for name, path in paths.items():
+        recipe = comparison.training(name, comparison.config.seeds[0], 1).to_table()
+        if not _is_done(path, {"recipe": recipe, "lengths": lengths}):
+            missing.append({"where": name, "into": str(path), "recipe": recipe, "lengths": lengths})
+    if missing:
+        display.tell(f"Measuring what a token costs: {', '.join(each['where'] for each in missing)}")
+        code = _work({"kind": "costs", "where": "costs", "models": missing}, folder / "costs" / ".job.json", lock)
+        if code:
+            raise TransduceError(f"Measuring costs ended with code {code}.")
+    return {name: Costs.read(path) for name, path in paths.items()}
+
+
+def _is_done(path: Path, key: Table) -> bool:
+    """Whether `path` holds figures of exactly this."""
+    if not path.exists():
+        return False
+    told = json.loads(path.read_text(encoding="utf-8"))
+    same = [name for name in key if name in told]
+    different = differences({name: told[name] for name in same}, json.loads(json.dumps(key)))
+    return not [name for name in different if not name.removeprefix("recipe.").startswith(OF_NO_MATTER)]
+
+
+def _work(job: dict[str, Any], path: Path, lock: int | None) -> int:
+    """Do `job` in a process of its own; its exit code.
+
+    It shares our output and our lock. Its standard input is a pipe that ends when we do: then it saves and leaves.
+
+    Raises:
+        InputError, Interrupted: as the process ended.
+    """
+    write_json(path, job)
+    command = [sys.executable, "-m", "transduce.compare.worker", str(path)]
+    own_group = sys.platform != "win32"  # Ctrl-C reaches us alone, and we tell it
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, start_new_session=own_group, pass_fds=[lock] if lock is not None else []
+    )
+    try:
+        code = process.wait()
+    finally:
+        assert process.stdin
+        process.stdin.close()
+        process.wait()
+    if code == InputError.exit_code:
+        raise InputError(f"{job['where']}: see above.")
+    if code == Interrupted.exit_code:
+        raise Interrupted("Stopped; saved. The same command goes on from here.")
+    return code
+
+
+def _write(
+    comparison: Comparison,
+    folder: Path,
+    task: Task,
+    data: TaskData,
+    trainings: list[Training],
+    costs: dict[str, Costs],
+) -> dict[str, Any]:
+    finished: dict[str, list[Finished]] = {name: [] for name in comparison.variants}
+    for training in trainings:
+        finished[training.variant].append(Finished.read(training.seed, training.run))
+    results = make_results(comparison, task, data, finished, costs)
+    write_json(folder / "compare.json", results)
+    write_pages(results, folder)
+    return results
+
+
+@contextmanager
+def _alone_in(folder: Path, display: Display) -> Iterator[int | None]:
+    """Nobody else compares in `folder` meanwhile; the descriptor of the lock, which our processes hold with us.
+
+    Raises:
+        InputError: somebody does, and goes on doing so.
+    """
+    if sys.platform == "win32":
+        yield None
+        return
+    import fcntl
+
+    with (folder / ".lock").open("ab") as file:
+        waited_until = None
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                now = time.monotonic()
+                if waited_until is None:
+                    waited_until = now + PATIENCE
+                    display.tell(f"{folder}: another comparison is at work, or saves what it was stopped at; waiting.")
+                if now > waited_until:
+                    raise InputError(f"{folder}: another comparison is at work there.") from None
+                time.sleep(0.2)
+        yield file.fileno()

@@ -1,0 +1,162 @@
+"""One piece of a comparison in a process of its own, so that its memory is its own: a training, or a model's costs.
+
+`python -m transduce.compare.worker JOB.json`, started by `transduce.compare.run`. It stops, saved, when whoever started
+it is gone.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from transduce.atomic import write_json, write_text
+from transduce.compare.growth import measure_growth
+from transduce.compare.operations import operations_a_token
+from transduce.data.batches import BatchConfig, Batches
+from transduce.data.collate import collate
+from transduce.data.store import Store
+from transduce.environment import peak_memory_bytes
+from transduce.errors import Interrupted, TransduceError
+from transduce.inference import EVALUATION_BATCH, batch_log_probabilities, decode
+from transduce.pipeline import Pipeline, load, make_model
+from transduce.recipe import Recipe, parse_recipe
+from transduce.search.settings import Search
+from transduce.tasks.protocols import Task
+from transduce.training.display import Display
+from transduce.training.run import open_task, run_training
+
+MEASURED = "measured.json"
+FAILED = "failed.txt"
+MEMORY = "memory.json"
+IMPORTED_LATER = ("torch._dynamo", "sacrebleu", "sacremoses", "pyarrow.ipc", "tokenizers", "tomli_w")  # by any training
+
+
+def train(job: dict[str, Any], display: Display) -> None:
+    """Train, or go on; then decode the tests by every search. `measured.json` in the run directory is the last step."""
+    run = Path(job["run"])
+    run.mkdir(parents=True, exist_ok=True)
+    (run / FAILED).unlink(missing_ok=True)
+    for name in IMPORTED_LATER:
+        importlib.import_module(name)
+    before = resident_memory_bytes()
+    try:
+        report = run_training(parse_recipe(job["recipe"], job["where"]), run, display)
+    except TransduceError as error:
+        _note_memory(run, before, peak_memory_bytes())
+        write_text(run / FAILED, str(error) + "\n")
+        raise
+    memory = _note_memory(run, before, report["training"]["peak_memory_bytes"])
+    tests = measure_tests(load(run, trust_code=True), parse_recipe(job["tests"], job["where"]), job, run, display)
+    figures = {"memory": memory, "model": report["model"], "training": report["training"], "ended": report["ended"]}
+    settings = {"recipe": job["recipe"], "searches": job["searches"], "decode_batch": job["decode_batch"]}
+    write_json(run / MEASURED, {**settings, **figures, "tests": tests, "environment": report["environment"]})
+
+
+def measure_tests(
+    pipeline: Pipeline, recipe: Recipe, job: dict[str, Any], run: Path, display: Display
+) -> dict[str, Any]:
+    """For every test: the likelihood of each example, and the outputs of each search with the time they took."""
+    task, data = open_task(recipe, display)
+    found: dict[str, Any] = {}
+    for name, dataset in data.tests.items():
+        found[name] = {"likelihood": example_likelihoods(pipeline, task, dataset.store), "decoding": {}}
+        sources = [source for source, _ in dataset.texts]
+        for search, keys in job["searches"].items() if sources else ():
+            start = time.monotonic()
+            outputs = decode(pipeline.model, task, sources, Search.model_validate(keys), job["decode_batch"])
+            seconds = time.monotonic() - start
+            tokens = sum(len(each.token_log_probabilities) for each in outputs)
+            path = run / "outputs" / f"{name}.{search}.txt"
+            path.parent.mkdir(exist_ok=True)
+            write_text(path, "".join(each.text.replace("\n", " ") + "\n" for each in outputs))
+            found[name]["decoding"][search] = {"outputs": path.name, "seconds": seconds, "tokens": tokens}
+            display.tell(f"{name}, {search}: {len(outputs)} sentences in {seconds:.1f} s.")
+    return found
+
+
+def example_likelihoods(pipeline: Pipeline, task: Task, store: Store) -> list[list[float]]:
+    """[log-probability in nats, target tokens] of every example, in an order that is the same for every model."""
+    found = []
+    for rows in Batches([(store, 1.0)], BatchConfig(tokens=EVALUATION_BATCH.tokens), seed=0).epoch(0):
+        batch = collate([store], rows, task.start, task.end)
+        nats_B = batch_log_probabilities(pipeline.model, batch).sum(-1)
+        found += [[float(nats), int(length) - 1] for nats, length in zip(nats_B, batch.target.lengths, strict=True)]
+    return found
+
+
+def costs(job: dict[str, Any], display: Display) -> None:
+    """What each of the models costs, one file each."""
+    for each in job["models"]:
+        write_json(each["into"], {"recipe": each["recipe"], "lengths": each["lengths"], **cost(each, display)})
+        display.tell(f"  {each['where']}: measured")
+
+
+def cost(job: dict[str, Any], display: Display) -> dict[str, Any]:
+    """A model's parameters, operations of a target token in training, and growth with length."""
+    recipe = parse_recipe(job["recipe"], job["where"])
+    if recipe.training.threads:
+        torch.set_num_threads(recipe.training.threads)
+    task, data = open_task(recipe, display)
+    model = make_model(recipe, task)
+    batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
+    return {
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "operations_a_token": operations_a_token(recipe, model, task, batches),
+        "growth": measure_growth(recipe, job["lengths"]),
+    }
+
+
+def resident_memory_bytes() -> int | None:
+    """What this process holds now, where the system tells (Linux)."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def _note_memory(run: Path, before: int | None, peak: int | None) -> dict[str, int | None]:
+    """The largest of all processes that worked on this training: the last of them may have had little to do."""
+    now = {"peak_bytes": peak, "training_bytes": None if before is None or peak is None else peak - before}
+    path = run / MEMORY
+    if path.exists():
+        earlier = json.loads(path.read_text(encoding="utf-8"))
+        now = {key: max(filter(None, (value, earlier[key])), default=None) for key, value in now.items()}
+    write_json(path, now)
+    return now
+
+
+def main() -> None:
+    """Do the job; errors are told and become exit codes as everywhere."""
+    from rich.console import Console
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _interrupt)
+        threading.Thread(target=_leave_when_alone, daemon=True).start()
+        job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+        {"train": train, "costs": costs}[job["kind"]](job, Display(Console()))
+    except TransduceError as error:
+        print(f"transduce: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise Interrupted(f"stopped by {signal.Signals(number).name}.")
+
+
+def _leave_when_alone() -> None:
+    """Standard input is a pipe from whoever started this; it ends when that process does, however it does."""
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Blocks of linear attention on top of each other: an encoder or a decoder whose state does not grow.
+
+Shapes: B batch, T positions, S source positions, D model width.
+"""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from transduce.attention.dropout import Dropout
+from transduce.attention.linear import LinearAttention, Summary
+from transduce.attention.positions import Learned, NoPositions, Sinusoidal
+from transduce.config import Config
+from transduce.layers.feedforward import FeedForward
+from transduce.layers.residual import NormPlacement, Residual
+
+
+class LinearStackConfig(Config):
+    """Sizes and places that encoders and decoders share."""
+
+    d_model: int = Field(default=256, ge=2)
+    """Width of every position's vector."""
+    heads: int = Field(default=4, ge=1)
+    """Attention heads; must divide d_model."""
+    feed_forward: int = Field(default=1024, ge=1)
+    """Hidden width of the feed-forward layer."""
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    """On embeddings and on the output of each sub-layer."""
+    inner_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Inside the feed-forward. Linear attention has no weights that one could drop."""
+    norm: NormPlacement = "pre"
+    """Layer norm on the way into each sub-layer (pre) or after its residual (post)."""
+    positions: Literal["none", "sinusoidal", "learned"] = "sinusoidal"
+    """How the model knows where a token stands."""
+    max_length: int = Field(default=1024, ge=1)
+    """How many positions learned positions reach."""
+
+    @model_validator(mode="after")
+    def _widths_divide(self) -> Self:
+        if self.d_model % self.heads:
+            raise ValueError(f"d_model ({self.d_model}) must be a multiple of heads ({self.heads})")
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ValueError(f"sinusoidal positions need an even d_model, not {self.d_model}")
+        return self
+
+
+class LinearState(NamedTuple):
+    """What a causal stack knows of the positions so far: as much after ten thousand of them as after one.
+
+    length: (B,) int64, how many there were, the same in each row.
+    blocks: each block's summary of them.
+    """
+
+    length: Tensor
+    blocks: tuple[Summary, ...]
+
+
+class LinearBlock(nn.Module):
+    """Self-attention, cross-attention if there is a source, feed-forward, each inside a residual connection.
+
+    Args:
+        config: sizes.
+        cross: also attend to a source.
+    """
+
+    def __init__(self, config: LinearStackConfig, cross: bool) -> None:
+        super().__init__()
+        width, heads = config.d_model, config.heads
+        self.self_attention = LinearAttention(width, heads)
+        self.self_residual = Residual(width, config.dropout, config.norm)
+        self.cross_attention = LinearAttention(width, heads) if cross else None
+        self.cross_residual = Residual(width, config.dropout, config.norm) if cross else None
+        self.feed_forward = FeedForward(width, config.feed_forward, config.inner_dropout)
+        self.feed_forward_residual = Residual(width, config.dropout, config.norm)
+
+    def forward(self, x_BTD: Tensor, real_BT: Tensor) -> Tensor:
+        """x after the block (B, T, D), where each position sees every real one."""
+
+        def look_around(normed_BTD: Tensor) -> Tensor:
+            looked: Tensor = self.self_attention(normed_BTD, self.self_attention.summarise(normed_BTD, real_BT))
+            return looked
+
+        x_BTD = self.self_residual(x_BTD, look_around)
+        after_BTD: Tensor = self.feed_forward_residual(x_BTD, self.feed_forward)
+        return after_BTD
+
+    def extend(self, x_BTD: Tensor, past: Summary | None, source: Summary | None) -> tuple[Tensor, Summary]:
+        """x after the block (B, T, D), each position seeing `past` and all up to itself, and the summary then.
+
+        Args:
+            past: None = these are the first.
+            source: the source as `cross_attention` has summed it up, if there is one.
+        """
+        now = past
+
+        def look_back(normed_BTD: Tensor) -> Tensor:
+            nonlocal now
+            looked_BTD, now = self.self_attention.extend(normed_BTD, past)
+            return looked_BTD
+
+        x_BTD = self.self_residual(x_BTD, look_back)
+        if self.cross_attention and self.cross_residual:
+            attention = self.cross_attention
+            x_BTD = self.cross_residual(x_BTD, lambda normed: attention(normed, source))
+        assert now is not None
+        return self.feed_forward_residual(x_BTD, self.feed_forward), now
+
+
+class LinearStack(nn.Module):
+    """`layers` equal blocks, with positions below and the last norm above.
+
+    Args:
+        config: sizes.
+        layers: number of blocks.
+        cross: the blocks also attend to a source.
+    """
+
+    def __init__(self, config: LinearStackConfig, layers: int, cross: bool = False) -> None:
+        super().__init__()
+        self.positions = _positions(config)
+        self.dropout = Dropout(config.dropout)
+        blocks = [LinearBlock(config, cross) for _ in range(layers)]
+        self.blocks: Iterable[LinearBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
+        self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+
+    def forward(self, embedded_BTD: Tensor, real_BT: Tensor) -> Tensor:
+        """All positions at once, each seeing every real one: (B, T, D) -> (B, T, D)."""
+        x_BTD = self.dropout(self.positions(embedded_BTD))
+        for block in self.blocks:
+            x_BTD = block(x_BTD, real_BT)
+        normed_BTD: Tensor = self.norm(x_BTD)
+        return normed_BTD
+
+    def extend(
+        self, embedded_BTD: Tensor, past: LinearState | None, sources: tuple[Summary, ...] | None = None
+    ) -> tuple[Tensor, LinearState]:
+        """T more positions after those in `past`, each seeing all up to itself: (B, T, D), and the state then.
+
+        Args:
+            past: None = these are the first.
+            sources: what `summarise` made of the encoder's states.
+        """
+        rows, count = embedded_BTD.shape[:2]
+        length_B = past.length if past else torch.zeros(rows, dtype=torch.int64, device=embedded_BTD.device)
+        x_BTD = self.dropout(self.positions(embedded_BTD, int(length_B[0])))
+        after = []
+        for layer, block in enumerate(self.blocks):
+            before, source = past.blocks[layer] if past else None, sources[layer] if sources else None
+            x_BTD, summary = block.extend(x_BTD, before, source)
+            after.append(summary)
+        return self.norm(x_BTD), LinearState(length_B + count, tuple(after))
+
+    def summarise(self, encoded_BSD: Tensor, real_BS: Tensor) -> tuple[Summary, ...]:
+        """The encoder's states as each block's cross-attention sees them."""
+        attentions = [block.cross_attention for block in self.blocks]
+        return tuple(each.summarise(encoded_BSD, real_BS) for each in attentions if each)
+
+    def empty(self, rows: int) -> LinearState:
+        """The state before the first position."""
+        blocks = tuple(block.self_attention.empty(rows) for block in self.blocks)
+        return LinearState(torch.zeros(rows, dtype=torch.int64, device=blocks[0].mass.device), blocks)
+
+
+def _positions(config: LinearStackConfig) -> nn.Module:
+    if config.positions == "sinusoidal":
+        return Sinusoidal(config.d_model)
+    return Learned(config.d_model, config.max_length) if config.positions == "learned" else NoPositions()

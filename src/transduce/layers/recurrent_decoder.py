@@ -1,0 +1,291 @@
+"""Recurrent decoders: what they know of the source, and where it enters.
+
+    NoAttention   s_t = cell([e_t; u], s_{t-1}),   r_t = readout([s_t; e_t; u])
+    Bahdanau      c_t = read(s_{t-1}),   s_t = cell([e_t; c_t], s_{t-1}),   r_t = readout([s_t; e_t; c_t])
+    Luong         s_t = cell([e_t; r_{t-1}], s_{t-1}),   c_t = read(s_t),   r_t = readout([c_t; s_t])
+
+e_t is the embedding of the token at t (the first one is the start token), u the encoder's last state, c_t what
+attention reads of the source, r_t what the next token is predicted from.
+
+A matrix times a concatenation is the sum of two products. The one with the words, which are known when training, is
+made for all positions at once.
+
+Shapes: B batch, T target positions, S source positions, D width of the embeddings and of r, H width of the states,
+G = gates times H, A attention heads in (B, A, T, S), P = H times all parts of all layers.
+"""
+
+from typing import ClassVar, Literal, NamedTuple, Self
+
+import torch
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+from torch import Tensor, nn
+
+from transduce.attention import masks
+from transduce.attention.cache import KeyValue
+from transduce.attention.dropout import Dropout
+from transduce.attention.reader import Reader
+from transduce.config import Config
+from transduce.layers.recurrent_stack import RecurrentStack, StackState
+from transduce.linear import Linear
+from transduce.names import check
+
+
+class DecoderConfig(Config):
+    """What a recurrent decoder is made of. The defaults are Bahdanau et al. 2015 in small, with a tied output."""
+
+    cell: str = "gru"
+    """lstm, gru, tanh, or your own (see `transduce.layers.recurrent`)."""
+    d_model: int = Field(default=256, ge=1)
+    """Width of the embeddings, and of the vector that the next token is predicted from."""
+    hidden: int = Field(default=512, ge=1)
+    """Width of the states; where the encoder reads in both directions, of both together."""
+    decoder_layers: int = Field(default=1, ge=1)
+    """Cells that write the target."""
+    residual: bool = False
+    """Each layer's input is added to its output, from the second layer on."""
+    dropout: float = Field(default=0.2, ge=0, lt=1)
+    """On embeddings, between layers, on the encoder's states and on the vector that predicts."""
+    bridge: Literal["tanh", "copy"] = "tanh"
+    """How the decoder starts. tanh: from tanh(W u), u the encoder's last state. copy: layer by layer, as it ended."""
+    attention: Literal["none", "bahdanau", "luong"] = "bahdanau"
+    """none: the source is u alone. bahdanau: attention before each step, read into it. luong: after the step."""
+    feeding: bool = True
+    """With none: u enters every step. With luong: what the step before predicted from does (input feeding)."""
+    score: str = "additive"
+    """dot, scaled_dot, cosine, bilinear, additive, location_aware, or your own (see `transduce.attention.scores`)."""
+    weighing: str = "softmax"
+    """How scores become weights (see `transduce.attention.weighing`)."""
+    heads: int = Field(default=1, ge=1)
+    """Of the attention; must divide hidden."""
+    readout: Literal["tanh", "maxout"] = "tanh"
+    """What stands between the states and the output: tanh(W x), or the greater of each two of W x."""
+
+    _rooms: ClassVar = {"cell": "layers.recurrent", "score": "attention.scores", "weighing": "attention.weighing"}
+
+    @field_validator("cell", "score", "weighing")
+    @classmethod
+    def _known(cls, name: str, info: ValidationInfo) -> str:
+        return check(cls._rooms[str(info.field_name)], name)
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> Self:
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
+        if self.attention == "bahdanau" and not self.feeding:
+            raise ValueError('feeding cannot be off with attention = "bahdanau": its context always enters the step')
+        return self
+
+
+class Memory(NamedTuple):
+    """A source as a decoder sees it.
+
+    vector: u (B, H). keys_values: what attention reads, allowed: (B, 1, 1, S), the real positions; None without it.
+    """
+
+    vector: Tensor
+    keys_values: KeyValue | None
+    allowed: Tensor | None
+
+
+class State(NamedTuple):
+    """A hypothesis so far.
+
+    cells: of every layer. position: (B,) int64, how many tokens were read.
+    fed: (B, 1, D), r of the step before, with Luong's input feeding.
+    alpha: (B, A, 1, S), the weights of the step before, for attention that looks at them; None before the first step.
+    """
+
+    cells: StackState
+    position: Tensor
+    fed: Tensor | None = None
+    alpha: Tensor | None = None
+
+
+class Bridge(nn.Module):
+    """The decoder's first state: tanh(W u + b), one matrix for each part of it (Bahdanau et al. 2015, A.2.2).
+
+    Args:
+        width: H.
+        layers, parts: of the decoder's stack, and of each layer's state.
+    """
+
+    def __init__(self, width: int, layers: int, parts: int) -> None:
+        super().__init__()
+        self.layers = layers
+        self.linear = Linear(width, width * layers * parts)
+        nn.init.xavier_uniform_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, last: StackState) -> StackState:
+        """`last`: the encoder's states after its last word, by layer; u is the top one's."""
+        start_BP = self.linear(last[-1][0]).tanh().to(self.linear.weight.dtype)
+        width = self.linear.in_features
+        return tuple(layer_BP.split(width, -1) for layer_BP in start_BP.chunk(self.layers, -1))
+
+
+class Readout(nn.Module):
+    """What the next token is predicted from: r = tanh(W x + b), or max(W x + b, W' x + b') (Goodfellow et al. 2013).
+
+    x are several vectors side by side; (.., D) comes out, as wide as an embedding, so that the output can be tied.
+    Maxout is the deep output of Bahdanau et al. 2015, A.2.2, tanh the attentional state of Luong et al. 2015,
+    equation 5.
+    """
+
+    def __init__(self, given_width: int, width: int, kind: Literal["tanh", "maxout"], dropout: float) -> None:
+        super().__init__()
+        self.maxout = kind == "maxout"
+        self.linear = Linear(given_width, 2 * width if self.maxout else width)
+        nn.init.xavier_uniform_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, *given: Tensor) -> Tensor:
+        """Each of `given` (.., any) -> (.., D)."""
+        x = self.linear(torch.cat(given, -1))
+        read: Tensor = self.dropout(x.unflatten(-1, (-1, 2)).amax(-1) if self.maxout else x.tanh())
+        return read
+
+
+class RecurrentDecoder(nn.Module):
+    """What the three decoders have in common: a stack of cells, its start, and a readout.
+
+    Args:
+        given_width: how much the readout reads.
+        fed_width: how much enters the first cell besides the embedding; 0 = nothing.
+    """
+
+    def __init__(self, config: DecoderConfig, given_width: int, fed_width: int) -> None:
+        super().__init__()
+        width, layers = config.hidden, config.decoder_layers
+        self.stack = RecurrentStack(config.cell, config.d_model, width, layers, config.residual, config.dropout)
+        self.bridge = Bridge(width, layers, self.stack.parts) if config.bridge == "tanh" else nn.Identity()
+        self.feed = Linear(fed_width, self.stack.gates_width, bias=False) if fed_width else None
+        self.readout = Readout(given_width, config.d_model, config.readout, config.dropout)
+
+    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackState) -> tuple[Memory, State]:
+        """The source as this decoder sees it, and the state before the first token.
+
+        Args:
+            states_BSH: the encoder's, of which `real_BS` are of words.
+            last: its states after the last word, by layer.
+        """
+        position_B = torch.zeros(len(states_BSH), dtype=torch.int64, device=states_BSH.device)
+        return self.remember(states_BSH, real_BS, last[-1][0]), State(self.bridge(last), position_B)
+
+    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BH: Tensor) -> Memory:
+        """The source as this decoder sees it."""
+        raise NotImplementedError
+
+    def extend(self, embedded_BTD: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+        """T more tokens after `state`: the readouts r (B, T, D) that predict the next ones, and the state after."""
+        raise NotImplementedError
+
+
+class NoAttention(RecurrentDecoder):
+    """The source is a vector of fixed width, u.
+
+    Without feeding u is the first state and nothing else (Sutskever et al. 2014); with it u also enters every step
+    and every readout, beside the token (Cho et al. 2014, section 2.2).
+    """
+
+    def __init__(self, config: DecoderConfig) -> None:
+        u, e = (config.hidden, config.d_model) if config.feeding else (0, 0)
+        super().__init__(config, config.hidden + e + u, u)
+
+    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BH: Tensor) -> Memory:
+        """u."""
+        return Memory(vector_BH, None, None)
+
+    def extend(self, embedded_BTD: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+        """(B, T, D), all positions at once within each layer."""
+        projected_BTG = self.stack.project(embedded_BTD)
+        if self.feed:
+            projected_BTG = projected_BTG + self.feed(memory.vector)[:, None]
+        top_BTH, cells = self.stack.extend(projected_BTG, state.cells)
+        after = State(cells, state.position + embedded_BTD.shape[1])
+        if not self.feed:
+            return self.readout(top_BTH), after
+        return self.readout(top_BTH, embedded_BTD, memory.vector[:, None].expand_as(top_BTH)), after
+
+
+class Attentive(RecurrentDecoder):
+    """What the two decoders with attention have in common."""
+
+    def __init__(self, config: DecoderConfig, given_width: int, fed_width: int) -> None:
+        super().__init__(config, given_width, fed_width)
+        self.reader = Reader(config.score, config.weighing, config.hidden, config.hidden, config.heads)
+        self.memory_dropout = Dropout(config.dropout)
+
+    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BH: Tensor) -> Memory:
+        """What the score makes of the encoder's states, once for all steps."""
+        keys_values = self.reader.remember(self.memory_dropout(states_BSH))
+        return Memory(vector_BH, keys_values, masks.padding(real_BS))
+
+    def _read(self, query_BTH: Tensor, memory: Memory, state: State) -> tuple[Tensor, Tensor | None]:
+        """The contexts (B, T, H), and the weights if the next step will need them."""
+        assert memory.keys_values is not None
+        position_BT = state.position[:, None] + torch.arange(query_BTH.shape[1], device=query_BTH.device)
+        context_BTH, alpha_BATS = self.reader(query_BTH, memory.keys_values, memory.allowed, position_BT, state.alpha)
+        return context_BTH, alpha_BATS if self.reader.sequential else None
+
+
+class Bahdanau(Attentive):
+    """Attention first, with the top layer's state before the step as the query (Bahdanau et al. 2015, A.1.2, A.2.2).
+
+    The paper's deep output reads s_{t-1} beside c_t; here it is s_t, as in the paper's equation 4.
+    """
+
+    def __init__(self, config: DecoderConfig) -> None:
+        super().__init__(config, 2 * config.hidden + config.d_model, config.hidden)
+
+    def extend(self, embedded_BTD: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+        """(B, T, D): the steps one by one, what comes before and after them all at once."""
+        assert self.feed is not None
+        tops, contexts = [], []
+        for projected_B1G in self.stack.project(embedded_BTD).chunk(embedded_BTD.shape[1], 1):
+            query_B1H = state.cells[-1][0][:, None]
+            context_B1H, alpha = self._read(query_B1H, memory, state)
+            top_B1H, cells = self.stack.extend(projected_B1G + self.feed(context_B1H), state.cells)
+            state = State(cells, state.position + 1, None, alpha)
+            tops.append(top_B1H)
+            contexts.append(context_B1H)
+        return self.readout(torch.cat(tops, 1), embedded_BTD, torch.cat(contexts, 1)), state
+
+
+class Luong(Attentive):
+    """Attention last: the top layer's state after the step is the query (Luong et al. 2015, equation 5).
+
+    With input feeding r_{t-1} enters the next step beside its token (section 3.3), and steps go one by one; without
+    it all positions are read at once within each layer.
+    """
+
+    def __init__(self, config: DecoderConfig) -> None:
+        super().__init__(config, 2 * config.hidden, config.d_model if config.feeding else 0)
+
+    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackState) -> tuple[Memory, State]:
+        """As everywhere; before the first token nothing was predicted, and zeros are fed."""
+        memory, state = super().start(states_BSH, real_BS, last)
+        if self.feed:
+            nothing_B1D = self.feed.weight.new_zeros(len(states_BSH), 1, self.feed.in_features)
+            state = state._replace(fed=nothing_B1D)
+        return memory, state
+
+    def extend(self, embedded_BTD: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+        """(B, T, D)."""
+        projected_BTG = self.stack.project(embedded_BTD)
+        if not (self.feed or self.reader.sequential):
+            return self._advance(projected_BTG, memory, state)
+        read = []
+        for projected_B1G in projected_BTG.chunk(projected_BTG.shape[1], 1):
+            read_B1D, state = self._advance(projected_B1G, memory, state)
+            read.append(read_B1D)
+        return torch.cat(read, 1), state
+
+    def _advance(self, projected_BTG: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+        if self.feed:
+            projected_BTG = projected_BTG + self.feed(state.fed)
+        top_BTH, cells = self.stack.extend(projected_BTG, state.cells)
+        context_BTH, alpha = self._read(top_BTH, memory, state)
+        read_BTD: Tensor = self.readout(context_BTH, top_BTH)
+        position_B = state.position + projected_BTG.shape[1]
+        return read_BTD, State(cells, position_B, read_BTD if self.feed else None, alpha)

@@ -1,0 +1,102 @@
+"""The linear map y = x W^T + b, by the fastest matrix product that the processor has.
+
+torch multiplies fp32 matrices on a CPU with MKL, which runs at half speed or less on processors that Intel did not
+make; oneDNN, which torch carries as well, does not (benchmarks/matrix_products.py measures both). A model that only
+predicts can have its weights laid out for oneDNN once and for all: `pack`.
+
+Shapes: N rows, I inputs, O outputs.
+"""
+
+from functools import cache
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+@runtime_checkable
+class Packs(Protocol):
+    """A module that multiplies by a weight and can lay it out for that."""
+
+    def pack(self) -> None:
+        """For a model that predicts and does nothing else; the weight must not change any more."""
+        ...
+
+
+class Linear(nn.Linear):
+    """`nn.Linear` with its name, its parameters and its start, and a faster product where there is one."""
+
+    packed: Tensor | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(.., I) -> (.., O)."""
+        return linear(x, self.weight, self.bias, self.packed)
+
+    def pack(self) -> None:
+        """For a model that predicts and does nothing else; the weight must not change any more."""
+        self.packed = pack(self.weight)
+
+
+def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None, packed: Tensor | None = None) -> Tensor:
+    """x W^T + b, (.., I) -> (.., O). Under autocast in its type, as `F.linear`.
+
+    Args:
+        packed: what `pack` made of the weight; without gradients.
+    """
+    if packed is not None and x.shape[:-1].numel() > 1:  # a single row is a product with a vector, which MKL is good at
+        return _product(x, packed, bias_O)
+    if not _by_onednn(x) or torch.is_autocast_enabled("cpu"):
+        return F.linear(x, weight_OI, bias_O)
+    flat_NO: Tensor = _OneDnnLinear.apply(x.reshape(-1, x.shape[-1]), weight_OI, bias_O)  # type: ignore[no-untyped-call]
+    return flat_NO.view(*x.shape[:-1], len(weight_OI))
+
+
+def pack(weight_OI: Tensor) -> Tensor | None:
+    """The weight in oneDNN's own order; None where that is no faster."""
+    if not _by_onednn(weight_OI):
+        return None
+    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight_OI.detach())
+    return packed
+
+
+def pack_all(model: nn.Module) -> None:
+    """`pack` everything in the model that can be: from now on it predicts and does nothing else."""
+    for module in model.modules():
+        if isinstance(module, Packs):
+            module.pack()
+
+
+class _OneDnnLinear(torch.autograd.Function):
+    """dx = dy W,   dW = dy^T x,   db = sum dy."""
+
+    @staticmethod
+    def forward(ctx: Any, x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x_NI, weight_OI)
+        return _product(x_NI, weight_OI, bias_O)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        (dy_NO,) = gradients
+        x_NI, weight_OI = ctx.saved_tensors
+        wants_x, wants_weight, wants_bias = ctx.needs_input_grad
+        dx_NI = _product(dy_NO, weight_OI.T, None) if wants_x else None
+        dweight_OI = _product(dy_NO.T, x_NI.T, None) if wants_weight else None
+        return dx_NI, dweight_OI, dy_NO.sum(0) if wants_bias else None
+
+
+def _product(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight_OI, bias_O, "none", [], "")
+    return product
+
+
+def _by_onednn(x: Tensor) -> bool:
+    return x.dtype == torch.float32 and x.device.type == "cpu" and _mkl_is_slow()
+
+
+@cache
+def _mkl_is_slow() -> bool:
+    """True on x86 processors that Intel did not make, where this torch has oneDNN's product."""
+    processor = torch.cpu.get_capabilities()
+    foreign = processor.get("architecture") == "x86_64" and "Intel" not in str(processor.get("cpu_name"))
+    return foreign and hasattr(torch.ops.mkldnn, "_linear_pointwise")

@@ -1,0 +1,124 @@
+"""BLEU as textbooks write it: unsmoothed, in [0, 1], on tokens, brevity by the shortest reference.
+
+To follow by hand, and beside sacrebleu's figure (`transduce.metrics.bleu`), never in one column with it.
+
+Source: Papineni et al. 2002. Shapes: S sentences, N counts a sentence.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from transduce.errors import InputError
+from transduce.metrics.score import References, checked_references, reference_count
+from transduce.metrics.tally import Tally
+from transduce.metrics.words import words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Tokens = Sequence[str]
+Counts = Sequence[float]
+
+
+def notes_bleu(
+    hypotheses: Sequence[Tokens],
+    references: Sequence[Sequence[Tokens]],
+    max_order: int,
+    weights: Sequence[float] | None = None,
+) -> float:
+    """b · exp(Σ a_n log p_n) in [0, 1], nothing smoothed: 0 as soon as one order has no match.
+
+    p_n: matched n-grams over n-grams, both summed over the corpus before dividing; an n-gram matches at most
+    as often as it stands in the reference that has it most. b: 1 where the hypotheses are longer than the
+    references, else exp(1 - l_s / l_x), l_s counting each sentence's shortest reference (sacrebleu: closest).
+
+    Args:
+        hypotheses: tokens, one a sentence.
+        references: for each hypothesis, one or more references.
+        max_order: the longest n-grams counted.
+        weights: a_1 ... a_max_order; equal ones (1 / max_order) by default.
+
+    Raises:
+        InputError: not equally many, a sentence without a reference, or not as many weights as orders.
+    """
+    _check_tokens(hypotheses, references)
+    weights = [1 / max_order] * max_order if weights is None else weights
+    if len(weights) != max_order:
+        raise InputError(f"{max_order} orders of n-grams need as many weights; {len(weights)} came.")
+    rows = [_counts(each, several, max_order) for each, several in zip(hypotheses, references, strict=True)]
+    return _formula([math.fsum(column) for column in zip(*rows, strict=True)], weights)
+
+
+def d2l_bleu(hypothesis: Tokens, reference: Tokens, max_order: int) -> float:
+    """exp(min(0, 1 - l_s / l_x)) · Π p_n^(1/2^n), for one sentence: longer n-grams weigh less, not more.
+
+    Source: Dive into Deep Learning, 10.7; orders beyond the hypothesis's length are left out, as there.
+    """
+    weights = [0.5**order for order in range(1, min(max_order, len(hypothesis)) + 1)]
+    return _formula(_counts(hypothesis, [reference], len(weights)), weights)
+
+
+def notes_bleu_tally(hypotheses: Sequence[str], references: References, *, max_order: int = 4) -> Tally:
+    """`notes_bleu` of texts, split by `transduce.metrics.words`, with equal weights.
+
+    Raises:
+        InputError: no sentences, not equally many, or one without a reference.
+    """
+    import numpy as np
+
+    listed = checked_references(hypotheses, references)
+    split = [[words(text) for text in several] for several in listed]
+    rows = [_counts(words(text), several, max_order) for text, several in zip(hypotheses, split, strict=True)]
+    weights = [1 / max_order] * max_order
+
+    def figure(sums_N: "NDArray[Any]") -> float:
+        return _formula(sums_N.tolist(), weights)
+
+    signature = (
+        f"nrefs:{reference_count(listed)}|case:lc|tok:words|smooth:none|brevity:shortest|"
+        f"order:{max_order}|scale:0-1|formula:notes"
+    )
+    return Tally("BLEU by the formula", signature, np.array(rows), figure)
+
+
+def _counts(hypothesis: Tokens, references: Sequence[Tokens], max_order: int) -> list[float]:
+    """Length, shortest reference's length, then for each order the matched n-grams and all of them."""
+    counted: list[float] = [len(hypothesis), min(map(len, references))]
+    for order in range(1, max_order + 1):
+        counts = ngrams(hypothesis, order)
+        allowed: Counter[tuple[str, ...]] = Counter()
+        for reference in references:
+            allowed |= ngrams(reference, order)
+        counted += [(counts & allowed).total(), counts.total()]
+    return counted
+
+
+def _formula(sums: Counts, weights: Sequence[float]) -> float:
+    hypothesis_length, reference_length, *pairs = sums
+    logarithm = 0.0
+    for weight, matches, total in zip(weights, pairs[::2], pairs[1::2], strict=True):
+        if weight and not matches:
+            return 0.0  # log 0
+        logarithm += weight * math.log(matches / total) if weight else 0.0
+    return _brevity(hypothesis_length, reference_length) * math.exp(logarithm)
+
+
+def _brevity(hypothesis_length: float, reference_length: float) -> float:
+    if hypothesis_length == 0:
+        return 0.0
+    return 1.0 if hypothesis_length > reference_length else math.exp(1 - reference_length / hypothesis_length)
+
+
+def ngrams(tokens: Tokens, order: int) -> Counter[tuple[str, ...]]:
+    """How often each run of `order` tokens stands in `tokens`."""
+    return Counter(tuple(tokens[start : start + order]) for start in range(len(tokens) - order + 1))
+
+
+def _check_tokens(hypotheses: Sequence[Tokens], references: Sequence[Sequence[Tokens]]) -> None:
+    if len(hypotheses) != len(references):
+        raise InputError(f"{len(hypotheses)} hypotheses, but {len(references)} lists of references.")
+    without = [str(line) for line, several in enumerate(references, start=1) if not several]
+    if without:
+        raise InputError(f"no reference for the hypotheses {', '.join(without)} (counted from 1).")

@@ -1,0 +1,107 @@
+"""ROUGE: how much of the references is in the hypothesis, by n-grams (ROUGE-N) or by order (ROUGE-L).
+
+`rouge` is the figure of summarisation tables: the library rouge-score's F1, on words of any script. `notes_rouge` is
+the textbook's recall. Two ways to treat several references, never in one column: rouge-score takes for each sentence
+the reference with the best F1, the formula pools the n-grams of all.
+
+Source: Lin 2004.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from transduce.errors import InputError
+from transduce.metrics.bleu_formula import Tokens, ngrams
+from transduce.metrics.score import References, Score, checked_references, reference_count
+from transduce.metrics.tally import Tally, mean_tally
+from transduce.metrics.words import words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Words:
+    """`transduce.metrics.words` as rouge-score wants a tokenizer."""
+
+    def tokenize(self, text: str) -> list[str]:
+        """The words of `text`."""
+        return words(text)
+
+
+def rouge(hypotheses: Sequence[str], references: References, kind: str = "L") -> Score:
+    """Mean F1 over sentences, 0 to 100, by rouge-score; of several references each sentence gets the best.
+
+    Args:
+        kind: "1" to "9" for n-grams of that length, "L" for the longest common subsequence.
+
+    Raises:
+        InputError: another kind; no sentences, not equally many, or one without a reference; rouge-score is not
+            installed.
+    """
+    return rouge_tally(hypotheses, references, kind).score()
+
+
+def rouge_tally(hypotheses: Sequence[str], references: References, kind: str = "L") -> Tally:
+    """What `rouge` counts."""
+    from importlib.metadata import version
+
+    if kind not in {*"123456789", "L"}:
+        raise InputError(f'ROUGE comes as 1 to 9 (n-grams) or L (longest common subsequence), not as "{kind}".')
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError as error:
+        raise InputError('ROUGE needs rouge-score: pip install "transduce[rouge]"') from error
+    listed = checked_references(hypotheses, references)
+    name = f"rouge{kind}"
+    scorer = RougeScorer([name], tokenizer=Words())
+    found = [
+        float(scorer.score_multi(several, hypothesis)[name].fmeasure)
+        for hypothesis, several in zip(hypotheses, listed, strict=True)
+    ]
+    kind_of_figure = f"nrefs:{reference_count(listed)}|case:lc|tok:words|stem:no|figure:F1|refs:best"
+    signature = f"{kind_of_figure}|version:{version('rouge-score')}"
+    return mean_tally(f"ROUGE-{kind}", signature, found)
+
+
+def notes_rouge(hypotheses: Sequence[Tokens], references: Sequence[Sequence[Tokens]], order: int) -> float:
+    """Recall in [0, 1]: matched n-grams over the references' n-grams, both summed over references and sentences.
+
+        ROUGE-N(x) = Σ_k Σ_w min(c_w(x), c_w(s^k)) / Σ_k Σ_w c_w(s^k)
+
+    Raises:
+        InputError: not equally many.
+    """
+    if len(hypotheses) != len(references):
+        raise InputError(f"{len(hypotheses)} hypotheses, but {len(references)} lists of references.")
+    rows = [_pooled(each, several, order) for each, several in zip(hypotheses, references, strict=True)]
+    return _recall(sum(matched for matched, _ in rows), sum(total for _, total in rows))
+
+
+def notes_rouge_tally(hypotheses: Sequence[str], references: References, order: int) -> Tally:
+    """`notes_rouge` of texts, split by `transduce.metrics.words`.
+
+    Raises:
+        InputError: no sentences, not equally many, or one without a reference.
+    """
+    import numpy as np
+
+    listed = checked_references(hypotheses, references)
+    split = [[words(text) for text in several] for several in listed]
+    rows = [_pooled(words(text), several, order) for text, several in zip(hypotheses, split, strict=True)]
+
+    def figure(sums_2: "NDArray[Any]") -> float:
+        return _recall(*sums_2.tolist())
+
+    signature = f"nrefs:{reference_count(listed)}|case:lc|tok:words|stem:no|figure:recall|refs:pooled|scale:0-1"
+    return Tally(f"ROUGE-{order} by the formula", f"{signature}|formula:notes", np.array(rows), figure)
+
+
+def _pooled(hypothesis: Tokens, references: Sequence[Tokens], order: int) -> tuple[int, int]:
+    counts = ngrams(hypothesis, order)
+    wanted: list[Counter[tuple[str, ...]]] = [ngrams(reference, order) for reference in references]
+    return sum((counts & each).total() for each in wanted), sum(each.total() for each in wanted)
+
+
+def _recall(matched: float, total: float) -> float:
+    return matched / total if total else 0.0

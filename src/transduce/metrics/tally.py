@@ -1,0 +1,51 @@
+"""What a metric counted, sentence by sentence: enough for the figure, its interval and a comparison of two systems.
+
+Shapes: S sentences, N counts a sentence (for BLEU: lengths, matched n-grams, n-grams).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from transduce.metrics.score import Score
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """One metric over one corpus.
+
+    Args:
+        name: what people call the figure.
+        signature: everything another needs to compute the same figure.
+        statistics_SN: one row of counts a sentence; rows may be added, left out, or taken twice.
+        figure: from the sum over sentences (N,) to the corpus figure.
+        lower_is_better: as for error rates.
+    """
+
+    name: str
+    signature: str
+    statistics_SN: "NDArray[Any]"
+    figure: Callable[["NDArray[Any]"], float]
+    lower_is_better: bool = False
+
+    @property
+    def value(self) -> float:
+        """The corpus figure."""
+        return self.figure(self.statistics_SN.sum(axis=0))
+
+    def score(self) -> Score:
+        """The corpus figure with its 95 % bootstrap interval."""
+        from transduce.metrics.bootstrap import bootstrap_interval
+
+        return Score(self.value, self.signature, bootstrap_interval(self.statistics_SN, self.figure), self.name)
+
+
+def mean_tally(name: str, signature: str, values: list[float]) -> Tally:
+    """The tally of a figure that is the mean, in per cent, of what each sentence got (0 to 1)."""
+    import numpy as np
+
+    statistics_S2 = np.array([[value, 1.0] for value in values])
+    return Tally(name, signature, statistics_S2, lambda sums_2: 100 * float(sums_2[0]) / float(sums_2[1]))

@@ -1,0 +1,52 @@
+"""The linear Transformer's decoder alone (Katharopoulos et al. 2020, section 3.4): a language model that is an RNN.
+
+Shapes: B batch, T positions, D model width, V vocabulary.
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from transduce.layers.embedding import Embedding
+from transduce.layers.linear_stack import LinearStack, LinearStackConfig, LinearState
+from transduce.models.protocols import Padded, Sizes
+
+
+class LinearTransformerDecoderConfig(LinearStackConfig):
+    """The sizes of `LinearStackConfig`, and how many blocks."""
+
+    kind: Literal["linear_transformer_decoder"] = "linear_transformer_decoder"
+    layers: int = Field(default=4, ge=1)
+    """Blocks."""
+    tied: bool = Field(default=True)
+    """One matrix for input and output."""
+
+
+class LinearTransformerDecoder(nn.Module):
+    """Predicts and steps (see `transduce.models.protocols`); its memory is None, its state never grows."""
+
+    Config = LinearTransformerDecoderConfig
+
+    def __init__(self, config: LinearTransformerDecoderConfig, sizes: Sizes) -> None:
+        super().__init__()
+        self.embedding = Embedding(sizes.target, config.d_model)
+        self.output = self.embedding if config.tied else Embedding(sizes.target, config.d_model)
+        self.decoder = LinearStack(config, config.layers)
+
+    def forward(self, source: Padded | None, target: Padded) -> Tensor:
+        """Logits (B, T, V) of the token after each position (teacher forcing); source must be None."""
+        assert source is None
+        hidden_BTD, _ = self.decoder.extend(self.embedding(target.values), None)
+        return self.output.logits(hidden_BTD)
+
+    def start(self, source: Padded | None, rows: int) -> tuple[None, LinearState]:
+        """No memory, and the state before the first token."""
+        assert source is None
+        return None, self.decoder.empty(rows)
+
+    def step(self, token_B: Tensor, memory: None, state: LinearState) -> tuple[Tensor, LinearState]:
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        hidden_BTD, state = self.decoder.extend(self.embedding(token_B[:, None]), state)
+        return self.output.logits(hidden_BTD[:, -1]).log_softmax(-1, dtype=torch.float32), state

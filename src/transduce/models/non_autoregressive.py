@@ -1,0 +1,115 @@
+"""A Transformer that writes all words at once, and again those it is least sure of (Ghazvininejad et al. 2019, CMLM).
+
+    P(n, y | x) = P(n | x) prod_t P(y_t | n, x)                          all words hidden: one pass
+    P(y_hidden | y_visible, n, x) = prod_t P(y_t | y_visible, n, x)      some are known: refinement
+
+Words that are written together do not know of each other, so that the modes of several good translations mix ("Danke"
+-> "thank thanks"); Gu et al. 2018 name the trouble and two remedies used here: a teacher's translations, which vary
+less, to train on (`transduce distill`), and several tries. `transduce.search.mask_predict` is the way of writing.
+
+Shapes: B batch, S source positions, T target positions, N hidden words, L lengths, C length classes, D width, V
+vocabulary.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from transduce.attention import masks
+from transduce.layers.embedding import Embedding
+from transduce.layers.stack import Stack, StackConfig, State
+from transduce.models.protocols import Padded, Sizes
+
+
+class NonAutoregressiveConfig(StackConfig):
+    """The sizes of `StackConfig`, how many blocks on each side, and how lengths are told."""
+
+    kind: Literal["non_autoregressive"] = "non_autoregressive"
+    encoder_layers: int = Field(default=3, ge=1)
+    """Blocks that read the source."""
+    decoder_layers: int = Field(default=3, ge=1)
+    """Blocks that write the target."""
+    tied: Literal["all", "output", "none"] = Field(default="all")
+    """all: one matrix for source, target and output, if their vocabulary is joint."""
+    reach: int = Field(default=32, ge=1)
+    """Target minus source length has a probability of its own from -reach to reach; beyond, each token halves it."""
+
+
+class Memory(NamedTuple):
+    """A source as the decoder sees it: each block's keys and values, which are real; what its length token says.
+
+    length_class: (B, C) logits of target minus source length. length: (B,) the source's.
+    """
+
+    sources: State
+    allowed: Tensor
+    length_class: Tensor
+    length: Tensor
+
+
+class NonAutoregressive(nn.Module):
+    """Encodes and fills (see `transduce.models.protocols`).
+
+    Before the source stands a token of its own whose state tells the length. A hidden word is one learned vector.
+    """
+
+    Config = NonAutoregressiveConfig
+
+    def __init__(self, config: NonAutoregressiveConfig, sizes: Sizes) -> None:
+        super().__init__()
+        assert sizes.source is not None
+        share = config.tied == "all" and sizes.source == sizes.target
+        self.reach = config.reach
+        self.target_embedding = Embedding(sizes.target, config.d_model)
+        self.source_embedding = self.target_embedding if share else Embedding(sizes.source, config.d_model)
+        self.output = Embedding(sizes.target, config.d_model) if config.tied == "none" else self.target_embedding
+        self.length_token = nn.Parameter(torch.randn(config.d_model))
+        self.hidden_word = nn.Parameter(torch.randn(config.d_model))
+        self.length_embedding = Embedding(2 * config.reach + 1, config.d_model)
+        self.encoder = Stack(config, config.encoder_layers)
+        self.decoder = Stack(config, config.decoder_layers, cross=True)
+
+    def encode(self, source: Padded) -> Padded:
+        """Source ids (B, S) -> states (B, S, D)."""
+        return Padded(self._encode(source)[:, 1:], source.lengths)
+
+    def remember(self, source: Padded) -> Memory:
+        """The source's keys and values in every decoder block, and what it says of the target's length."""
+        encoded_BSD = self._encode(source)
+        length_class_BC = self.length_embedding.logits(encoded_BSD[:, 0])
+        sources = self.decoder.keys_values(encoded_BSD[:, 1:])
+        return Memory(sources, masks.padding(source.mask()), length_class_BC, source.lengths)
+
+    def lengths(self, memory: Memory, longest: int) -> Tensor:
+        """(B, 1 + longest) log-probabilities in fp32 of outputs of 0 .. longest tokens.
+
+        The classes are made a distribution over all lengths from 0 on: those beyond the last class halve token by
+        token, and so the lengths beyond any column are together as likely as that column.
+        """
+        columns = max(longest, memory.allowed.shape[-1] + self.reach)
+        difference_BL = torch.arange(1 + columns, device=memory.length.device) - memory.length[:, None]
+        class_BL = difference_BL.clamp(-self.reach, self.reach)
+        halvings_BL = (difference_BL - class_BL).abs()
+        logit_BL = memory.length_class.float().gather(1, class_BL + self.reach) - math.log(2) * halvings_BL
+        beyond_B1 = logit_BL[:, -1:]
+        return (logit_BL - torch.cat([logit_BL, beyond_B1], 1).logsumexp(1, keepdim=True))[:, : 1 + longest]
+
+    def fill(self, target: Padded, hidden_BT: Tensor, memory: Memory) -> Tensor:
+        """Logits (N, V) of the hidden words, row by row: each sees the source and every word that is not hidden."""
+        embedded_BTD = self.target_embedding(target.values)
+        embedded_BTD = torch.where(hidden_BT[..., None], self.hidden_word, embedded_BTD)
+        real_BT = target.mask()
+        seen = masks.padding(real_BT)
+        decoded_BTD, _ = self.decoder.extend(embedded_BTD, None, memory.sources, memory.allowed, seen, real_BT)
+        return self.output.logits(decoded_BTD[hidden_BT])
+
+    def _encode(self, source: Padded) -> Tensor:
+        """(B, 1 + S, D): the state of the length token, then those of the source."""
+        rows = len(source.lengths)
+        before_B1D = self.length_token.expand(rows, 1, -1)
+        embedded_BSD = torch.cat([before_B1D, self.source_embedding(source.values)], 1)
+        real_BS = torch.cat([source.mask().new_ones(rows, 1), source.mask()], 1)
+        return self.encoder(embedded_BSD, masks.padding(real_BS), real_BS)

@@ -1,0 +1,106 @@
+"""The recurrent encoder-decoder, without attention (Cho et al. 2014; Sutskever et al. 2014) and with it.
+
+The attention is that of Bahdanau et al. 2015 or Luong et al. 2015, with any score and weighing; what a decoder does
+with the source is in `transduce.layers.recurrent_decoder`.
+
+Shapes: B batch, S source positions, T target positions, D width of embeddings, H width of states, V vocabulary.
+"""
+
+from typing import Literal, NamedTuple, Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from transduce.attention.dropout import Dropout
+from transduce.layers.embedding import Embedding
+from transduce.layers.pointer import Copies, Pointer
+from transduce.layers.recurrent_decoder import Bahdanau, DecoderConfig, Luong, Memory, NoAttention, State
+from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackState
+from transduce.models.protocols import Padded, Sizes
+
+
+class RnnConfig(DecoderConfig):
+    """The decoder's settings, which the encoder shares, and the encoder's own."""
+
+    kind: Literal["rnn"] = "rnn"
+    encoder_layers: int = Field(default=1, ge=1)
+    """Layers that read the source."""
+    direction: Direction = "both"
+    """In which order the encoder reads: forward, backward, or both, each in half the width."""
+    tied: Literal["all", "output", "none"] = Field(default="all")
+    """all: one matrix for source, target and output, if their vocabulary is joint."""
+    pointer: bool = False
+    """Output words may also be copied from the source; needs a joint vocabulary."""
+
+    @model_validator(mode="after")
+    def _sides_fit(self) -> Self:
+        if self.direction == "both" and self.hidden % 2:
+            raise ValueError(f'direction = "both" halves hidden, which must be even, not {self.hidden}')
+        if self.bridge == "copy" and self.encoder_layers != self.decoder_layers:
+            raise ValueError(
+                f'bridge = "copy" goes layer by layer: encoder_layers ({self.encoder_layers}) '
+                f"and decoder_layers ({self.decoder_layers}) must be equal"
+            )
+        return self
+
+
+class Source(NamedTuple):
+    """What the decoder knows of a source, and what it may copy from it."""
+
+    memory: Memory
+    copies: Copies | None
+
+
+class Rnn(nn.Module):
+    """Encodes, predicts and steps (see `transduce.models.protocols`)."""
+
+    Config = RnnConfig
+
+    def __init__(self, config: RnnConfig, sizes: Sizes) -> None:
+        super().__init__()
+        assert sizes.source is not None
+        share = config.tied == "all" and sizes.source == sizes.target
+        self.target_embedding = Embedding(sizes.target, config.d_model)
+        self.source_embedding = self.target_embedding if share else Embedding(sizes.source, config.d_model)
+        self.output = Embedding(sizes.target, config.d_model) if config.tied == "none" else self.target_embedding
+        self.dropout = Dropout(config.dropout)
+        layers = (config.encoder_layers, config.residual, config.dropout, config.direction)
+        self.encoder = RecurrentEncoder(config.cell, config.d_model, config.hidden, *layers)
+        self.decoder = {"none": NoAttention, "bahdanau": Bahdanau, "luong": Luong}[config.attention](config)
+        self.pointer = Pointer(config.d_model, config.hidden, *sizes) if config.pointer else None
+
+    def forward(self, source: Padded | None, target: Padded) -> Tensor:
+        """Logits (B, T, V) of the token after each target position (teacher forcing)."""
+        assert source is not None
+        return self._decode(target.values, *self.start(source, len(target.values)))[0]
+
+    def encode(self, source: Padded) -> Padded:
+        """Source ids (B, S) -> states (B, S, H)."""
+        return Padded(self._read(source)[0], source.lengths)
+
+    def start(self, source: Padded | None, rows: int) -> tuple[Source, State]:
+        """The source as the decoder sees it, and the state that it starts from."""
+        assert source is not None
+        states_BSH, last = self._read(source)
+        real_BS = source.mask()
+        copies = self.pointer.remember(source.values, states_BSH, real_BS) if self.pointer else None
+        memory, state = self.decoder.start(states_BSH, real_BS, last)
+        return Source(memory, copies), state
+
+    def step(self, token_B: Tensor, memory: Source, state: State) -> tuple[Tensor, State]:
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        logits_B1V, state = self._decode(token_B[:, None], memory, state)
+        return logits_B1V[:, 0].log_softmax(-1, dtype=torch.float32), state
+
+    def _read(self, source: Padded) -> tuple[Tensor, StackState]:
+        embedded_BSD: Tensor = self.dropout(self.source_embedding(source.values))
+        states_BSH, last = self.encoder(embedded_BSD, source.lengths)
+        return states_BSH, last
+
+    def _decode(self, target_BT: Tensor, source: Source, state: State) -> tuple[Tensor, State]:
+        """Logits (B, T, V) after T more tokens, and the state after them."""
+        embedded_BTD: Tensor = self.dropout(self.target_embedding(target_BT))
+        read_BTD, state = self.decoder.extend(embedded_BTD, source.memory, state)
+        logits_BTV = self.output.logits(read_BTD)
+        return self.pointer(logits_BTV, read_BTD, source.copies) if self.pointer else logits_BTV, state

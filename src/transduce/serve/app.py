@@ -1,0 +1,107 @@
+"""The server as an ASGI application: `create_app(models)`.
+
+FastAPI rather than Starlette alone: the types that check a request are then the OpenAPI description too, and cannot
+differ from it. Its own documentation pages load from another host, so they are off; `api_page` takes their place.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from transduce.errors import InputError
+from transduce.serve import libretranslate, operations, v1
+from transduce.serve.api_page import api_page
+from transduce.serve.batches import Busy
+from transduce.serve.guards import Guards, page_policy, problem
+from transduce.serve.models import Models
+from transduce.serve.service import ClientLeft, Service, TooLong, TooSlow
+from transduce.serve.settings import ServeSettings
+from transduce.version import __version__
+
+DESCRIPTION = 'Trained models over HTTP: LibreTranslate\'s API and our own. Every error is {"error": "..."}.'
+
+
+def create_app(models: Models, page: str | None = None, settings: ServeSettings | None = None) -> FastAPI:
+    """The application; its service, for whoever runs it, is `app.state.service`.
+
+    Args:
+        page: an HTML page for "/" that brings all it needs: inline scripts and styles, no style attributes; it may
+            call this server and nobody else. Without it "/" shows the API.
+    """
+    service = Service(models, settings or ServeSettings())
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service.start()
+        yield
+        await service.stop()
+
+    app = FastAPI(
+        title="Transduce",
+        version=__version__,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.service = service
+    for room in (libretranslate, v1, operations):
+        app.include_router(room.routes(service))
+    _errors(app)
+    _pages(app, page)
+    paths = {*app.openapi()["paths"], "/", "/docs", "/openapi.json"}
+    app.add_middleware(Guards, settings=service.settings, measures=service.measures, door=service.door, paths=paths)
+    return app
+
+
+def _errors(app: FastAPI) -> None:
+    @app.exception_handler(RequestValidationError)
+    async def unreadable(request: Request, error: RequestValidationError) -> Response:
+        told = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()[:20]]
+        return problem(400, "Invalid request: " + "; ".join(told))
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> Response:
+        return problem(error.status_code, str(error.detail), dict(error.headers or {}))
+
+    @app.exception_handler(InputError)
+    async def wrong(request: Request, error: InputError) -> Response:
+        return problem(400, "; ".join(error.problems))
+
+    @app.exception_handler(TooLong)
+    async def too_long(request: Request, error: TooLong) -> Response:
+        return problem(413, str(error))
+
+    @app.exception_handler(Busy)
+    async def busy(request: Request, error: Busy) -> Response:
+        return problem(429, str(error), {"retry-after": str(error.seconds)})
+
+    @app.exception_handler(TooSlow)
+    async def slow(request: Request, error: TooSlow) -> Response:
+        return problem(503, str(error), {"retry-after": "10"})
+
+    @app.exception_handler(ClientLeft)
+    async def gone(request: Request, error: ClientLeft) -> Response:
+        return Response(status_code=499)
+
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> Response:
+        return problem(500, "this request failed; the server's log says why.")
+
+
+def _pages(app: FastAPI, page: str | None) -> None:
+    api = api_page(app.openapi())
+    policies = {content: page_policy(content) for content in (api, page or api)}
+
+    @app.get("/", include_in_schema=False)
+    async def home() -> Response:
+        return HTMLResponse(page or api, headers={"content-security-policy": policies[page or api]})
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return HTMLResponse(api, headers={"content-security-policy": policies[api]})

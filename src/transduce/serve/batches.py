@@ -1,0 +1,198 @@
+"""Works of many requests, taken together: a bounded queue, one thread with the model, answers back to asyncio.
+
+Everything waits in `_waiting`, under one lock. A work leaves it once: into a batch, or because its request left.
+"""
+
+import asyncio
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from transduce.errors import TransduceError
+from transduce.serve.measures import Measures
+from transduce.serve.settings import ServeSettings
+from transduce.serve.work import Answer, Left, Work, answer, use_threads
+
+log = logging.getLogger("transduce.serve")
+
+
+class Busy(TransduceError):
+    """The queue is full.
+
+    Args:
+        seconds: after which it is worth asking again.
+    """
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"the server is busy; try again in {seconds} s.")
+        self.seconds = seconds
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A work, and who waits for its answers."""
+
+    work: Work
+    done: "asyncio.Future[list[Answer]]"
+    loop: asyncio.AbstractEventLoop
+    since: float
+
+    def settle(self, result: list[Answer] | BaseException) -> None:
+        """Hand over to the event loop; a request that left, or a loop that closed, wants it no more."""
+        try:
+            self.loop.call_soon_threadsafe(self._settle, result)
+        except RuntimeError:
+            log.warning("an answer came after the server had stopped.")
+
+    def _settle(self, result: list[Answer] | BaseException) -> None:
+        if self.done.done():
+            return
+        if isinstance(result, BaseException):
+            self.done.set_exception(result)
+        else:
+            self.done.set_result(result)
+
+
+class Batches:
+    """Answers works in batches.
+
+    run: works that belong together -> their answers; called in the worker's thread.
+    """
+
+    def __init__(
+        self,
+        settings: ServeSettings,
+        measures: Measures,
+        run: Callable[[Sequence[Work]], list[list[Answer]]] = answer,
+    ) -> None:
+        self._settings, self._measures, self.run = settings, measures, run
+        self._waiting: deque[_Waiting] = deque()
+        self._texts = 0  # in `_waiting`
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._rate = 10.0  # texts a second, of late
+        self._thread = threading.Thread(target=self._work, name="transduce-worker", daemon=True)
+        measures.watch_queue(lambda: self._texts)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answer what waits, then end."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join()
+
+    @property
+    def alive(self) -> bool:
+        """Whether works are being answered."""
+        return self._thread.is_alive()
+
+    async def answers(self, works: Sequence[Work]) -> list[Answer]:
+        """The answers to all works of one request, in order. Cancelled, it takes out those that still wait.
+
+        Raises:
+            Busy: there is no room for all of them; then none is taken.
+        """
+        if not works:
+            return []
+        loop = asyncio.get_running_loop()
+        now = time.monotonic()
+        waiting = [_Waiting(work, loop.create_future(), loop, now) for work in works]
+        self._put(waiting)
+        try:
+            found = await asyncio.gather(*(each.done for each in waiting))
+        finally:
+            self._take_out(waiting)
+        return [each for answers in found for each in answers]
+
+    def check_room(self, texts: int) -> None:
+        """Raises Busy when so many more texts would not fit in the queue."""
+        if self._texts + texts > self._settings.queue or self._stopping:
+            self._measures.refused.inc()
+            raise Busy(min(60, max(1, math.ceil(self._texts / self._rate))))
+
+    def _put(self, waiting: Sequence[_Waiting]) -> None:
+        texts = sum(len(each.work.texts) for each in waiting)
+        with self._changed:
+            self.check_room(texts)
+            self._waiting.extend(waiting)
+            self._texts += texts
+            self._changed.notify()
+
+    def _take_out(self, gone: Sequence[_Waiting]) -> None:
+        """After an end of any kind: nobody waits for these, answered or not."""
+        if all(each.done.done() and not each.done.cancelled() for each in gone):
+            return
+        for each in gone:
+            each.work.left.set()
+        leaving = set(gone)
+        with self._changed:
+            kept = [each for each in self._waiting if each not in leaving]
+            texts = sum(len(each.work.texts) for each in kept)
+            self._measures.dropped.inc(self._texts - texts)
+            self._waiting, self._texts = deque(kept), texts
+
+    def _work(self) -> None:
+        use_threads(self._settings.threads)
+        while batch := self._next():
+            begun = time.monotonic()
+            self._answer(batch)
+            texts, seconds = sum(len(each.work.texts) for each in batch), time.monotonic() - begun
+            self._measures.batch(texts, seconds)
+            self._rate += 0.2 * (texts / max(seconds, 1e-3) - self._rate)
+
+    def _answer(self, batch: list[_Waiting]) -> None:
+        try:
+            found = self.run([each.work for each in batch])
+        except Left as error:
+            batch[0].settle(error)  # only a stream leaves, and a stream is a batch by itself
+        except Exception as error:
+            if len(batch) == 1:
+                log.exception("a text could not be answered.")
+                batch[0].settle(error)
+            for each in batch if len(batch) > 1 else []:  # one text's fault is not its neighbours'
+                self._answer([each])
+        else:
+            for each, answers in zip(batch, found, strict=True):
+                each.settle(answers)
+
+    def _next(self) -> list[_Waiting]:
+        """The oldest work and those that may share its batch, once they are enough or it has waited long enough.
+
+        Empty when there will be no more.
+        """
+        with self._changed:
+            while True:
+                while not self._waiting and not self._stopping:
+                    self._changed.wait()
+                if not self._waiting:
+                    return []
+                batch, full = self._gathered()
+                left = self._waiting[0].since + self._settings.wait_ms / 1000 - time.monotonic()
+                if full or left <= 0 or self._stopping:
+                    taken = set(batch)
+                    self._waiting = deque(each for each in self._waiting if each not in taken)
+                    self._texts -= sum(len(each.work.texts) for each in batch)
+                    return batch
+                self._changed.wait(left)
+
+    def _gathered(self) -> tuple[list[_Waiting], bool]:
+        """What could be a batch now, and whether more would not fit."""
+        first, *others = self._waiting
+        batch, together = [first], first.work.together
+        texts, characters = len(first.work.texts), first.work.characters
+        for each in others:
+            if each.work.together != together:
+                continue
+            texts, characters = texts + len(each.work.texts), characters + each.work.characters
+            if texts > self._settings.batch_size or characters > self._settings.batch_characters:
+                return batch, True
+            batch.append(each)
+        return batch, first.work.alone or texts >= self._settings.batch_size

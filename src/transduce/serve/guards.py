@@ -1,0 +1,202 @@
+"""What stands between the socket and the routes: a door that can close, limits on bodies, headers on every answer."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import time
+from html.parser import HTMLParser
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from transduce.serve.measures import Measures
+from transduce.serve.settings import ServeSettings
+
+NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+HEADERS = {
+    "content-security-policy": NOTHING,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+
+
+def problem(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """An error as LibreTranslate tells it; what no encoding can hold is shown escaped."""
+    return JSONResponse({"error": message.encode("utf-8", "backslashreplace").decode()}, status, headers)
+
+
+class Door:
+    """Lets requests in until it closes; those inside are counted."""
+
+    def __init__(self) -> None:
+        self.closed_at: float | None = None
+        self.inside = 0
+
+    def close(self) -> None:
+        """No more."""
+        self.closed_at = self.closed_at or time.monotonic()
+
+
+class Guards:
+    """The outermost ASGI application.
+
+    paths: the routes there are; others are counted under one name.
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServeSettings, measures: Measures, door: Door, paths: set[str]) -> None:
+        self._app, self._settings, self._measures, self._door, self._paths = app, settings, measures, door, paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or pass a server's start and stop on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status, begun = 499, time.monotonic()  # nginx's number for a client that left
+
+        async def answered(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            await self._admit(scope, receive, answered)
+        finally:
+            path = scope["path"] if scope["path"] in self._paths else "other"
+            method = scope["method"] if scope["method"] in ("GET", "POST") else "other"
+            self._measures.request(path, method, status, time.monotonic() - begun)
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._refusal(scope)
+        if refusal:
+            await refusal(scope, receive, send)
+            return
+        self._door.inside += 1
+        self._measures.open.set(self._door.inside)
+        try:
+            body = await self._body(receive)
+            if isinstance(body, JSONResponse):
+                await body(scope, receive, send)
+            elif body is not None:
+                await self._app(scope, _replayed(body, receive), send)
+        finally:
+            self._door.inside -= 1
+            self._measures.open.set(self._door.inside)
+
+    def _refusal(self, scope: Scope) -> JSONResponse | None:
+        headers = Headers(scope=scope)
+        if self._door.closed_at is not None and scope["path"] not in ("/health", "/ready"):
+            return problem(503, "the server is stopping.", {"retry-after": "5", "connection": "close"})
+        if self._settings.hosts and _host(headers.get("host", "")) not in self._settings.hosts:
+            known = ", ".join(self._settings.hosts)
+            return problem(421, f"this server answers to {known} only; start it with --allow-host for other names.")
+        length = headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > self._settings.body_bytes:
+            return self._too_large()
+        return None
+
+    async def _body(self, receive: Receive) -> bytes | JSONResponse | None:
+        """The whole body; an answer if it is too long or too slow; None if the client left."""
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > self._settings.body_bytes:
+                        return self._too_large()
+                    if not message.get("more_body"):
+                        return b"".join(parts)
+        except TimeoutError:
+            return problem(408, "the request's body did not arrive in time.", {"connection": "close"})
+
+    def _too_large(self) -> JSONResponse:
+        limit = self._settings.body_bytes
+        return problem(413, f"the body may have {limit:,} bytes at most.", {"connection": "close"})
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Gives the body once, then what comes from the client: that it left."""
+    waiting = [body]
+
+    async def again() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return again
+
+
+def _host(value: str) -> str:
+    """A Host header without its port."""
+    name = value.rsplit(":", 1)[0] if value.rsplit(":", 1)[-1].isdigit() else value
+    return name.lower().rstrip(".")
+
+
+def right_key(settings: ServeSettings, request: Request, told: object = None) -> bool:
+    """Whether the request has the key: as a header, in the query, or `told` in the body. Compared in constant time."""
+    if settings.api_key is None:
+        return True
+    bearer = request.headers.get("authorization", "").partition(" ")
+    given = [told, request.query_params.get("api_key"), request.headers.get("x-api-key")]
+    given += [bearer[2]] if bearer[0].lower() == "bearer" else []
+    wanted = _digest(settings.api_key)
+    return sum(hmac.compare_digest(_digest(each), wanted) for each in given if isinstance(each, str)) > 0
+
+
+def _digest(text: str) -> bytes:
+    """Of one length, so that a comparison says nothing about the key's."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def page_policy(page: str) -> str:
+    """The content security policy of a page that brings all it needs: its own scripts and styles, by their hashes."""
+    found = _Inline()
+    found.feed(page.replace("\r\n", "\n").replace("\r", "\n"))
+    found.close()
+    scripts, styles = (" ".join(map(_hash, each)) or "'none'" for each in (found.scripts, found.styles))
+    return (
+        f"{NOTHING}; script-src {scripts}; style-src {styles}; connect-src 'self'; img-src 'self' data: blob:; "
+        "font-src data:"
+    )
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+class _Inline(HTMLParser):
+    """The contents of <script> and <style>."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
+        self._into: list[str] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        kinds: dict[str, list[str]] = {"script": self.scripts, "style": self.styles}
+        self._into = kinds.get(tag)
+        if self._into is not None:
+            self._into.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self._into is not None:
+            self._into[-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._into = None

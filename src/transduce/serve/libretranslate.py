@@ -1,0 +1,165 @@
+"""LibreTranslate's API, so that its clients work with our models."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from transduce.errors import InputError
+from transduce.serve.guards import right_key
+from transduce.serve.languages import name_of
+from transduce.serve.markup import Document
+from transduce.serve.models import Loaded
+from transduce.serve.schemas import DetectedLanguage, Language, Problem, TranslateAnswer, TranslateRequest
+from transduce.serve.service import Service, reader
+from transduce.serve.texts import Segment, rejoined, segments
+from transduce.serve.work import Answer, Ask, Work
+
+BODY = {"schema": TranslateRequest.model_json_schema()}
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+OPENAPI = {"requestBody": {"required": True, "content": dict.fromkeys(["application/json", *FORMS], BODY)}}
+NO_DETECTION = (
+    "This server does not detect languages: a model reads the one language that it was trained on. "
+    'GET /languages says which; source "auto" means it.'
+)
+
+
+def routes(service: Service) -> APIRouter:
+    """/translate, /languages and /detect."""
+    router = APIRouter(tags=["LibreTranslate"], responses={"4XX": {"model": Problem}})
+
+    @router.post("/translate", openapi_extra=OPENAPI, response_model_exclude_none=True)
+    async def translate(request: Request) -> TranslateAnswer:
+        """Translate text or HTML. JSON and forms are read."""
+        asked = await _asked(request)
+        if not right_key(service.settings, request, asked.api_key):
+            raise HTTPException(403, "Invalid API key")
+        return await _translate(service, request, asked)
+
+    @router.get("/languages")
+    async def languages() -> list[Language]:
+        """Which languages are translated into which."""
+        pairs = [model.current for model in service.models if model.current.translates]
+        targets: dict[str, list[str]] = {}
+        for each in pairs:
+            targets.setdefault(each.source, []).append(each.target)
+            targets.setdefault(each.target, [])
+        return [
+            Language(code=code, name=name_of(code), targets=list(dict.fromkeys(into))) for code, into in targets.items()
+        ]
+
+    @router.post("/detect", status_code=404, response_model=Problem, responses={404: {"model": Problem}})
+    async def detect() -> Any:
+        """Not offered: always 404, with the reason."""
+        raise HTTPException(404, NO_DETECTION)
+
+    return router
+
+
+async def _asked(request: Request) -> TranslateRequest:
+    """The body, JSON or a form; what a form lacks may stand in the query, as with LibreTranslate.
+
+    Raises:
+        InputError: it is neither, or keys are missing or wrong.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind.startswith("application/") and kind.endswith("json"):
+        try:
+            values = await request.json()
+        except (ValueError, RecursionError):
+            raise InputError("Invalid request: the body is not JSON") from None
+    else:
+        form = await request.form(max_files=0, max_fields=200)
+        values = dict(request.query_params) | {key: form.getlist(key) for key in form}
+        values = {key: each[0] if isinstance(each, list) and len(each) == 1 else each for key, each in values.items()}
+    if not isinstance(values, dict):
+        raise InputError("Invalid request: the body must be an object with q, source and target")
+    try:
+        return TranslateRequest.model_validate(values)
+    except ValidationError as error:
+        raise InputError(f"Invalid request: {_said(each)}" for each in error.errors()) from None
+
+
+def _said(detail: Any) -> str:
+    if detail["type"] == "missing":
+        return f"missing {detail['loc'][0]} parameter"
+    return f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
+
+
+@dataclass
+class _Text:
+    """One q: its segments as works, and how their answers become its translation."""
+
+    source: str
+    works: list[Work]
+    cut: list[Segment]
+    document: Document | None = None
+
+    def translation(self, answers: Sequence[Answer], rank: int = 0) -> str:
+        """The text with every segment replaced by its output of this rank, or its last where it has fewer."""
+        if self.document:
+            return self.document.rejoined([(_output(each, rank), each.links if not rank else ()) for each in answers])
+        return rejoined(self.source, self.cut, [_output(each, rank) for each in answers])
+
+
+def _output(answer: Answer, rank: int) -> str:
+    listed = answer.prediction.alternatives or (answer.prediction,)
+    return listed[min(rank, len(listed) - 1)].text
+
+
+async def _translate(service: Service, request: Request, asked: TranslateRequest) -> TranslateAnswer:
+    listed = [asked.q] if isinstance(asked.q, str) else asked.q
+    service.check_lengths(listed)
+    model = _model(service, asked)
+    ask = _ask(service, model, asked.alternatives)
+    texts = [_cut(service, model, ask, text, asked.format == "html") for text in listed]
+    answers = iter(await service.answers(request, [work for text in texts for work in text.works]))
+    found = [(text, [next(answers) for _ in text.works]) for text in texts]
+    best = [text.translation(own) for text, own in found]
+    ranks = range(1, asked.alternatives + 1)
+    others = [[text.translation(own, rank) for rank in ranks if own] for text, own in found]
+    detected = DetectedLanguage(language=model.source, confidence=100.0)
+    several = not isinstance(asked.q, str)
+    return TranslateAnswer(
+        translatedText=best if several else best[0],
+        alternatives=(others if several else others[0]) if asked.alternatives else None,
+        detectedLanguage=([detected] * len(best) if several else detected) if asked.source == "auto" else None,
+    )
+
+
+def _model(service: Service, asked: TranslateRequest) -> Loaded:
+    if asked.model is None:
+        return service.models.translator(asked.source, asked.target)
+    model = service.models.named(asked.model)
+    if not model.translates:
+        raise InputError(f"{model.name} continues text and does not translate; ask /v1/predict.")
+    return model
+
+
+def _ask(service: Service, model: Loaded, alternatives: int) -> Ask:
+    """The recipe's own search, so that answers are `transduce predict`'s; it may list more of what it finds."""
+    if not alternatives:
+        return Ask()
+    recipe = model.pipeline.recipe.search
+    most = min(recipe.beam if recipe.method == "beam" else 1, service.settings.beam) - 1
+    if alternatives > most:
+        raise InputError(f"Invalid request: alternatives may be {most} at most: this model keeps {most + 1} outputs.")
+    return Ask((("nbest", alternatives + 1),))
+
+
+def _cut(service: Service, model: Loaded, ask: Ask, text: str, markup: bool) -> _Text:
+    limit, tokenizer = service.settings.sentences_above, reader(model.pipeline)
+
+    def whole(line: str) -> bool:
+        return len(tokenizer.encode([line])[0]) <= min(limit, model.pipeline.task.readable)
+
+    if markup:
+        document = Document(text, whole)
+        works = [Work(model, (piece.text,), ask, links=bool(piece.tags)) for piece in document.pieces]
+        return _Text(text, works, [], document)
+    cut = segments(text, whole)
+    return _Text(text, [Work(model, (text[first:last],), ask) for first, last in cut], cut)

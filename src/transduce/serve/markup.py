@@ -1,0 +1,184 @@
+"""HTML whose text is translated and whose markup stays, byte for byte and in its order.
+
+Text between two block tags is one run, cut into segments as other text is. Inline tags (<b>, <a>, ..) at a segment's
+ends stay there. Those inside, and their partners, go where the words that they enclose went, by the model's attention;
+without it, opening tags go to the segment's beginning and closing ones to its end. Tags never change their order, so
+what was well nested still is. Comments, <script>, <style>, <code>, translate="no" and class="notranslate" stay as they
+are.
+"""
+
+import html
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from transduce.serve.html_parts import Run, Tag, parts_of
+from transduce.serve.texts import Segment, Span, segments
+
+
+class Link(NamedTuple):
+    """A source word and an output word that belong together, as spans of characters."""
+
+    source: Span
+    output: Span
+
+
+class Piece(NamedTuple):
+    """One segment of a run, in single spaces, and the tags that are its own."""
+
+    text: str
+    tags: list[Tag]
+
+
+class Cut(NamedTuple):
+    """A segment of a run, and which of the run's tags are its own: run.tags[first:last]."""
+
+    segment: Segment
+    first: int
+    last: int
+
+
+class Document:
+    """HTML as pieces to translate.
+
+    whole: see `transduce.serve.texts.segments`.
+    """
+
+    def __init__(self, source: str, whole: Callable[[str], bool]) -> None:
+        self._parts = parts_of(source)
+        self._cuts = [_cuts(part, whole) if isinstance(part, Run) else [] for part in self._parts]
+        self.pieces = [
+            _piece(part, cut)
+            for part, cuts in zip(self._parts, self._cuts, strict=True)
+            if isinstance(part, Run)
+            for cut in cuts
+        ]
+
+    def rejoined(self, outputs: Sequence[tuple[str, Sequence[Link]]]) -> str:
+        """The document with each of `pieces` replaced by its output; the links say where inner tags go."""
+        placed = iter([_placed(piece, *output) for piece, output in zip(self.pieces, outputs, strict=True)])
+        done: list[str] = []
+        for part, cuts in zip(self._parts, self._cuts, strict=True):
+            if isinstance(part, Run) and cuts:
+                done += _rebuilt(part, [(cut, next(placed)) for cut in cuts])
+            else:
+                done.append(part.raw if isinstance(part, Run) else part)
+        return "".join(done)
+
+
+def escaped(text: str) -> str:
+    """`text` as HTML that shows it."""
+    return html.escape(text, quote=False).replace("\xa0", "&nbsp;")
+
+
+def _cuts(run: Run, whole: Callable[[str], bool]) -> list[Cut]:
+    """Segments with a letter or a digit; others stay as they are."""
+    partners = _partners(run.tags)
+    cuts: list[Cut] = []
+    for segment in segments(run.text, whole, lines=False):
+        if any(char.isalnum() for char in run.text[segment.start : segment.end]):
+            cuts.append(_own_tags(run, segment, partners, cuts[-1].last if cuts else 0))
+    return cuts
+
+
+def _own_tags(run: Run, segment: Segment, partners: list[int | None], taken: int) -> Cut:
+    """The tags inside a segment, and those at its ends whose partners are inside.
+
+    taken: so many of the run's tags belong to segments before.
+    """
+    edges = [bisect(run.tags, at, key=_at) for at in segment for bisect in (bisect_left, bisect_right)]
+    before, first, last, behind = (max(edge, taken) for edge in edges)
+
+    def inside(number: int) -> bool:
+        partner = partners[number]
+        return partner is not None and first <= partner < last
+
+    begins = next(filter(inside, range(before, first)), first)
+    ends = next(filter(inside, reversed(range(last, behind))), last - 1) + 1
+    return Cut(segment, begins, ends)
+
+
+def _at(tag: Tag) -> int:
+    return tag.at
+
+
+def _piece(run: Run, cut: Cut) -> Piece:
+    (start, end), first, last = cut
+    text = run.text[start:end]
+    kept = [not (one.isspace() and other.isspace()) for one, other in pairwise("." + text)]
+    places = [0, *accumulate(kept)]
+    return Piece(_spaced(text), [tag._replace(at=places[tag.at - start]) for tag in run.tags[first:last]])
+
+
+def _spaced(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+def _rebuilt(run: Run, outputs: list[tuple[Cut, str]]) -> list[str]:
+    """A run with its segments replaced; tags between segments stay between them."""
+    out: list[str] = []
+    done = number = 0
+    for cut, output in outputs:
+        out += [*_kept(run, done, cut.segment.start, number, cut.first), output]
+        done, number = cut.segment.end, cut.last
+    return [*out, *_kept(run, done, len(run.text), number, len(run.tags))]
+
+
+def _kept(run: Run, start: int, end: int, first: int, last: int) -> list[str]:
+    """The text from `start` to `end` with run.tags[first:last] in it."""
+    parts = []
+    for tag in run.tags[first:last]:
+        parts += [escaped(run.text[start : tag.at]), tag.raw]
+        start = tag.at
+    return [*parts, escaped(run.text[start:end])]
+
+
+def _placed(piece: Piece, output: str, links: Sequence[Link]) -> str:
+    """`output`, escaped, with the piece's tags in it: in their order, each at the word that it belongs to."""
+    out, done = [], 0
+    enclosed = _enclosed(piece)
+    wanted = [_place(tag, span, len(output), links) for tag, span in zip(piece.tags, enclosed, strict=True)]
+    for tag, at in zip(piece.tags, accumulate(wanted, max), strict=True):
+        out += [escaped(output[done:at]), tag.raw]
+        done = at
+    return "".join([*out, escaped(output[done:])])
+
+
+def _place(tag: Tag, enclosed: Span, length: int, links: Sequence[Link]) -> int:
+    """The character of the output that a tag wants to stand before."""
+    first, last = enclosed
+    if tag.kind == "alone":
+        following = min((link.source for link in links if link.source[0] >= first), default=None)
+        return min((link.output[0] for link in links if link.source == following), default=length)
+    spans = [link.output for link in links if link.source[0] < last and link.source[1] > first]
+    if tag.kind == "open":
+        return min((start for start, _ in spans), default=0)
+    return max((end for _, end in spans), default=length)
+
+
+def _enclosed(piece: Piece) -> list[Span]:
+    """For each tag the characters between it and its partner; up to the piece's end where the partner is elsewhere."""
+    spans = []
+    for tag, partner in zip(piece.tags, _partners(piece.tags), strict=True):
+        other = None if partner is None else piece.tags[partner].at
+        if tag.kind == "close":
+            spans.append((other or 0, tag.at))
+        else:
+            spans.append((tag.at, len(piece.text) if other is None else other))
+    return spans
+
+
+def _partners(tags: Sequence[Tag]) -> list[int | None]:
+    """For each tag the place of the one that closes or opened it."""
+    waiting: dict[str, list[int]] = defaultdict(list)
+    partners: list[int | None] = [None] * len(tags)
+    for number, tag in enumerate(tags):
+        if tag.kind == "open":
+            waiting[tag.name].append(number)
+        elif tag.kind == "close" and waiting[tag.name]:
+            opened = waiting[tag.name].pop()
+            partners[opened], partners[number] = number, opened
+    return partners

@@ -1,0 +1,172 @@
+"""The models of a server by name, each replaced when its file changes."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transduce.errors import InputError
+from transduce.model_file import NAME, find_model_file
+from transduce.names import suggest
+from transduce.pipeline import Pipeline, load
+
+UNSAID = "und"  # ISO 639-2: the recipe does not say which language
+Stamp = tuple[int, int, int]  # what of a file changes when it does
+
+log = logging.getLogger("transduce.serve")
+
+
+class Loaded(NamedTuple):
+    """One version of a model. Requests hold it to their end, whatever is loaded meanwhile."""
+
+    name: str
+    pipeline: Pipeline
+    version: int
+    source: str
+    target: str
+    translates: bool
+
+
+class Model:
+    """A model file that is looked at now and then. `current` changes at once, from one whole model to another.
+
+    problem: why the file as it is now is not the one that serves; None when it is.
+    """
+
+    def __init__(self, name: str, path: Path, trust_code: bool = False) -> None:
+        self.name = name
+        self.path = path
+        self.problem: str | None = None
+        self._trust_code = trust_code
+        self._seen = self._stamp()
+        self._tried: Stamp | None = self._seen
+        self.current = self._load(1)
+
+    def look(self) -> bool | None:
+        """Load the file if it changed and then stayed as it is for one look. True: loaded; False: it is no good."""
+        try:
+            stamp = self._stamp()
+        except (InputError, OSError) as error:
+            return self._keep(f"{error}", None)
+        settled, self._seen = stamp == self._seen, stamp
+        if not settled or stamp == self._tried:
+            return None
+        self._tried = stamp
+        try:
+            self.current = self._load(self.current.version + 1)
+        except Exception as error:  # whatever a file makes the loader do, the model in use stays
+            return self._keep(f"{type(error).__name__}: {error}", stamp)
+        self.problem = None
+        log.info("%s: loaded version %d of %s.", self.name, self.current.version, self.path)
+        return True
+
+    def _keep(self, problem: str, stamp: Stamp | None) -> bool | None:
+        if problem == self.problem and stamp is None:
+            return None
+        self._tried = stamp
+        self.problem = problem
+        log.error("%s: version %d stays in use: %s", self.name, self.current.version, problem)
+        return False
+
+    def _stamp(self) -> Stamp:
+        status = find_model_file(self.path).stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+    def _load(self, version: int) -> Loaded:
+        pipeline = load(self.path, trust_code=self._trust_code)
+        task = pipeline.recipe.task
+        translates = "source" in pipeline.task.tokenizers
+        source, target = (str(getattr(task, side, "") or UNSAID) for side in ("source", "target"))
+        return Loaded(self.name, pipeline, version, source, target, translates)
+
+
+class Models:
+    """All models of a server, in the order they were named; the first is the default."""
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        self._models = {model.name: model for model in models}
+        if not models:
+            raise InputError("no model to serve: name at least one run directory or model file.")
+        if len(self._models) < len(models):
+            raise InputError("two models have one name; give them different ones: serve a=runs/one b=runs/two.")
+
+    @classmethod
+    def open(cls, asked: Sequence[str | PathLike[str]], trust_code: bool = False) -> "Models":
+        """From `path` or `name=path` each. Without a name a model is called as its file, or as its run's folder.
+
+        Raises:
+            InputError: a file is missing or no good, or two have one name.
+        """
+        named = [_named(str(each)) for each in asked]
+        names = [name for name, _ in named]
+        if len(set(names)) < len(names):
+            raise InputError(f"two models have one name in {', '.join(names)}; name them: serve a=.. b=..")
+        return cls([Model(name, path, trust_code) for name, path in named])
+
+    def __iter__(self) -> Any:
+        return iter(self._models.values())
+
+    @property
+    def default(self) -> Loaded:
+        """The first."""
+        return next(iter(self._models.values())).current
+
+    def named(self, name: str) -> Loaded:
+        """The current version of a model.
+
+        Raises:
+            InputError: there is none of this name.
+        """
+        if name not in self._models:
+            near = suggest(name[:80], list(self._models))
+            raise InputError(f'no model "{name[:80]}"; there is {", ".join(self._models)}.{near}')
+        return self._models[name].current
+
+    def translator(self, source: str, target: str) -> Loaded:
+        """The first model from `source`, or "auto", to `target`.
+
+        Raises:
+            InputError: none translates so, or "auto" could mean several languages.
+        """
+        pairs = [model.current for model in self if model.current.translates]
+        fitting = [each for each in pairs if each.target == target and source in (each.source, "auto")]
+        if not fitting:
+            known = ", ".join(dict.fromkeys(f"{each.source} to {each.target}" for each in pairs)) or "nothing"
+            raise InputError(f"{source[:20]} to {target[:20]} is not supported; this server translates {known}.")
+        if len({each.source for each in fitting}) > 1:
+            sources = ", ".join(dict.fromkeys(each.source for each in fitting))
+            raise InputError(f"source: which of {sources}? Several models translate to {target}; auto detects nothing.")
+        return fitting[0]
+
+
+class Watcher(threading.Thread):
+    """Looks at the model files until it is told to stop.
+
+    tell: told (name, whether the new file is in use) after every change.
+    """
+
+    def __init__(self, models: Models, seconds: float, tell: Any) -> None:
+        super().__init__(name="transduce-watcher", daemon=True)
+        self._models, self._seconds, self._tell = models, seconds, tell
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        while not self._stopped.wait(self._seconds):
+            for model in self._models:
+                done = model.look()
+                if done is not None:
+                    self._tell(model.name, done)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join()
+
+
+def _named(asked: str) -> tuple[str, Path]:
+    name, equals, path = asked.partition("=")
+    if equals and name and path and not Path(asked).exists():
+        return name, Path(path)
+    found = Path(asked).resolve()
+    return found.parent.name if found.name == NAME else found.name.removesuffix(".safetensors"), Path(asked)

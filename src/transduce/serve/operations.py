@@ -1,0 +1,46 @@
+"""What those who run the server ask: is it alive, does it take requests, how is it doing."""
+
+from fastapi import APIRouter, Depends
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from transduce.serve.guards import right_key
+from transduce.serve.schemas import Health, Problem, Ready
+from transduce.serve.service import Service
+from transduce.serve.v1 import states
+from transduce.version import __version__
+
+
+def routes(service: Service) -> APIRouter:
+    """/health, /ready and /metrics."""
+
+    def allowed(request: Request) -> None:
+        if not right_key(service.settings, request):
+            raise HTTPException(403, "Invalid API key", {"www-authenticate": "Bearer"})
+
+    router = APIRouter(tags=["Operation"])
+
+    @router.get("/health")
+    async def health() -> Health:
+        """The process answers."""
+        return Health(status="ok", version=__version__)
+
+    @router.get("/ready", response_model=Ready, responses={503: {"model": Ready}})
+    async def ready() -> Response:
+        """Whether requests are taken, and which version of which model answers them; 503 when stopping."""
+        is_ready = service.batches.alive and service.door.closed_at is None
+        found = Ready(ready=is_ready, models=states(service))
+        return JSONResponse(found.model_dump(exclude_none=True), 200 if is_ready else 503)
+
+    @router.get(
+        "/metrics",
+        dependencies=[Depends(allowed)],
+        response_class=PlainTextResponse,
+        responses={"4XX": {"model": Problem}},
+    )
+    async def metrics() -> Response:
+        """Counters for Prometheus."""
+        return Response(service.measures.text(), media_type=service.measures.content_type)
+
+    return router

@@ -1,0 +1,89 @@
+"""uvicorn with our way to stop: nothing new is taken, what was taken is answered, then it ends."""
+
+import logging
+import signal
+import socket
+import time
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from transduce.errors import InputError
+from transduce.serve.app import create_app
+from transduce.serve.models import Models
+from transduce.serve.settings import ServeSettings
+
+GRACE = 5  # seconds for connections to close after the last answer
+
+
+def run(
+    models: Models,
+    settings: ServeSettings,
+    host: str,
+    port: int,
+    page: str | None = None,
+    tell: Callable[[str], None] = print,
+) -> None:
+    """Serve until SIGTERM or SIGINT; a second one ends at once. Port 0 takes any free one.
+
+    Raises:
+        InputError: the port cannot be had.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    app = create_app(models, page, settings)
+    listening = listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    tell(f"http://{shown}:{listening.getsockname()[1]}")
+    Stopping(config_of(app)).run(sockets=[listening])
+
+
+def config_of(app: FastAPI) -> uvicorn.Config:
+    """How uvicorn runs the application."""
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE,
+    )
+
+
+class Stopping(uvicorn.Server):
+    """A server that closes its door at the first signal and goes when the last request is answered."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal came."""
+        door = self.config.app.state.service.door  # type: ignore[union-attr]
+        if door.closed_at is not None:
+            self.should_exit = self.force_exit = True
+            return
+        door.close()
+        logging.getLogger("transduce.serve").info("%s: finishing.", signal.Signals(sig).name)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second."""
+        service = self.config.app.state.service  # type: ignore[union-attr]
+        door = service.door
+        if door.closed_at is not None:
+            late = time.monotonic() - door.closed_at > service.settings.drain
+            self.should_exit = self.should_exit or door.inside == 0 or late
+        return await super().on_tick(counter)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket bound to an address.
+
+    Raises:
+        InputError: it cannot be had.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except (OSError, OverflowError) as error:
+        raise InputError(f"{host}, port {port}: cannot listen there: {error}. Choose another --port.") from None
+    return listening

@@ -1,0 +1,160 @@
+"""The bodies of requests and answers, which are also the OpenAPI description."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Problem(BaseModel):
+    """Why a request was not answered."""
+
+    error: str
+
+
+class TranslateRequest(BaseModel):
+    """As LibreTranslate has it; keys that it does not know are ignored."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"q": "Two dogs run.", "source": "en", "target": "de"}})
+
+    q: str | list[str] = Field(description="A text, or several.")
+    source: str = Field(description='Language code, or "auto" for the language that the model reads.')
+    target: str = Field(description="Language code.")
+    format: Literal["text", "html"] = Field(
+        default="text", description="html: markup is kept, text between is translated."
+    )
+    alternatives: int = Field(default=0, ge=0, le=100, description="Further translations of each text.")
+    api_key: str | None = Field(default=None, description="If the server wants one.")
+    model: str | None = Field(
+        default=None, description="Our addition: a model by name; its languages are then not asked."
+    )
+
+
+class DetectedLanguage(BaseModel):
+    """What "auto" meant."""
+
+    language: str
+    confidence: float
+
+
+class TranslateAnswer(BaseModel):
+    """A list where q was a list."""
+
+    translatedText: str | list[str]
+    alternatives: list[str] | list[list[str]] | None = None
+    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None
+
+
+class Language(BaseModel):
+    """A language that some model reads."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+class PredictRequest(BaseModel):
+    """What `transduce predict` does, over HTTP: a text is what a line is there."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"texts": ["Two dogs run."], "nbest": 3}})
+
+    texts: list[str] = Field(description="Each is translated, or continued, by itself.")
+    model: str | None = Field(default=None, description="A model by name; by default the first.")
+    method: Literal["greedy", "beam", "sample"] | None = Field(default=None, description="By default the recipe's.")
+    beam: int | None = Field(default=None, ge=1, le=1000)
+    alpha: float | None = Field(
+        default=None, ge=0, le=10, allow_inf_nan=False, description="Ranked by log p / L^alpha."
+    )
+    nbest: int | None = Field(default=None, ge=1, le=1000, description="Outputs listed for each text.")
+    max_new: int | None = Field(default=None, ge=0, le=100_000, description="Length beyond what the source suggests.")
+    temperature: float | None = Field(default=None, ge=0.01, le=100, allow_inf_nan=False)
+    top_k: int | None = Field(default=None, ge=1, le=1_000_000)
+    top_p: float | None = Field(default=None, ge=0.001, le=1, allow_inf_nan=False)
+    seed: int | None = Field(default=None, ge=0, le=2**32 - 1)
+    long: Literal["split", "truncate", "refuse"] = Field(default="split", description="Of a text too long to read.")
+    scores: bool = Field(default=False, description="Add score and log_probability.")
+    tokens: bool = Field(default=False, description="Add tokens and their log-probabilities.")
+    alignment: bool = Field(default=False, description="Add which source token each output token attended to most.")
+    attention: bool = Field(default=False, description="Add all attention weights.")
+
+
+class Output(BaseModel):
+    """One output. ended is false when it was cut off at its limit; log-probabilities are natural."""
+
+    text: str
+    ended: bool
+    score: float | None = None
+    log_probability: float | None = None
+    tokens: list[str] | None = None
+    token_log_probabilities: list[float] | None = None
+
+
+class AttentionAnswer(BaseModel):
+    """Weights as heads x rows x columns by module. A row is the output token that it helped to predict; the columns of
+    the modules in `cross` are the source's tokens, those of others what the module itself read.
+    """
+
+    source_tokens: list[str]
+    target_tokens: list[str]
+    cross: list[str]
+    weights: dict[str, list[list[list[float]]]] | None = None
+    alignment: list[int] | None = Field(
+        default=None,
+        description="For each output token, the place of its source token: the mean of all cross-attention.",
+    )
+
+
+class PredictionAnswer(Output):
+    """The best output, and what was asked for beside it. attention is null for a text that was read in pieces."""
+
+    nbest: list[Output] | None = None
+    attention: AttentionAnswer | None = None
+
+
+class PredictAnswer(BaseModel):
+    """In the order of the texts. version counts the files that this model was loaded from."""
+
+    model: str
+    version: int
+    predictions: list[PredictionAnswer]
+
+
+class StreamRequest(BaseModel):
+    """One text, translated or continued greedily."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"text": "Two dogs run."}})
+
+    text: str
+    model: str | None = Field(default=None, description="A model by name; by default the first.")
+    max_new: int | None = Field(default=None, ge=0, le=100_000, description="Length beyond what the source suggests.")
+
+
+class ModelState(BaseModel):
+    """One model. problem: why its file as it is now is not in use."""
+
+    name: str
+    version: int
+    task: str
+    source: str | None
+    target: str | None
+    problem: str | None = None
+
+
+class Ready(BaseModel):
+    """Whether requests are taken."""
+
+    ready: bool
+    models: list[ModelState]
+
+
+class Health(BaseModel):
+    """That the process answers."""
+
+    status: str
+    version: str
+
+
+def search_of(asked: PredictRequest | StreamRequest) -> tuple[tuple[str, Any], ...]:
+    """The search settings that a request names, by the recipe's keys."""
+    keys = ("method", "beam", "alpha", "nbest", "temperature", "top_k", "top_p", "seed")
+    values = {key: getattr(asked, key, None) for key in keys} | {"max_length_offset": asked.max_new}
+    return tuple((key, value) for key, value in values.items() if value is not None)

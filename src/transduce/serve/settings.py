@@ -1,0 +1,44 @@
+"""What a server allows and how it batches; defaults are here and nowhere else."""
+
+from pydantic import Field
+
+from transduce.config import Config
+
+
+class ServeSettings(Config):
+    """Limits hold for one request unless they say otherwise."""
+
+    batch_size: int = Field(default=32, ge=1)
+    """Texts translated together, from any number of requests."""
+    batch_characters: int = Field(default=16_384, ge=1)
+    """Characters in a batch; one text always fits."""
+    wait_ms: float = Field(default=5.0, ge=0, allow_inf_nan=False)
+    """The longest that a text waits for company while the model is idle."""
+    queue: int = Field(default=1024, ge=1)
+    """Segments waiting, of all requests; when they are so many, further requests get 429."""
+    timeout: float = Field(default=60.0, gt=0, allow_inf_nan=False)
+    """Seconds for a request's body to arrive, and again for its answer."""
+    drain: float = Field(default=60.0, ge=0, allow_inf_nan=False)
+    """Seconds that requests under way get to end after SIGTERM."""
+    body_bytes: int = Field(default=1_000_000, ge=1)
+    """The longest request body."""
+    characters: int = Field(default=20_000, ge=1)
+    """Characters of all texts together."""
+    texts: int = Field(default=128, ge=1)
+    """Texts in a list."""
+    beam: int = Field(default=16, ge=1)
+    """The widest beam and the longest n-best list that may be asked for."""
+    max_new: int = Field(default=512, ge=0)
+    """The most that `max_new` may ask for."""
+    attention_numbers: int = Field(default=2_000_000, ge=1)
+    """Attention weights in one answer."""
+    sentences_above: int = Field(default=64, ge=0)
+    """/translate splits a line of more tokens into its sentences; 0 splits every line."""
+    watch_seconds: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """How often the model files are looked at for a change."""
+    threads: int | None = Field(default=None, ge=1)
+    """Threads of the model; by default torch's own choice."""
+    api_key: str | None = Field(default=None, min_length=1, repr=False)
+    """Without it nothing is translated."""
+    hosts: tuple[str, ...] = ()
+    """Host names that requests may call the server by, without port; empty allows all."""

@@ -1,0 +1,229 @@
+"""Our own API: what `transduce predict` does, with scores, tokens and attention, and tokens as they come."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from transduce.errors import InputError
+from transduce.long_text import shorten
+from transduce.serve.guards import right_key
+from transduce.serve.models import Loaded
+from transduce.serve.schemas import (
+    AttentionAnswer,
+    ModelState,
+    Output,
+    PredictAnswer,
+    PredictionAnswer,
+    PredictRequest,
+    Problem,
+    StreamRequest,
+    search_of,
+)
+from transduce.serve.service import Service, TooLong, left, reader
+from transduce.serve.work import Answer, Ask, Work
+from transduce.tasks.protocols import Prediction
+
+SAMPLES_NOTHING = {"temperature": 1.0, "top_k": None, "top_p": None}
+EVENTS = """Server-sent events: `token` after each token, with `text`, the output so far; then one `done` with the whole
+`text`, or one `error`."""
+EVENT = {
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "event": {"type": "string", "enum": ["token", "done", "error"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
+
+
+def routes(service: Service) -> APIRouter:
+    """/v1/predict, /v1/stream and /v1/models."""
+
+    def allowed(request: Request) -> None:
+        if not right_key(service.settings, request):
+            raise HTTPException(403, "Invalid API key", {"www-authenticate": "Bearer"})
+
+    router = APIRouter(
+        prefix="/v1", tags=["Transduce"], dependencies=[Depends(allowed)], responses={"4XX": {"model": Problem}}
+    )
+
+    @router.post("/predict", response_model=PredictAnswer)
+    async def predict(request: Request, asked: PredictRequest) -> Response:
+        """One prediction a text, as `transduce predict` gives it."""
+        model = _model(service, asked.model)
+        works = _works(service, model, asked)
+        answers = await service.answers(request, works)
+        if any(answer.withheld for answer in answers):
+            raise TooLong("these texts have too many attention weights for one answer; send fewer, or shorter ones.")
+        predictions = [_prediction(asked, answer) for answer in answers]
+        found = PredictAnswer(model=model.name, version=model.version, predictions=predictions)
+        return Response(found.model_dump_json(exclude_none=True), media_type="application/json")
+
+    @router.post(
+        "/stream",
+        response_class=StreamingResponse,
+        responses={200: {"description": EVENTS, "content": {"text/event-stream": {"itemSchema": EVENT}}}},
+    )
+    async def stream(request: Request, asked: StreamRequest) -> StreamingResponse:
+        """Greedy search, token by token."""
+        model = _model(service, asked.model)
+        service.check_lengths([asked.text])
+        search = _greedy(asked)
+        service.check_search(model, search)
+        service.batches.check_room(1)
+        return StreamingResponse(
+            _events(service, request, model, asked.text, Ask(search)), media_type="text/event-stream"
+        )
+
+    @router.get("/models", response_model_exclude_none=True)
+    async def models() -> list[ModelState]:
+        """The models by name, the default first."""
+        return states(service)
+
+    return router
+
+
+def states(service: Service) -> list[ModelState]:
+    """All models as they are."""
+    return [
+        ModelState(
+            name=model.name,
+            version=model.current.version,
+            task=model.current.pipeline.recipe.to_table()["task"]["kind"],
+            source=model.current.source if model.current.translates else None,
+            target=model.current.target,
+            problem=model.problem,
+        )
+        for model in service.models
+    ]
+
+
+def _model(service: Service, name: str | None) -> Loaded:
+    return service.models.default if name is None else service.models.named(name)
+
+
+def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[Work]:
+    service.check_lengths(asked.texts)
+    search = search_of(asked)
+    service.check_search(model, search)
+    lengths = [len(ids) for ids in reader(model.pipeline).encode(asked.texts)]
+    readable = model.pipeline.task.readable
+    if asked.long == "refuse":
+        long = [(place, length) for place, length in enumerate(lengths) if length > readable]
+        if long:
+            raise InputError(f"texts.{place}: {length} tokens; the model reads {readable}." for place, length in long)
+    share = service.settings.attention_numbers // max(1, len(asked.texts))
+    looks = share if asked.attention or asked.alignment else 0
+    ask = Ask(search, "truncate" if asked.long == "truncate" else "split")
+    whole = Work(model, tuple(asked.texts), ask, looks)
+    if not asked.texts or whole.samples:
+        return [whole] if asked.texts else []
+    return [Work(model, (text,), ask, looks) for text in asked.texts]
+
+
+def _greedy(asked: StreamRequest) -> tuple[tuple[str, Any], ...]:
+    """Greedy search whatever the recipe says; what only sampling reads is undone."""
+    return (*search_of(asked), ("method", "greedy"), ("nbest", 1), *SAMPLES_NOTHING.items())
+
+
+def _output(asked: PredictRequest, found: Prediction) -> dict[str, Any]:
+    values: dict[str, Any] = {"text": found.text, "ended": found.ended}
+    if asked.scores:
+        values |= {"score": found.score, "log_probability": found.log_probability}
+    if asked.tokens:
+        values |= {"tokens": list(found.tokens), "token_log_probabilities": list(found.token_log_probabilities)}
+    return values
+
+
+def _prediction(asked: PredictRequest, answer: Answer) -> PredictionAnswer:
+    found = answer.prediction
+    listed = [Output(**_output(asked, each)) for each in found.alternatives]
+    return PredictionAnswer(**_output(asked, found), nbest=listed or None, attention=_attention(asked, answer))
+
+
+def _attention(asked: PredictRequest, answer: Answer) -> AttentionAnswer | None:
+    if answer.attention is None:
+        return None
+    found = answer.attention
+    alignment_TS = found.alignment() if asked.alignment else None
+    tokens, sources = len(answer.prediction.tokens), max(1, len(found.source_tokens) - 1)
+    weights = {name: each.double().cpu().numpy().round(6).tolist() for name, each in found.weights.items()}
+    return AttentionAnswer(
+        source_tokens=found.source_tokens,
+        target_tokens=found.target_tokens,
+        cross=found.cross,
+        weights=weights if asked.attention else None,
+        alignment=None if alignment_TS is None else alignment_TS[:tokens, :sources].argmax(1).tolist(),
+    )
+
+
+async def _events(service: Service, request: Request, model: Loaded, text: str, ask: Ask) -> AsyncIterator[str]:
+    """Piece by piece, so that the pieces of a long text come in their order."""
+    tokenizer, readable = reader(model.pipeline), model.pipeline.task.readable
+    long = len(tokenizer.encode([text])[0]) > readable
+    pieces = shorten(text, tokenizer, readable, "split", not model.translates)[0] if long else [text]
+    done = ""
+    gone: asyncio.Future[Any] = asyncio.ensure_future(left(request))
+    try:
+        for piece in pieces:
+            before = f"{done} " if piece is not pieces[0] else ""
+            async for name, said in _piece_events(service, model, piece, ask, gone):
+                if name == "error":
+                    yield _event(name, {"error": said})
+                    return
+                if name == "token":
+                    yield _event(name, {"text": before + said})
+                else:
+                    done = before + said
+        yield _event("done", {"text": done, "model": model.name, "version": model.version})
+    finally:
+        gone.cancel()
+
+
+async def _piece_events(
+    service: Service, model: Loaded, piece: str, ask: Ask, gone: "asyncio.Future[Any]"
+) -> AsyncIterator[tuple[str, str]]:
+    """("token", output so far) as they come, then ("done", output) or ("error", why). Ends early if the client left."""
+    loop, heard = asyncio.get_running_loop(), asyncio.Queue[tuple[str, str]]()
+    work = Work(model, (piece,), ask, hear=lambda said: _tell(loop, heard, ("token", said)))
+    task = asyncio.ensure_future(service.batches.answers([work]))
+    task.add_done_callback(lambda task: heard.put_nowait(_ending(task)))
+    deadline = loop.time() + service.settings.timeout
+    try:
+        while True:
+            following: asyncio.Future[Any] = asyncio.ensure_future(heard.get())
+            left_over = deadline - loop.time()
+            await asyncio.wait({following, gone}, timeout=left_over, return_when=asyncio.FIRST_COMPLETED)
+            if not following.done():
+                following.cancel()
+                if not gone.done():
+                    yield "error", f"no answer within {service.settings.timeout:g} s."
+                return
+            yield following.result()
+            if following.result()[0] != "token":
+                return
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, heard: "asyncio.Queue[tuple[str, str]]", what: tuple[str, str]) -> None:
+    loop.call_soon_threadsafe(heard.put_nowait, what)
+
+
+def _ending(task: "asyncio.Task[list[Answer]]") -> tuple[str, str]:
+    if task.cancelled():
+        return "error", "the request was cancelled."
+    if task.exception() is not None:
+        return "error", str(task.exception()) or "this text could not be answered."
+    return "done", task.result()[0].prediction.text
+
+
+def _event(name: str, values: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(values)}\n\n"

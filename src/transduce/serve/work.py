@@ -1,0 +1,141 @@
+"""What the model is asked to do with one text, and the doing of it for a batch, in the worker's thread."""
+
+import copy
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from transduce.models.protocols import Tree
+from transduce.pipeline import Pipeline
+from transduce.serve.attention import Attention, attention_of, links
+from transduce.serve.markup import Link
+from transduce.serve.models import Loaded
+from transduce.tasks.protocols import Prediction
+
+Hear = Callable[[str], None]  # told the output so far, after each of its tokens
+
+
+@dataclass(frozen=True)
+class Ask:
+    """How to search; texts that ask alike are batched.
+
+    search: keys of `transduce.search.settings.Search` in place of the recipe's.
+    """
+
+    search: tuple[tuple[str, Any], ...] = ()
+    long: Literal["split", "truncate"] = "split"
+
+
+@dataclass(eq=False)
+class Work:
+    """Texts that must be searched together (samples depend on their line), or one text.
+
+    looks: the most attention weights wanted of a text, 0 for none; links: whether words that belong together are.
+    hear: the output is told token by token; greedy only.
+    left: set when nobody waits for the answer any more.
+    """
+
+    model: Loaded
+    texts: tuple[str, ...]
+    ask: Ask
+    looks: int = 0
+    links: bool = False
+    hear: Hear | None = None
+    left: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def alone(self) -> bool:
+        """Whether its batch is its own: what is told as it comes, and samples, whose numbers go by line."""
+        return self.hear is not None or self.samples
+
+    @property
+    def samples(self) -> bool:
+        """Whether the outputs are drawn."""
+        return dict(self.ask.search).get("method", self.model.pipeline.recipe.search.method) == "sample"
+
+    @property
+    def together(self) -> object:
+        """Equal for works that may share a batch."""
+        return (self.model.name, self.model.version, self.ask, id(self) if self.alone else 0)
+
+    @property
+    def characters(self) -> int:
+        """Of all texts."""
+        return sum(map(len, self.texts))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One text's prediction, and what was asked for beside it; withheld: there were more weights than wanted."""
+
+    prediction: Prediction
+    attention: Attention | None = None
+    links: Sequence[Link] = ()
+    withheld: bool = False
+
+
+class Left(Exception):
+    """Nobody listens any more."""
+
+
+def answer(works: Sequence[Work]) -> list[list[Answer]]:
+    """The answers to works of one kind (`Work.together`), a list for each; what `transduce predict` would say."""
+    first = works[0]
+    pipeline = _listening(first) if first.hear else first.model.pipeline
+    texts = [text for work in works for text in work.texts]
+    found = iter(pipeline.predict(texts, batch_size=len(texts), long=first.ask.long, **dict(first.ask.search)))
+    return [[_looked(work, next(found)) for _ in work.texts] for work in works]
+
+
+def _looked(work: Work, prediction: Prediction) -> Answer:
+    pipeline = work.model.pipeline
+    reads = pipeline.task.tokenizers.get("source") or pipeline.task.tokenizers["target"]
+    in_one_piece = prediction.tokens and len(reads.encode([prediction.source])[0]) <= pipeline.task.readable
+    if not (work.looks or work.links) or not in_one_piece:
+        return Answer(prediction)
+    found = attention_of(pipeline, prediction)
+    if work.links:
+        return Answer(prediction, links=links(pipeline, prediction, found))
+    withheld = sum(weights.numel() for weights in found.weights.values()) > work.looks
+    return Answer(prediction, None if withheld else found, withheld=withheld)
+
+
+def _listening(work: Work) -> Pipeline:
+    """The work's pipeline with a model that tells what it is asked to go on from."""
+    heard = copy.copy(work.model.pipeline)
+    heard.model = _Told(heard.model, work, heard.task.tokenizers["target"].decode)
+    return heard
+
+
+class _Told(nn.Module):
+    """A model in front of which somebody listens: each step is given the token chosen before."""
+
+    def __init__(self, model: nn.Module, work: Work, decode: Callable[[list[int]], str]) -> None:
+        super().__init__()
+        self._model: Any = model
+        self._work, self._decode = work, decode
+        self._ids: list[int] = []
+
+    def start(self, source: Any, rows: int) -> tuple[Tree, Tree]:
+        self._ids = []
+        started: tuple[Tree, Tree] = self._model.start(source, rows)
+        return started
+
+    def step(self, token_B: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
+        if self._work.left.is_set():
+            raise Left
+        self._ids.append(int(token_B[0]))
+        if self._work.hear and len(self._ids) > 1:  # the first is the start token
+            self._work.hear(self._decode(self._ids[1:]))
+        stepped: tuple[Tensor, Tree] = self._model.step(token_B, memory, state)
+        return stepped
+
+
+def use_threads(count: int | None) -> None:
+    """For the calling thread's matrix products."""
+    if count is not None:
+        torch.set_num_threads(count)

@@ -1,0 +1,91 @@
+"""Comparisons whose trainings run in the test's own process: budgets in operations, language models, several tests."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from transduce.compare import run as comparing
+from transduce.compare import worker
+from transduce.compare.config import load_comparison
+from transduce.compare.run import run_comparison
+from transduce.errors import InputError
+from transduce.inference import dataset_likelihood
+from transduce.metrics.perplexity import perplexity
+from transduce.pipeline import load
+from transduce.training.display import Display
+from transduce.training.run import open_task
+
+QUIET = Display(Console(quiet=True))
+
+
+@pytest.fixture(autouse=True)
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same work, without processes of its own."""
+
+    def work(job: dict[str, Any], path: Path, lock: int | None) -> int:
+        {"train": worker.train, "costs": worker.costs}[job["kind"]](job, QUIET)
+        return 0
+
+    monkeypatch.setattr(comparing, "_work", work)
+
+
+def test_a_budget_in_operations_buys_a_smaller_model_more_updates(tiny_recipe: Path, tmp_path: Path) -> None:
+    path = tiny_recipe.with_name("sizes.toml")
+    path.write_text(
+        'base = "tiny.toml"\n[compare]\nlengths = [4, 8]\n[compare.searches]\ngreedy = { method = "greedy" }\n'
+        "[variants.small]\n[variants.large]\nmodel = { feed_forward = 512 }\n"
+    )
+    results = run_comparison(load_comparison(path, [], "150Mflop"), tmp_path / "run", QUIET)
+    small, large = (results["variants"][name] for name in ("small", "large"))
+    assert small["operations_a_token"] < large["operations_a_token"]
+    assert small["runs"][0]["updates"] > large["runs"][0]["updates"] > 1
+    for variant in (small, large):
+        [run] = variant["runs"]
+        an_update = run["operations"] / run["updates"]
+        assert 150e6 <= run["operations"] < 150e6 + 2 * an_update
+        assert [point["flops"] for point in run["curve"]][-1] == run["operations"]
+    assert [figure["metric"] for figure in results["quality"]] == ["bleu", "exact_match", "perplexity"]
+    assert (tmp_path / "run" / "compare.html").read_text().count("<svg") == 2
+
+
+def test_language_models_are_compared_by_perplexity(tiny_corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.toml").write_text(
+        f'[task]\nkind = "language_modelling"\ncontext = 8\n[data]\nroot = "{tiny_corpus}"\n'
+        'train = [{ text = "train.words" }]\nvalidation = { text = "valid.words" }\n'
+        '[data.test]\none = { text = "test.words" }\nother = { text = "valid.words" }\n'
+        '[tokenizer]\nkind = "whitespace"\n[batch]\ntokens = 128\n'
+        '[model]\nkind = "transformer_decoder"\nd_model = 16\nheads = 2\nlayers = 1\nfeed_forward = 16\n'
+        '[training]\nthreads = 1\nprecision = "fp32"\nlabel_smoothing = 0\n'
+    )
+    path = tmp_path / "compared.toml"
+    path.write_text(
+        'base = "text.toml"\n[compare]\nbudget = "2ktok"\nlengths = [4, 8]\n'
+        "[variants.one]\n[variants.two]\nmodel = { layers = 2 }\n"
+    )
+    comparison = load_comparison(path)
+    results = run_comparison(comparison, tmp_path / "run", QUIET)
+    assert [(each["test"], each["metric"]) for each in results["quality"]] == [
+        ("one", "perplexity"), ("other", "perplexity")
+    ]  # fmt: skip
+    task, data = open_task(comparison.any_recipe, QUIET)
+    for figure in results["quality"]:
+        for name in comparison.variants:
+            model = load(tmp_path / "run" / f"{name}-seed1").model
+            likelihood = dataset_likelihood(model, task, data.tests[figure["test"]].store)
+            expected = perplexity(-likelihood.log_probability, likelihood.tokens).value
+            assert figure["variants"][name]["value"] == pytest.approx(expected)
+        assert figure["lower_is_better"]
+        assert "rows of 8" in figure["signature"]
+    markdown = (tmp_path / "run" / "compare.md").read_text()
+    assert "perplexity one" in markdown
+    assert "perplexity other" not in markdown.split("## In words")[0]  # the first test decides
+
+
+def test_a_metric_that_the_task_cannot_count_is_refused_before_any_training(tiny_recipe: Path, tmp_path: Path) -> None:
+    path = tiny_recipe.with_name("metrics.toml")
+    path.write_text('base = "tiny.toml"\n[compare]\nmetrics = ["bleu-lc-moses"]\nbudget = "1ktok"\n[variants.one]\n')
+    with pytest.raises(InputError, match="say which the target is"):
+        run_comparison(load_comparison(path), tmp_path / "run", QUIET)
+    assert not list((tmp_path / "run").glob("*-seed1"))

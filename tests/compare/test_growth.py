@@ -1,0 +1,69 @@
+"""Fitted exponents, layers, and that measured operations grow as the textbooks say."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.compare.complexity import COMPLEXITIES, complexity_of
+from transduce.compare.growth import fitted_exponent, layer_count, measure_growth
+from transduce.recipe import Recipe, parse_recipe
+
+
+def recipe(**model: object) -> Recipe:
+    data = {"train": [{"source": "a", "target": "b"}]}
+    return parse_recipe({"data": data, "model": {"d_model": 16, "heads": 2, "feed_forward": 16, **model}}, "test")
+
+
+@given(st.floats(-2, 3), st.floats(0.001, 1000))
+def test_a_power_is_found_again(power: float, factor: float) -> None:
+    lengths = [32, 64, 128, 256]
+    assert fitted_exponent(lengths, [factor * n**power for n in lengths]) == pytest.approx(power, abs=1e-9)
+
+
+def test_nothing_is_fitted_to_one_point_or_to_zeros() -> None:
+    assert fitted_exponent([32], [1.0]) is None
+    assert fitted_exponent([32, 64], [0.0, 1.0]) is None
+
+
+def test_layers_of_all_parts_are_counted() -> None:
+    assert layer_count(recipe(encoder_layers=2, decoder_layers=3)) == 5
+    decoder = {"kind": "transformer_decoder", "layers": 4}
+    text = {"task": {"kind": "language_modelling"}, "data": {"train": [{"text": "a"}]}, "model": decoder}
+    assert layer_count(parse_recipe(text, "test")) == 4
+
+
+def test_growth_is_measured_at_every_length() -> None:
+    found = measure_growth(recipe(encoder_layers=1, decoder_layers=1), [4, 8, 16, 32])
+    assert found["lengths"] == [4, 8, 16, 32]
+    assert (found["layers"], found["fitted_from"]) == (2, 16)
+    assert all(seconds > 0 for seconds in found["seconds_a_layer"])
+    assert found["exponent"] is not None
+    # projections and feed-forward grow with n, the mixing of positions with its square: between the two
+    assert 1 < found["exponent_of_operations"] < 2
+
+
+def test_self_attention_grows_with_the_square_where_sequences_are_long() -> None:
+    short = measure_growth(recipe(encoder_layers=1, decoder_layers=1), [2, 4])["exponent_of_operations"]
+    long = measure_growth(recipe(encoder_layers=1, decoder_layers=1), [512, 1024])["exponent_of_operations"]
+    assert short < 1.2
+    assert long > 1.8
+
+
+def test_a_language_model_reads_no_source() -> None:
+    decoder = {"kind": "transformer_decoder", "layers": 1, "d_model": 16, "heads": 2}
+    text = {"task": {"kind": "language_modelling"}, "data": {"train": [{"text": "a"}]}, "model": decoder}
+    assert len(measure_growth(parse_recipe(text, "test"), [4, 8])["seconds_a_layer"]) == 2
+
+
+def test_the_table_of_the_textbooks() -> None:
+    assert [(row.name, row.layer, row.sequential) for row in COMPLEXITIES[:3]] == [
+        ("CNN", "O(k n d²)", "O(1)"),
+        ("RNN", "O(n d²)", "O(n)"),
+        ("Transformer", "O(n² d)", "O(1)"),
+    ]
+    paths = {row.name: row.path for row in COMPLEXITIES}
+    assert "O(log_k n) dilated" in paths["CNN"]
+    assert paths["RNN"] == "O(n)"
+    assert paths["Transformer"] == "O(1)"
+    assert complexity_of("transformer_decoder") == complexity_of("transformer")
+    assert complexity_of("my_file:MyModel") is None

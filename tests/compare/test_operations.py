@@ -1,0 +1,75 @@
+"""Counted operations against formulas; tokens that updates see against batches themselves."""
+
+from itertools import count, islice
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+from torch import nn
+
+from transduce.attention import MultiHeadAttention
+from transduce.compare.operations import count_operations, operations_a_token, updates_for_tokens
+from transduce.data.batches import BatchConfig, Batches
+from transduce.data.collate import collate
+from transduce.pipeline import make_model
+from transduce.recipe import load_recipe
+from transduce.training.display import Display
+from transduce.training.run import open_task
+
+
+def forward(module: nn.Module, *inputs: torch.Tensor) -> int:
+    return count_operations(lambda: module(*inputs))
+
+
+def test_a_linear_map_is_two_operations_a_weight_and_row() -> None:
+    assert forward(nn.Linear(8, 5), torch.ones(3, 8)) == 2 * 3 * 8 * 5
+
+
+def test_the_backward_pass_costs_twice_the_forward_pass() -> None:
+    layer, x_BD = nn.Linear(8, 5), torch.ones(3, 8, requires_grad=True)
+    assert count_operations(lambda: layer(x_BD).sum().backward()) == 3 * 2 * 3 * 8 * 5
+
+
+def test_fused_attention_is_counted() -> None:
+    batch, length, width = 2, 10, 16
+    attention = MultiHeadAttention(width, 4, 0.0)
+    x_BTD = torch.ones(batch, length, width)
+    projections = 4 * 2 * batch * length * width * width
+    mixing = 2 * 2 * batch * length * length * width  # scores, then the weighted sum
+    assert count_operations(lambda: attention(x_BTD, attention.keys_values(x_BTD), None)) == projections + mixing
+
+
+@pytest.mark.parametrize(("cell", "gates"), [(nn.LSTM, 4), (nn.GRU, 3), (nn.RNN, 1)])
+def test_fused_recurrence_is_counted(cell: type[nn.Module], gates: int) -> None:
+    counted = forward(cell(16, 24, batch_first=True), torch.ones(2, 10, 16))
+    assert counted == 2 * 2 * 10 * gates * 24 * (16 + 24)
+
+
+def test_convolutions_are_counted() -> None:
+    assert forward(nn.Conv1d(6, 8, 3, padding=1), torch.ones(2, 6, 10)) == 2 * 2 * 10 * 3 * 6 * 8
+
+
+def test_operations_of_a_token_are_those_of_its_matrix_products(tiny_recipe: Path) -> None:
+    recipe = load_recipe(tiny_recipe)
+    task, data = open_task(recipe, Display(Console(quiet=True)))
+    model = make_model(recipe, task)
+    batches = Batches(data.corpora, recipe.batch, 1)
+    counted = operations_a_token(recipe, model, task, batches)
+    weights = sum(
+        weight.numel() for name, weight in model.named_parameters() if weight.ndim == 2 and "source" not in name
+    )
+    assert 6 * weights * 0.9 < counted < 6 * weights * 3  # six a weight and token, the source's and padding's on top
+
+
+def test_updates_are_counted_as_training_takes_them(tiny_recipe: Path) -> None:
+    recipe = load_recipe(tiny_recipe)
+    _, data = open_task(recipe, Display(Console(quiet=True)))
+    batches = Batches([(store, 1.5) for store, _ in data.corpora] * 2, BatchConfig(tokens=300), seed=3)
+    stream = (collate(batches.stores, rows, 1, 2).count for epoch in count() for rows in batches.epoch(epoch))
+    seen = 0
+    for update in range(1, 60):
+        before, seen = seen, seen + sum(islice(stream, 2))
+        assert updates_for_tokens(batches, 2, seen) == update
+        assert updates_for_tokens(batches, 2, before + 1) == update
+    assert seen > 3 * sum(int(store.metadata["tokens"]["target"]) for store in batches.stores)  # across epochs

@@ -1,0 +1,109 @@
+"""Stacks and encoders against torch's modules of several layers and directions, in fp64."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from transduce.layers.recurrent import reversed_within
+from transduce.layers.recurrent_stack import RecurrentEncoder, RecurrentStack, StackState
+
+INPUT, WIDTH, LAYERS = 5, 6, 3
+LENGTHS_B = torch.tensor([4, 7, 1])
+X_BSD = torch.randn(3, 7, INPUT, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+THEIRS = {"tanh": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+every_cell = pytest.mark.parametrize("cell", THEIRS)
+
+
+def randomised(module: nn.Module) -> nn.Module:
+    torch.manual_seed(3)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module.double()
+
+
+def encoder(cell: str, direction: str, residual: bool = False) -> RecurrentEncoder:
+    made = RecurrentEncoder(cell, INPUT, WIDTH, LAYERS, residual, 0.0, direction)  # type: ignore[arg-type]
+    return randomised(made)  # type: ignore[return-value]
+
+
+def torchs(ours: RecurrentEncoder, cell: str) -> nn.RNNBase:
+    directions = len(ours.backward)
+    sizes = (INPUT, WIDTH // directions, LAYERS)
+    theirs: nn.RNNBase = THEIRS[cell](*sizes, batch_first=True, bidirectional=directions == 2).double()
+    named = {
+        f"{name}_l{layer}{'_reverse' * number}": value
+        for layer, cells in enumerate(ours.layers)
+        for number, each in enumerate(cells)
+        for name, value in each.state_dict().items()
+    }
+    theirs.load_state_dict(named)
+    return theirs
+
+
+def packed(theirs: nn.RNNBase, x_BSD: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Outputs (B, S, H), 0 behind the ends, and each part of the last state (L * directions, B, H)."""
+    output, last = theirs(pack_padded_sequence(x_BSD, LENGTHS_B, batch_first=True, enforce_sorted=False))
+    return pad_packed_sequence(output, batch_first=True)[0], list(last) if isinstance(last, tuple) else [last]
+
+
+def side_by_side(last: list[Tensor], directions: int) -> StackState:
+    """torch's last states, (L * directions, B, H) a part, by layer."""
+    by_layer = [part.unflatten(0, (LAYERS, directions)) for part in last]
+    return tuple(tuple(torch.cat(list(part[layer]), -1) for part in by_layer) for layer in range(LAYERS))
+
+
+@every_cell
+@pytest.mark.parametrize("direction", ["forward", "both"])
+def test_an_encoder_is_torchs_with_packed_sentences(cell: str, direction: str) -> None:
+    ours = encoder(cell, direction)
+    states_BSH, last = ours(X_BSD, LENGTHS_B)
+    expected_BSH, their_last = packed(torchs(ours, cell), X_BSD)
+    real_BS1 = (torch.arange(7) < LENGTHS_B[:, None])[..., None]
+    torch.testing.assert_close(states_BSH * real_BS1, expected_BSH)
+    torch.testing.assert_close(last, side_by_side(their_last, len(ours.backward)))
+
+
+def test_backward_is_forward_over_the_reversed_sentence() -> None:
+    backward, forward = encoder("gru", "backward"), encoder("gru", "forward")
+    forward.load_state_dict(backward.state_dict())
+    states_BSH, last = backward(X_BSD, LENGTHS_B)
+    expected_BSH, expected_last = forward(reversed_within(X_BSD, LENGTHS_B), LENGTHS_B)
+    torch.testing.assert_close(states_BSH, reversed_within(expected_BSH, LENGTHS_B))
+    torch.testing.assert_close(last, expected_last)
+
+
+@every_cell
+def test_a_stack_is_torchs_and_can_be_cut_anywhere(cell: str) -> None:
+    stack = randomised(RecurrentStack(cell, INPUT, WIDTH, LAYERS, residual=False, dropout=0.0))
+    assert isinstance(stack, RecurrentStack)
+    theirs = THEIRS[cell](INPUT, WIDTH, LAYERS, batch_first=True).double()
+    theirs.load_state_dict({f"{n}_l{i}": v for i, each in enumerate(stack.cells) for n, v in each.state_dict().items()})
+    expected_BTH, _ = theirs(X_BSD)
+    state = tuple(each.empty(3) for each in stack.cells)
+    projected_BTG = stack.project(X_BSD)
+    whole_BTH, end = stack.extend(projected_BTG, state)
+    torch.testing.assert_close(whole_BTH, expected_BTH)
+    first_BTH, state = stack.extend(projected_BTG[:, :3], state)
+    second_BTH, state = stack.extend(projected_BTG[:, 3:], state)
+    torch.testing.assert_close(torch.cat((first_BTH, second_BTH), 1), whole_BTH)
+    torch.testing.assert_close(state, end)
+
+
+def test_residuals_add_the_input_from_the_second_layer_on() -> None:
+    ours = encoder("tanh", "forward", residual=True)
+    states_BSH, last = ours(X_BSD, LENGTHS_B)
+    x_SD = X_BSD[1]
+    for layer, (cell,) in enumerate(ours.layers):
+        h_H, outputs = torch.zeros(WIDTH, dtype=torch.float64), []
+        for x_D in x_SD:
+            h_H = (cell.weight_ih @ x_D + cell.bias_ih + cell.weight_hh @ h_H + cell.bias_hh).tanh()
+            outputs.append(x_D + h_H if layer else h_H)
+        x_SD = torch.stack(outputs)
+        torch.testing.assert_close(last[layer][0][1], h_H)
+    torch.testing.assert_close(states_BSH[1], x_SD)
+    stack = RecurrentStack("tanh", INPUT, WIDTH, LAYERS, residual=True, dropout=0.0).double()
+    for mine, (cell,) in zip(stack.cells, ours.layers, strict=True):
+        mine.load_state_dict(cell.state_dict())
+    top_BTH, _ = stack.extend(stack.project(X_BSD), tuple(each.empty(3) for each in stack.cells))
+    torch.testing.assert_close(top_BTH[1], states_BSH[1])

@@ -1,0 +1,81 @@
+"""A real server on a free port, with a tiny random model, for tests over real sockets."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from random_models import model_file, translator
+from transduce.model_file import save_model_file
+from transduce.serve.app import create_app
+from transduce.serve.models import Models
+from transduce.serve.run import Stopping, config_of, listen
+from transduce.serve.service import Service
+from transduce.serve.settings import ServeSettings
+from transduce.serve.work import Answer, Work, answer
+
+CODES = {"kind": "translation", "source": "de", "target": "en"}
+
+
+def write_model(path: Path, seed: int = 3, **sections: Any) -> Path:
+    """A random translator from German to English, as a file."""
+    save_model_file(path, model_file(translator(seed=seed, task=CODES, **sections)))
+    return path
+
+
+class Server:
+    """What a test sees of a running server."""
+
+    def __init__(self, address: str, service: Service) -> None:
+        self.address, self.service = address, service
+        self.client = httpx.Client(base_url=address, timeout=60)
+
+    def post(self, path: str, **values: Any) -> httpx.Response:
+        """JSON in."""
+        return self.client.post(path, json=values)
+
+    def metric(self, line: str) -> float:
+        """The value behind the beginning of a line of /metrics."""
+        found = [each for each in self.client.get("/metrics").text.splitlines() if each.startswith(f"{line} ")]
+        return float(found[0].split()[-1]) if found else 0.0
+
+
+@contextmanager
+def serving(models: Sequence[str | Path], page: str | None = None, **settings: Any) -> Iterator[Server]:
+    """A server in a thread of its own; stopped gracefully."""
+    app = create_app(Models.open(models), page, ServeSettings(threads=1, **settings))
+    server = Stopping(config_of(app))
+    listening = listen("127.0.0.1", 0)
+    listening.listen(1024)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    running = Server(f"http://127.0.0.1:{listening.getsockname()[1]}", app.state.service)
+    try:
+        yield running
+    finally:
+        running.client.close()
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+class Gate:
+    """Stands before the model: batches wait until it opens, and what came through is seen."""
+
+    def __init__(self, run: Callable[[Sequence[Work]], list[list[Answer]]] = answer) -> None:
+        self._run = run
+        self._open = threading.Event()
+        self.reached = threading.Event()
+        self.batches: list[list[str]] = []
+
+    def __call__(self, works: Sequence[Work]) -> list[list[Answer]]:
+        self.batches.append([text for work in works for text in work.texts])
+        self.reached.set()
+        assert self._open.wait(30)
+        return self._run(works)
+
+    def open(self) -> None:
+        self._open.set()

@@ -1,0 +1,188 @@
+"""The queue: bounded, first come first served, each answer once, nobody's fault is a neighbour's."""
+
+import asyncio
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served import Gate
+
+from transduce.pipeline import Pipeline
+from transduce.serve.batches import Batches, Busy
+from transduce.serve.measures import Measures
+from transduce.serve.models import Loaded
+from transduce.serve.settings import ServeSettings
+from transduce.serve.work import Answer, Ask, Work
+from transduce.tasks.protocols import Prediction
+
+
+@pytest.fixture(scope="module")
+def loaded(offline: Pipeline) -> Loaded:
+    return Loaded("tiny", offline, 1, "de", "en", True)
+
+
+def said(text: str) -> Answer:
+    return Answer(Prediction(text, text, 0.0, 0.0, (), ()))
+
+
+def echo(works: Sequence[Work]) -> list[list[Answer]]:
+    return [[said(text) for text in work.texts] for work in works]
+
+
+def batches(run: Any, **settings: Any) -> Batches:
+    made = Batches(ServeSettings(**settings), Measures(), run)
+    made.start()
+    return made
+
+
+def works(loaded: Loaded, texts: Sequence[str], ask: Ask = Ask()) -> list[Work]:  # noqa: B008
+    return [Work(loaded, (text,), ask) for text in texts]
+
+
+def test_thousands_of_answers_each_to_its_own_request(loaded: Loaded) -> None:
+    seen: Counter[str] = Counter()
+
+    def run(given: Sequence[Work]) -> list[list[Answer]]:
+        seen.update(text for work in given for text in work.texts)
+        assert len({work.together for work in given}) == 1
+        assert sum(len(work.texts) for work in given) <= 8
+        return echo(given)
+
+    async def main() -> None:
+        made = batches(run, batch_size=8, queue=10_000, wait_ms=1)
+        drawn = random.Random(1)
+        asks = [Ask(), Ask((("beam", 2),)), Ask(long="truncate")]
+        asked = [[f"{number}.{each}" for each in range(drawn.randint(1, 5))] for number in range(800)]
+        found = await asyncio.gather(*(made.answers(works(loaded, texts, drawn.choice(asks))) for texts in asked))
+        assert [[each.prediction.text for each in answers] for answers in found] == asked
+        assert set(seen.values()) == {1}
+        await asyncio.to_thread(made.stop)
+
+    asyncio.run(main())
+
+
+def test_a_full_queue_refuses_whole_requests_and_takes_again_later(loaded: Loaded) -> None:
+    async def main() -> None:
+        gate = Gate(echo)
+        made = batches(gate, batch_size=1, queue=3, wait_ms=0)
+        first = asyncio.ensure_future(made.answers(works(loaded, ["0"])))
+        await asyncio.to_thread(gate.reached.wait)
+        waiting = asyncio.ensure_future(made.answers(works(loaded, ["1", "2"])))
+        await asyncio.sleep(0)
+        with pytest.raises(Busy) as caught:
+            await made.answers(works(loaded, ["3", "4"]))
+        assert 1 <= caught.value.seconds <= 60
+        last = asyncio.ensure_future(made.answers(works(loaded, ["5"])))  # there is room for one
+        await asyncio.sleep(0)
+        gate.open()
+        assert [len(each) for each in await asyncio.gather(first, waiting, last)] == [1, 2, 1]
+        assert gate.batches == [["0"], ["1"], ["2"], ["5"]]
+        await asyncio.to_thread(made.stop)
+
+    asyncio.run(main())
+
+
+def test_who_leaves_is_not_computed_for_and_makes_room(loaded: Loaded) -> None:
+    async def main() -> None:
+        gate = Gate(echo)
+        made = batches(gate, batch_size=1, queue=2, wait_ms=0)
+        running = asyncio.ensure_future(made.answers(works(loaded, ["running"])))
+        await asyncio.to_thread(gate.reached.wait)
+        leaving = asyncio.ensure_future(made.answers(works(loaded, ["a", "b"])))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        running.cancel()  # its batch goes on, for nobody
+        await asyncio.gather(leaving, running, return_exceptions=True)
+        staying = asyncio.ensure_future(made.answers(works(loaded, ["c", "d"])))
+        await asyncio.sleep(0)
+        gate.open()
+        assert [each.prediction.text for each in await staying] == ["c", "d"]
+        assert gate.batches == [["running"], ["c"], ["d"]]
+        await asyncio.to_thread(made.stop)
+
+    asyncio.run(main())
+
+
+def test_one_texts_fault_is_its_own(loaded: Loaded) -> None:
+    def run(given: Sequence[Work]) -> list[list[Answer]]:
+        if any("poison" in work.texts for work in given):
+            raise ValueError("poison")
+        return echo(given)
+
+    async def main() -> None:
+        made = batches(run, batch_size=8, wait_ms=50)
+        asked = [made.answers(works(loaded, [text])) for text in ("a", "poison", "b")]
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert isinstance(found[1], ValueError)
+        assert [each[0].prediction.text for each in (found[0], found[2])] == ["a", "b"]  # type: ignore[index]
+        assert (await made.answers(works(loaded, ["c"])))[0].prediction.text == "c"
+        await asyncio.to_thread(made.stop)
+
+    asyncio.run(main())
+
+
+def test_texts_wait_for_company_but_not_long(loaded: Loaded) -> None:
+    async def main() -> None:
+        gate = Gate(echo)
+        gate.open()
+        made = batches(gate, batch_size=3, wait_ms=300)
+        begun = time.monotonic()
+        await asyncio.gather(*(made.answers(works(loaded, [text])) for text in "abc"))
+        assert time.monotonic() - begun < 0.29  # a full batch does not wait
+        begun = time.monotonic()
+        await asyncio.gather(*(made.answers(works(loaded, [text])) for text in "de"))
+        assert time.monotonic() - begun > 0.25
+        assert gate.batches == [["a", "b", "c"], ["d", "e"]]
+        await asyncio.to_thread(made.stop)
+
+    asyncio.run(main())
+
+
+def test_long_texts_make_small_batches(loaded: Loaded) -> None:
+    async def main() -> None:
+        gate = Gate(echo)
+        gate.open()
+        made = batches(gate, batch_size=8, batch_characters=10, wait_ms=30)
+        await made.answers(works(loaded, ["x" * 6, "y" * 4, "z" * 50, "w"]))
+        assert [list(map(len, batch)) for batch in gate.batches] == [[6, 4], [50], [1]]
+        await asyncio.to_thread(made.stop)
+
+    asyncio.run(main())
+
+
+def test_stopping_answers_what_waits(loaded: Loaded) -> None:
+    async def main() -> None:
+        gate = Gate(echo)
+        made = batches(gate, batch_size=1, wait_ms=0)
+        asked = asyncio.ensure_future(made.answers(works(loaded, ["a", "b", "c"])))
+        await asyncio.to_thread(gate.reached.wait)
+        stopping = threading.Thread(target=made.stop)
+        stopping.start()
+        gate.open()
+        assert len(await asked) == 3
+        await asyncio.to_thread(stopping.join)
+        assert not made.alive
+        with pytest.raises(Busy):
+            await made.answers(works(loaded, ["d"]))
+
+    asyncio.run(main())
+
+
+def test_samples_are_the_offline_ones(loaded: Loaded, offline: Pipeline, served_file: Path) -> None:
+    async def main() -> None:
+        made = Batches(ServeSettings(wait_ms=20), Measures())
+        made.start()
+        texts = ("ba de fi go",) * 6
+        ask = Ask((("method", "sample"), ("seed", 4)))
+        found = await asyncio.gather(*(made.answers([Work(loaded, texts, ask)]) for _ in range(3)))
+        expected = [each.text for each in offline.predict(texts, method="sample", seed=4)]
+        assert len(set(expected)) > 1
+        assert [[each.prediction.text for each in answers] for answers in found] == [expected] * 3
+        await asyncio.to_thread(made.stop)
+
+    asyncio.run(main())

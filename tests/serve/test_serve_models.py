@@ -1,0 +1,67 @@
+"""Models by name, and which of them a request means."""
+
+from pathlib import Path
+
+import pytest
+from served import CODES, write_model
+
+from random_models import language_model, model_file
+from transduce.errors import InputError
+from transduce.model_file import save_model_file
+from transduce.serve.languages import BY_CODE, name_of
+from transduce.serve.models import Models
+
+
+def test_a_model_is_called_as_its_file_or_its_folder_or_as_said(served_file: Path, tmp_path: Path) -> None:
+    run = tmp_path / "german"
+    run.mkdir()
+    for name in ("model.safetensors", "a=b.safetensors"):
+        (run / name).write_bytes(served_file.read_bytes())
+    asked = [served_file, run, f"x={served_file}", run / "a=b.safetensors"]
+    assert [model.name for model in Models.open(asked)] == ["tiny", "german", "x", "a=b"]
+    with pytest.raises(InputError, match="two models have one name"):
+        Models.open([run, run / "model.safetensors"])
+    with pytest.raises(InputError, match="no such file"):
+        Models.open([tmp_path / "gone"])
+    with pytest.raises(InputError, match="no model to serve"):
+        Models.open([])
+
+
+def test_languages_choose_the_model(served_file: Path, tmp_path: Path) -> None:
+    back = write_model(tmp_path / "back.safetensors", seed=5)
+    models = Models.open([served_file, back])
+    assert models.translator("de", "en").name == "tiny"
+    assert models.default.name == "tiny"
+    assert models.named("back").name == "back"
+    with pytest.raises(InputError, match="en to de is not supported; this server translates de to en"):
+        models.translator("en", "de")
+    with pytest.raises(InputError, match='Did you mean "back"'):
+        models.named("bakc")
+
+
+def test_auto_is_a_models_own_language_or_says_that_there_are_several(tmp_path: Path) -> None:
+    from random_models import translator
+
+    paths = []
+    for source in ("de", "fr"):
+        paths.append(tmp_path / f"{source}.safetensors")
+        save_model_file(paths[-1], model_file(translator(task=CODES | {"source": source})))
+    assert Models.open(paths[:1]).translator("auto", "en").name == "de"
+    with pytest.raises(InputError, match="which of de, fr"):
+        Models.open(paths).translator("auto", "en")
+    assert Models.open(paths).translator("fr", "en").name == "fr"
+
+
+def test_a_language_model_translates_nothing(tmp_path: Path) -> None:
+    save_model_file(tmp_path / "lm.safetensors", model_file(language_model()))
+    models = Models.open([tmp_path / "lm.safetensors"])
+    assert not models.default.translates
+    with pytest.raises(InputError, match="this server translates nothing"):
+        models.translator("auto", "und")
+
+
+def test_language_names() -> None:
+    assert len(BY_CODE) == 184
+    assert [name_of(code) for code in ("de", "zh", "pt-BR", "sr_Latn", "xx", "und")] == [
+        *("German", "Chinese", "Portuguese (BR)", "Serbian (Latn)", "xx", "Undetermined")
+    ]

@@ -1,0 +1,122 @@
+"""docs/extend.md runs: its files are written out as they stand, trained with, and predicted with."""
+
+import json
+import re
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+import transduce
+from transduce.errors import InputError
+from transduce.models.protocols import Padded
+from transduce.pipeline import Pipeline
+from transduce.recipe import load_recipe
+from transduce.training.display import Display
+from transduce.training.run import run_training
+
+PAGE = Path(__file__).parent.parent / "docs" / "extend.md"
+FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S))
+RECIPES = [name for name in FILES if name.endswith(".toml")]
+
+BASE = """
+[task]
+kind = "translation"
+metrics = ["exact_match"]
+[data]
+root = "{root}"
+train = [{{ source = "train.digits", target = "train.words" }}]
+validation = {{ source = "valid.digits", target = "valid.words" }}
+[tokenizer]
+kind = "whitespace"
+[batch]
+tokens = 200
+[training]
+threads = 1
+updates = 40
+learning_rate = 1e-2
+warmup = 5
+precision = "fp32"
+validate_every = 20
+decode_sentences = 8
+checkpoint_every = 20
+log_every = 5
+[search]
+beam = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a reader of the page stands: its files, a base recipe, and nothing imported from there before."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
+    (tmp_path / "base.toml").write_text(BASE.format(root=tiny_corpus), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+SMALL = {  # the page does not say so: its reader has more time
+    "my_score.toml": ["model.d_model=32", "model.hidden=32"],
+    "my_weighing.toml": [
+        "model.d_model=32",
+        "model.feed_forward=64",
+        "model.encoder_layers=1",
+        "model.decoder_layers=1",
+    ],
+}
+
+
+def train(folder: Path, recipe: str) -> Pipeline:
+    """Trained, and loaded as somebody does who trusts the code; without trust it is refused."""
+    run_training(load_recipe(folder / recipe, SMALL.get(recipe, [])), folder / "run", Display(Console(file=StringIO())))
+    with pytest.raises(InputError, match="names code outside Transduce: my_"):
+        transduce.load(folder / "run")
+    return transduce.load(folder / "run", trust_code=True)
+
+
+def test_the_page_shows_a_recipe_for_each_file() -> None:
+    assert sorted(name.removesuffix(".toml") for name in RECIPES) == ["my_model", "my_score", "my_weighing"]
+    assert all(name.replace(".toml", ".py") in FILES for name in RECIPES)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_it_trains_and_predicts(folder: Path, recipe: str) -> None:
+    pipeline = train(folder, recipe)
+    losses = [event["loss"] for event in events(folder / "run" / "log.jsonl") if "loss" in event]
+    assert losses[-1] < 0.8 * losses[0]
+    predictions = pipeline.predict(["1 2 3", "4"])
+    assert [each.text for each in pipeline.predict(["1 2 3", "4"], batch_size=1)] == [each.text for each in predictions]
+    mine = recipe.removesuffix(".toml")
+    assert any(type(module).__module__ == mine for module in pipeline.model.modules()), f"{mine} was not used"
+
+
+def test_the_pages_model_keeps_the_contracts(folder: Path) -> None:
+    model = train(folder, "my_model.toml").model
+    source = Padded(torch.tensor([[3, 4, 5], [6, 7, 3]]), torch.tensor([3, 2]))
+    target = torch.tensor([[1, 4, 5, 6], [1, 7, 8, 9]])
+    whole_BTV = model(source, Padded(target, torch.tensor([4, 4]))).log_softmax(-1)
+    memory, state = model.start(source, 2)
+    for t, token_B in enumerate(target.unbind(1)):
+        log_probability_BV, state = model.step(token_B, memory, state)
+        torch.testing.assert_close(log_probability_BV, whole_BTV[:, t], rtol=1e-5, atol=1e-5)
+    padded = source._replace(values=torch.tensor([[3, 4, 5], [6, 7, 8]]))
+    assert torch.equal(model(padded, Padded(target, torch.tensor([4, 4]))).log_softmax(-1), whole_BTV)
+
+
+def test_a_weighing_that_may_read_nothing_sums_to_less_than_one(folder: Path) -> None:
+    pipeline = train(folder, "my_weighing.toml")
+    with transduce.capture(pipeline.model) as record:
+        pipeline.predict(["1 2 3 4"])
+    sums = [alpha_BHTS.sum(-1) for calls in record.values() for alpha_BHTS in calls]
+    assert sums
+    assert all(((sum_BHT > 0) & (sum_BHT < 1)).all() for sum_BHT in sums)
+
+
+def events(log: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
