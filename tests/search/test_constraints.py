@@ -260,3 +260,18 @@ def test_what_does_not_go_together_is_refused() -> None:
             prefixes=[WORDS.encode("b a")],
             constraints=forbidding,
         )
+
+
+def test_a_beam_keeps_slots_for_those_that_need_not_write_on() -> None:
+    """After " New" only letters may follow, which make no sense here; " Y" is better, though behind at first."""
+    _, end, n, new, _, y, _, _ = range(SPLIT.size)
+
+    def row(likely: dict[int, float]) -> list[float]:
+        rest = (1 - sum(likely.values())) / (SPLIT.size - 1 - len(likely))
+        return [0.0, *(likely.get(token, rest) for token in range(1, SPLIT.size))]
+
+    model = PrefixTable({(): row({new: 0.9, n: 0.06, y: 0.02}), (new,): row({end: 0.999})}, otherwise=row({end: 0.9}))
+    constraints = [SPLIT.constraint(must_not=["New", "N"])]
+    for beam in (2, 4):
+        (found,) = search(model, None, 1, Search(beam=beam), start=START, end=END, limits=[6], constraints=constraints)
+        assert SPLIT.decode(found[0].tokens) == " Y"

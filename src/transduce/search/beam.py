@@ -12,7 +12,7 @@ taken, T tokens so far, V vocabulary.
 import torch
 from torch import Tensor
 
-from transduce.search.choice import Live, Offered, Taken, advancing, in_groups, likeliest
+from transduce.search.choice import Live, Offered, Taken, in_banks, in_groups, likeliest
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
 from transduce.search.job import Job, reordered
 from transduce.search.settings import Search
@@ -57,8 +57,8 @@ def beginnings(job: Job, settings: Search) -> Live:
 def _offered(job: Job, settings: Search, live: Live, permitted_NV: Tensor) -> Offered:
     value_NC, token_NC = top(permitted_NV, settings.beam)
     offered = Offered(value_NC, token_NC)
-    if job.rules is not None and job.rules.must:
-        return advancing(job.rules, live, permitted_NV, offered)
+    if job.rules is not None and any(job.rules.constraints):
+        return in_banks(job.rules, live, permitted_NV, offered)
     return offered
 
 

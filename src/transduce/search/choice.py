@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from transduce.search.constraint import Constraint, State
 from transduce.search.rules import Rules
 
 Taken = tuple[Tensor, Tensor, Tensor]  # parents, columns, new slots, (M,) each
@@ -49,7 +50,7 @@ class Offered:
     """What each live hypothesis may say next.
 
     value, token: (N, C) float64 log-probabilities, -inf for nothing, and tokens.
-    bank: (N, C) int64, the greater, the further with the phrases that must be; None = there are none.
+    bank: (N, C) int64, the greater, the further with its phrases; None = there are no phrases.
     """
 
     value: Tensor
@@ -115,7 +116,8 @@ def in_groups(live: Live, offered: Offered, slots_BG: Tensor, beam: int, diversi
         mine = Live(mine.sentence, mine.slot - group * width, mine.total, mine.tokens, mine.values)
         token_NC = offered.token[row_N]
         count_NC = (token_NC[:, :, None] == said_BK[mine.sentence][:, None]).sum(2)
-        costly = Offered(offered.value[row_N] - diversity * count_NC, token_NC)
+        bank_NC = None if offered.bank is None else offered.bank[row_N]
+        costly = Offered(offered.value[row_N] - diversity * count_NC, token_NC, bank_NC)
         parent_M, column_M, slot_M = likeliest(mine, costly, slots_BG[:, group], width)
         slot_M = slot_M + group * width
         said_BK[mine.sentence[parent_M], slot_M] = token_NC[parent_M, column_M]
@@ -125,34 +127,37 @@ def in_groups(live: Live, offered: Offered, slots_BG: Tensor, beam: int, diversi
     return parent_M[order_M], column_M[order_M], slot_M[order_M]
 
 
-def advancing(rules: Rules, live: Live, permitted_NV: Tensor, offered: Offered) -> Offered:
-    """`offered`, and likely or not the tokens that bring a hypothesis further with its phrases; and the banks of all.
+def in_banks(rules: Rules, live: Live, permitted_NV: Tensor, offered: Offered) -> Offered:
+    """`offered` with its banks, and likely or not the tokens that bring a hypothesis further with its phrases.
 
     The likeliest token that does not set a hypothesis back is among them, so that of the banks the furthest is never
-    lost. A bank is minus the distance of a `Constraint`.
+    lost. Hypotheses without phrases are in one bank.
     """
-    further: list[list[int]] = []
+    more: list[list[int]] = []
     banks: list[list[int]] = []
-    offers = offered.token.tolist()
-    histories = zip(live.sentence.tolist(), live.tokens[:, 1:].tolist(), strict=True)
-    for place, (sentence, tokens) in enumerate(histories):
+    histories = zip(live.sentence.tolist(), live.tokens[:, 1:].tolist(), offered.token.tolist(), strict=True)
+    for place, (sentence, tokens, offers) in enumerate(histories):
         constraint = rules.constraints[sentence]
-        more: list[int] = []
-        bank = [0] * len(offers[place])
-        if constraint is not None and constraint.must:
-            state = rules.state(sentence, tuple(tokens))
-            far, far_V = constraint.distance(state), constraint.distance_after(state)
-            steady_V = permitted_NV[place].cpu().where(torch.from_numpy(far_V <= far), -torch.inf)
-            found = {int(steady_V.argmax()), *(far_V < far).nonzero()[0].tolist()}
-            more = sorted(found.difference(offers[place]))
-            bank = [-int(far_V[token]) for token in (*offers[place], *more)]
-        further.append(more)
-        banks.append(bank)
-    widest = max(map(len, further))
-    more_NA = torch.tensor([each + [0] * (widest - len(each)) for each in further], dtype=torch.int64)
+        if constraint is None:
+            more.append([])
+            banks.append([0] * len(offers))
+            continue
+        state = rules.state(sentence, tuple(tokens))
+        more.append(sorted(_advancing(constraint, state, permitted_NV[place]).difference(offers)))
+        banks.append(constraint.bank_after(state)[[*offers, *more[-1]]].tolist())
+    widest = max(map(len, more))
+    more_NA = torch.tensor([each + [0] * (widest - len(each)) for each in more], dtype=torch.int64)
     value_NA = permitted_NV.gather(1, more_NA.to(permitted_NV.device)).cpu().double()
-    real_NA = torch.arange(widest) < torch.tensor([len(each) for each in further])[:, None]
+    real_NA = torch.arange(widest) < torch.tensor([len(each) for each in more])[:, None]
     value_NC = torch.cat([offered.value, value_NA.masked_fill(~real_NA, -torch.inf)], dim=1)
     token_NC = torch.cat([offered.token, more_NA], dim=1)
     bank_NC = torch.tensor([each + [0] * (value_NC.shape[1] - len(each)) for each in banks])
     return Offered(value_NC, token_NC, bank_NC)
+
+
+def _advancing(constraint: Constraint, state: State, permitted_V: Tensor) -> set[int]:
+    """The tokens that bring a hypothesis further, and the likeliest of those that do not set it back."""
+    far, far_V = constraint.distance(state), constraint.distance_after(state)
+    steady_V = torch.from_numpy((far_V <= far) & ~constraint.ends_forbidden(state))
+    likeliest = int(permitted_V.cpu().where(steady_V, -torch.inf).argmax())
+    return {likeliest, *(far_V < far).nonzero()[0].tolist()}

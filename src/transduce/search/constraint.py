@@ -114,6 +114,20 @@ class Constraint:
             self._distance[state] = 2 * missing_V + (stuck_V & (missing_V > 0))
         return self._distance[state]
 
+    def bank_after(self, state: State) -> Ints:
+        """(V,) the bank of a beam that a hypothesis is in after each token: the nearer, the greater, 0 at the most.
+
+        One that a forbidden phrase ends is a little behind. It can only go on with more letters, mostly unlikely ones,
+        and would leave no slot to others, which are seen to be better as soon as that has happened.
+        """
+        return -2 * self.distance_after(state) - self.ends_forbidden(state)
+
+    def ends_forbidden(self, state: State) -> Bools:
+        """(V,) whether a forbidden phrase ends the text after each token, so that a word has to go on."""
+        if self.must_not is None:
+            return np.zeros(self.spelling.size, dtype=bool)
+        return self.must_not.automaton.whole[self.must_not.after(state[-1], state[0])]
+
 
 class Wanted:
     """One set of alternatives that has to stand in `times` places, and how many tokens that still takes."""
