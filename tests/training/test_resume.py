@@ -214,11 +214,12 @@ def test_minutes_end_training_and_stay_used(tiny_recipe: Path, tmp_path: Path) -
     shown = train(tiny_recipe, run, *brief).shown
     assert "Training ended: 0.01 minutes used." in shown
     report = json.loads((run / "report.json").read_text())
-    assert report["training"]["seconds"] == pytest.approx(0.6, abs=3)
+    seconds = report["training"]["seconds"]
+    assert seconds >= 0.6
     assert updates(run)[-1] == ("validation", report["training"]["updates"])
     first = sha256(run)
     train(tiny_recipe, run, *brief)
     assert sha256(run) == first
-    longer = train(tiny_recipe, run, "training.minutes=0.02", *brief[1:])  # more time may be given later
+    longer = train(tiny_recipe, run, f"training.minutes={2 * seconds / 60}", *brief[1:])  # more time may be given later
     assert "Going on after update" in longer.shown
     assert json.loads((run / "report.json").read_text())["training"]["updates"] > report["training"]["updates"]
