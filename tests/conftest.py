@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-os.environ.setdefault(
-    "OMP_NUM_THREADS", "1"
-)  # threads that share tiny sums wait for each other
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that share tiny sums wait for each other
 
 settings.register_profile("transduce", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("transduce")  # a busy machine is no bug
