@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import transduce
 from random_models import language_model, model_file, sentences, translator
 from transduce.errors import InputError
-from transduce.evaluation import evaluate_files
+from transduce.evaluation import Files, Settings, evaluate_files
 from transduce.model_file import save_model_file
 from transduce.models.protocols import Padded, Tree
 from transduce.pipeline import EnsemblePipeline, Pipeline
@@ -157,8 +157,12 @@ def test_files_are_loaded_as_one(files: list[Path], tmp_path: Path) -> None:
     assert [each.text for each in both.predict(TEXTS, beam=2)] == [each.text for each in expected]
     for name in ("source", "reference"):
         (tmp_path / name).write_text("".join(f"{text}\n" for text in TEXTS))
-    report = evaluate_files(both, tmp_path / "source", tmp_path / "reference", ["bleu"], 8, lambda count: None, {})
+    texts = Files(tmp_path / "source", [tmp_path / "reference"])
+    report = evaluate_files({"both": both}, texts, Settings(["bleu"], 8), lambda count: None)
     assert json.loads(json.dumps(report))["scores"]["bleu"]["value"] >= 0
+    likelihood = both.score(list(zip(TEXTS, TEXTS, strict=True)))
+    total = sum(each.log_probability for each in likelihood)
+    assert report["likelihood"]["log_probability"] == pytest.approx(total)
 
 
 def test_what_does_not_go_together_is_refused(files: list[Path], tmp_path: Path) -> None:

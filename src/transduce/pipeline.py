@@ -15,6 +15,7 @@ from transduce.inference import Advance, Likelihood, decode, pair_likelihoods
 from transduce.linear import pack_all
 from transduce.long_text import LongText, shorten
 from transduce.model_file import ModelFile, check_weights, lasting_tensors, load_model_file
+from transduce.models.protocols import Steps
 from transduce.names import resolve
 from transduce.recipe import Recipe, explain, parse_recipe
 from transduce.search.ensemble import Ensemble, Mean
@@ -130,7 +131,7 @@ class EnsemblePipeline(Pipeline):
     """Several pipelines as one, which says the mean of what they say. Search settings are the first one's.
 
     Raises:
-        InputError: they do not say the same tokens, or some read sources and some do not.
+        InputError: they do not say the same tokens, some read sources and some do not, or one writes all at once.
     """
 
     def __init__(self, members: Sequence[Pipeline], mean: Mean = "probability", names: Sequence[str] = ()) -> None:
@@ -169,7 +170,12 @@ def load(
 
 
 def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
-    first, problems = members[0].task, []
+    first = members[0].task
+    problems = [
+        f"{name}: writes all words at once; an ensemble's members go from one token to the next."
+        for name, member in zip(names, members, strict=True)
+        if not isinstance(member.model, Steps)
+    ]
     for name, member in zip(names[1:], members[1:], strict=True):
         task = member.task
         if task.tokenizers["target"].to_json() != first.tokenizers["target"].to_json():

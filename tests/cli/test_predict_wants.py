@@ -88,6 +88,9 @@ def test_several_models_are_an_ensemble(run: Run, tiny_run: Path, tiny_corpus: P
     ]
     assert scored[0][-1]["total"]["loss"] == pytest.approx(scored[1][-1]["total"]["loss"], rel=1e-5)
     assert scored[0][0]["pieces"][-1] == "</s>"
+    wanted = ("--source", tiny_corpus / "test.digits", "--reference", tiny_corpus / "test.words", "--metric", "chrf")
+    both = json.loads(run("evaluate", f"{tiny_run}+{tiny_run}", *wanted, "--json").out)
+    assert both["likelihood"]["loss"] == pytest.approx(scored[0][-1]["total"]["loss"], rel=1e-5)
     assert sum(scored[0][0]["token_log_probabilities"]) == pytest.approx(scored[0][0]["log_probability"])
 
 

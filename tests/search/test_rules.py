@@ -14,7 +14,8 @@ from toy_words import best_outputs, ended
 
 from transduce.attention.capture import active_record
 from transduce.errors import InputError
-from transduce.models.protocols import Padded, Steps, Tree
+from transduce.models.protocols import Padded, Sizes, Steps, Tree
+from transduce.names import resolve
 from transduce.search.choice import dealt
 from transduce.search.coverage import LEAST
 from transduce.search.run import search
@@ -209,6 +210,29 @@ def test_coverage_without_attention_over_a_source_is_refused() -> None:
         of(Silent(), None)
     with pytest.raises(InputError, match="needs a torch module"):
         of(TinyAttention(5, 1), padded([[3, 4]]))
+
+
+SIZES: dict[str, dict[str, object]] = {
+    "transformer": {"d_model": 8, "heads": 2, "feed_forward": 12, "encoder_layers": 1, "decoder_layers": 2},
+    "rnn": {"width": 8, "embedding": 8},
+    "convolution": {"d_model": 8, "embedding": 8, "encoder_layers": 1, "decoder_layers": 2},
+}
+
+
+@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("beam", [1, 3])
+def test_every_architecture_that_records_its_reading_has_coverage(kind: str, beam: int) -> None:
+    torch.manual_seed(3)
+    made = resolve("models", kind)
+    known = {name: size for name, size in SIZES[kind].items() if name in made.Config.model_fields}
+    model = made(made.Config.model_validate(known), Sizes(9, 9)).eval()
+    sources, asked = [[3, 4, 5, 6, 2], [7, 2], [2]], Search(beam=beam, nbest=beam, coverage=0.5)
+    together = search(model, padded(sources), 3, asked, start=1, end=2, limits=[6] * 3)
+    for source, hypotheses in zip(sources, together, strict=True):
+        (alone,) = search(model, padded([source]), 1, asked, start=1, end=2, limits=[6])
+        assert [h.tokens for h in alone] == [h.tokens for h in hypotheses]
+        assert [h.score for h in alone] == pytest.approx([h.score for h in hypotheses], abs=1e-4)
+        assert all(h.score < asked.length.normalised(h.log_probability, len(h.tokens)) + 1e-9 for h in alone)
 
 
 # ---- groups and banks ------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ def evaluate(
         typer.Option(help="What should come out, one a line; repeatable. A language model's text."),
     ],
     models: Annotated[
-        list[Path] | None, typer.Argument(metavar="MODEL...", help="Run directories or model files.")
+        list[Path] | None, typer.Argument(metavar="MODEL...", help="Run directories or model files; A+B: an ensemble.")
     ] = None,
     outputs: Annotated[
         list[Path] | None, typer.Option(help="What another system made of the source, one a line; repeatable.")
@@ -57,7 +57,12 @@ def evaluate(
 def _load(models: list[Path], trust_code: bool) -> "dict[str, Pipeline]":
     from transduce.pipeline import load
 
-    return {name: load(path, trust_code=trust_code) for name, path in _by_name(models, []).items()}
+    return {name: load(_members(path), trust_code=trust_code) for name, path in _by_name(models, []).items()}
+
+
+def _members(path: Path) -> list[Path]:
+    """The models of an ensemble, which is written A+B; a path that is there is itself."""
+    return [path] if path.exists() else [Path(part) for part in str(path).split("+")]
 
 
 def _by_name(paths: list[Path], taken: list[Path]) -> dict[str, Path]:
