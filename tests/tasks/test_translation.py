@@ -1,8 +1,10 @@
 """Text pairs as a task."""
 
+import itertools
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from random_models import translator
@@ -80,3 +82,25 @@ def test_separate_vocabularies_know_their_own_side_alone(root: Path) -> None:
 def test_readable_is_what_training_let_through() -> None:
     data = {"train": [{"source": "a", "target": "b"}], "filters": {"max_tokens": 4}}
     assert translator(data=data).task.readable == 4
+
+
+def test_bpe_dropout_cuts_the_training_pairs_in_several_ways_of_one_weight(tmp_path: Path) -> None:
+    lines = "".join(f"{'lower newest widest ' * (1 + n % 3)}\n" for n in range(50))
+    (tmp_path / "a").write_text(lines)
+    files = {"source": "a", "target": "a", "weight": 2.0}
+    read = TranslationData.model_validate(
+        {"root": str(tmp_path), "train": [files], "validation": files, "bpe_dropout": 0.5, "segmentations": 4}
+    )
+    tokenizers = Translation.learn_tokenizers(TokenizerConfig(vocabulary=60), read)
+    data = Translation(TranslationConfig(), read, tokenizers).open(tmp_path / "cache", lambda line: None)
+    rows = np.arange(50)
+    cuts = [[list(ids) for ids in store.read("source", rows)] for store, _ in data.corpora]
+    assert [weight for _, weight in data.corpora] == [0.5] * 4
+    assert cuts[0] == tokenizers["source"].encode(lines.splitlines())
+    assert all(one != other for one, other in itertools.combinations(cuts, 2))
+    texts = [tokenizers["source"].decode(ids) for ids in cuts[0]]
+    assert all([tokenizers["source"].decode(ids) for ids in cut] == texts for cut in cuts)
+    again = Translation(TranslationConfig(), read, tokenizers).open(tmp_path / "other", lambda line: None)
+    assert [[list(ids) for ids in store.read("source", rows)] for store, _ in again.corpora] == cuts
+    assert data.validation is not None
+    assert [list(ids) for ids in data.validation.store.read("source", rows)] == cuts[0]

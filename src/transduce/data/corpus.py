@@ -4,13 +4,14 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import Field, model_validator
 
 from transduce.config import Config
 from transduce.data.files import count_lines, fingerprint, read_lines
 from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
+from transduce.data.resegment import Resegmenter
 from transduce.data.store import Store, cache_key, cached_store, write_store
 from transduce.data.streams import running, sentences, windows
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
@@ -21,6 +22,16 @@ LINES_NAMED = 10
 Progress = Callable[[int], None]
 """Called with the number of lines tokenised so far."""
 Item = TypeVar("Item")
+
+
+class Encoder(Protocol):
+    """Text to ids: a tokenizer, or one that cuts words anew."""
+
+    unknown: int
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without start and end."""
+        ...
 
 
 class PairFiles(Config):
@@ -136,9 +147,13 @@ def open_pairs_store(
     filters: FilterConfig,
     cache: Path,
     *,
+    resegment: tuple[float, int] | None = None,
     progress: Progress | None = None,
 ) -> Store:
     """The pairs as token ids, fields "source" and "target"; tokenised once, later opened from `cache`.
+
+    Args:
+        resegment: rate and seed of BPE-dropout on both sides; None = the tokenizers' own pieces.
 
     metadata["dropped"] is a `Dropped` as a dict, metadata["unknown"] the number of unknown tokens by field.
 
@@ -147,12 +162,17 @@ def open_pairs_store(
     """
     source, target = tokenizers
     columns = None if files.tsv is None else [files.source_column, files.target_column]
-    settings = {"filters": filters.model_dump(), "columns": columns}
+    settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": columns}
+    encoders: tuple[Encoder, Encoder] = tokenizers
+    if resegment:
+        settings["resegment"] = list(resegment)
+        rate, seed = resegment
+        encoders = Resegmenter(source, rate, 2 * seed), Resegmenter(target, rate, 2 * seed + 1)
     parts = _parts("pairs", files.paths(root), tokenizers, settings)
 
     def build(path: Path) -> None:
         metadata = {**parts, "unknown": {"source": 0, "target": 0}, "dropped": {}}
-        examples = _tokenised_pairs(read_pairs(files, root), tokenizers, filters, metadata, progress)
+        examples = _tokenised_pairs(read_pairs(files, root), encoders, filters, metadata, progress)
         write_store(path, examples, {"source": source.size, "target": target.size}, metadata)
 
     store = cached_store(cache, cache_key(parts), build)
@@ -261,7 +281,7 @@ def _check_columns(path: Path, wanted: int) -> None:
 
 def _tokenised_pairs(
     pairs: Iterable[tuple[int, str, str]],
-    tokenizers: tuple[Tokenizer, Tokenizer],
+    tokenizers: tuple[Encoder, Encoder],
     filters: FilterConfig,
     metadata: dict[str, Any],
     progress: Progress | None,

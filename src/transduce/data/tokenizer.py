@@ -92,6 +92,16 @@ class Tokenizer:
         encoded = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
         return [self._only_text(encoding.ids) for encoding in encoded]
 
+    def words(self, text: str) -> list[str]:
+        """The parts of a text that are cut into tokens one by one, as the vocabulary spells them."""
+        inner = self._inner
+        normal = inner.normalizer.normalize_str(text) if inner.normalizer else text
+        return [word for word, _ in inner.pre_tokenizer.pre_tokenize_str(normal)] if inner.pre_tokenizer else [normal]
+
+    def encode_word(self, word: str) -> list[int]:
+        """The ids of one of `words`."""
+        return [token.id for token in self._inner.model.tokenize(word)]
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`: pad, start and end are skipped, an unknown shows as its name."""
         kept = [int(index) for index in ids if index not in self._silent]

@@ -47,6 +47,10 @@ class TranslationData(Config):
     """By name; scored once, at the end."""
     filters: FilterConfig = FilterConfig()
     """Which training pairs are dropped."""
+    bpe_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Training words are cut into pieces in several ways, leaving out this share of merges; usual: 0.1."""
+    segmentations: int = Field(default=8, ge=2)
+    """With bpe_dropout: in how many ways each training pair is cut, one of them the tokenizer's own."""
 
     @model_validator(mode="after")
     def _has_training_text(self) -> Self:
@@ -107,10 +111,7 @@ class Translation:
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files, or find them in the cache; dropped pairs are told."""
         data = self.data
-        corpora = [(self._store(files, data.filters, cache), files.weight) for files in data.train]
-        for files, (store, _) in zip(data.train, corpora, strict=True):
-            name = ", ".join(str(path) for path in files.paths(self.root))
-            tell(f"{name}: {Dropped.from_dict(store.metadata['dropped']).report()}")
+        corpora = [each for files in data.train for each in self._segmentations(files, cache, tell)]
         validation = self._held_out("validation", data.validation, cache, tell) if data.validation else None
         tests = {name: self._held_out(name, files, cache, tell) for name, files in data.test.items()}
         held_out = {"validation": data.validation, **data.test}
@@ -134,8 +135,24 @@ class Translation:
         wanted = self.config.metrics if names is None else names
         return dict(zip(wanted, tallies(wanted, hypotheses, references, self.config.target or None), strict=True))
 
-    def _store(self, files: PairFiles, filters: FilterConfig, cache: Path) -> Store:
-        return open_pairs_store(files, self.root, (self.source, self.target), filters, cache)
+    def _segmentations(self, files: PairFiles, cache: Path, tell: Tell) -> list[tuple[Store, float]]:
+        """The tokenizers' own, and with BPE-dropout others, which share its weight."""
+        data = self.data
+        plain = self._store(files, data.filters, cache)
+        name = ", ".join(str(path) for path in files.paths(self.root))
+        tell(f"{name}: {Dropped.from_dict(plain.metadata['dropped']).report()}")
+        if not data.bpe_dropout:
+            return [(plain, files.weight)]
+        seeds = range(1, data.segmentations)
+        tell(f"{name}: cut into pieces in {data.segmentations} ways.")
+        others = [self._store(files, data.filters, cache, (data.bpe_dropout, seed)) for seed in seeds]
+        return [(store, files.weight / data.segmentations) for store in [plain, *others]]
+
+    def _store(
+        self, files: PairFiles, filters: FilterConfig, cache: Path, resegment: tuple[float, int] | None = None
+    ) -> Store:
+        tokenizers = (self.source, self.target)
+        return open_pairs_store(files, self.root, tokenizers, filters, cache, resegment=resegment)
 
     def _held_out(self, name: str, files: PairFiles, cache: Path, tell: Tell) -> Dataset:
         store = self._store(files, NO_LIMITS, cache)

@@ -1,0 +1,56 @@
+"""BPE-dropout: a word cut in another way each time it is looked at (Provilkov et al. 2020).
+
+Byte-pair encoding merges, again and again, the neighbouring pieces whose merge was learnt first. Here each possible
+merge is left out with probability `rate` each time, so that a model sees rare pieces more often, and learns that
+different pieces spell one word. It is for training text alone.
+"""
+
+import json
+import random
+from collections.abc import Sequence
+
+from transduce.data.tokenizer import Tokenizer
+from transduce.errors import InputError
+
+
+class Resegmenter:
+    """Encodes as a BPE tokenizer does, but for the merges left out. What it makes depends on `seed` and the texts.
+
+    Args:
+        rate: of merges left out; 0 = none: the tokenizer's own pieces. The paper uses 0.1.
+
+    Raises:
+        InputError: the tokenizer is not BPE.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, rate: float, seed: int) -> None:
+        model = json.loads(tokenizer.to_json())["model"]
+        if model.get("type") != "BPE" or not model["merges"]:
+            raise InputError('data.bpe_dropout is for tokenizer.kind = "bpe"; this tokenizer knows no merges.')
+        self.unknown = tokenizer.unknown
+        self._tokenizer, self._rate = tokenizer, rate
+        self._ids: dict[str, int] = model["vocab"]
+        pairs = [tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in model["merges"]]
+        self._rank = {pair: rank for rank, pair in enumerate(pairs)}
+        self._random = random.Random(seed).random
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without start and end."""
+        return [[index for word in self._tokenizer.words(text) for index in self._cut(word)] for text in texts]
+
+    def _cut(self, word: str) -> list[int]:
+        pieces = list(word)
+        if not all(piece in self._ids for piece in pieces):
+            return self._tokenizer.encode_word(word)
+        while (place := self._next_merge(pieces)) is not None:
+            pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
+        return [self._ids[piece] for piece in pieces]
+
+    def _next_merge(self, pieces: list[str]) -> int | None:
+        """Where the earliest learnt merge is of those not left out this time; None = all were, or there are none."""
+        best, best_rank = None, len(self._rank)
+        for place in range(len(pieces) - 1):
+            rank = self._rank.get((pieces[place], pieces[place + 1]), best_rank)
+            if rank < best_rank and (not self._rate or self._random() >= self._rate):
+                best, best_rank = place, rank
+        return best

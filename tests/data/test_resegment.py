@@ -1,0 +1,68 @@
+"""BPE-dropout against the tokenizer's own pieces, and against the library's."""
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transduce.data.files import read_lines
+from transduce.data.resegment import Resegmenter
+from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.errors import InputError
+
+TEXTS = ["Two dogs run, and two cats sleep.", "the newest, widest, lowest  dogs", "", "Größe: 3 €"]
+
+
+@pytest.fixture(scope="module")
+def bpe() -> Tokenizer:
+    words = ["low", "lower", "lowest", "new", "newer", "newest", "wide", "wider", "widest", "dogs", "cats", "run"]
+    drawn = random.Random(1)
+    return train_tokenizer(TokenizerConfig(vocabulary=120), (" ".join(drawn.choices(words, k=8)) for _ in range(500)))
+
+
+def test_without_dropout_it_is_the_tokenizer(bpe: Tokenizer) -> None:
+    assert Resegmenter(bpe, 0.0, 1).encode(TEXTS) == bpe.encode(TEXTS)
+
+
+def test_on_real_text_too(data_root: Path) -> None:
+    lines = list(read_lines(data_root / "multi30k" / "raw" / "val.de.gz"))
+    bpe = train_tokenizer(TokenizerConfig(vocabulary=1000), lines)
+    assert Resegmenter(bpe, 0.0, 1).encode(lines) == bpe.encode(lines)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.99])
+def test_whatever_the_pieces_they_spell_the_text(bpe: Tokenizer, rate: float) -> None:
+    cut = Resegmenter(bpe, rate, 7).encode(TEXTS)
+    assert [bpe.decode(ids) for ids in cut] == [bpe.decode(ids) for ids in bpe.encode(TEXTS)]
+
+
+def test_the_seed_decides(bpe: Tokenizer) -> None:
+    texts = TEXTS * 5
+    assert Resegmenter(bpe, 0.3, 1).encode(texts) == Resegmenter(bpe, 0.3, 1).encode(texts)
+    assert Resegmenter(bpe, 0.3, 1).encode(texts) != Resegmenter(bpe, 0.3, 2).encode(texts)
+
+
+def test_each_way_of_cutting_is_as_frequent_as_with_the_librarys_dropout(bpe: Tokenizer) -> None:
+    from tokenizers import Tokenizer as Inner
+
+    table = json.loads(bpe.to_json())
+    table["model"]["dropout"] = 0.3
+    library = Inner.from_str(json.dumps(table))
+    draws = 20_000
+    theirs = Counter(tuple(each.ids) for each in library.encode_batch(["lowest"] * draws, add_special_tokens=False))
+    ours = Counter(map(tuple, Resegmenter(bpe, 0.3, 3).encode(["lowest"] * draws)))
+    assert len(theirs) > 3
+    for cut in theirs | ours:
+        share = (theirs[cut] + ours[cut]) / (2 * draws)
+        deviation = (2 * share * (1 - share) / draws) ** 0.5
+        assert abs(theirs[cut] - ours[cut]) / draws < 5 * deviation + 1e-9
+
+
+@pytest.mark.parametrize("kind", ["character", "unigram", "whitespace"])
+def test_another_kind_of_tokenizer_is_refused(kind: Any) -> None:
+    other = train_tokenizer(TokenizerConfig(kind=kind, vocabulary=40), ["some text and some more text"] * 4)
+    with pytest.raises(InputError, match="bpe_dropout"):
+        Resegmenter(other, 0.1, 1)
