@@ -91,7 +91,8 @@ def _product(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
 
 
 def _by_onednn(x: Tensor) -> bool:
-    return x.dtype == torch.float32 and x.device.type == "cpu" and _mkl_is_slow()
+    fits = x.dtype == torch.float32 and x.device.type == "cpu"
+    return fits and bool(torch.backends.mkldnn.enabled) and _mkl_is_slow()
 
 
 @cache
