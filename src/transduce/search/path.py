@@ -35,7 +35,8 @@ def follow(job: Job, choose: Choose, rule: LengthRule, copies: int = 1) -> list[
         value_N = log_probabilities_NV.gather(1, token_N[:, None].to(job.device))[:, 0]
         token_N = token_N.cpu()
         token_PT[path_N, time], value_PT[path_N, time] = token_N, value_N.cpu().double()
-        penalty_P[path_N] = job.penalty(memory, state, len(path_N))
+        if job.coverage is not None:
+            penalty_P[path_N] = job.penalty(memory, state, len(path_N))
         ended_N = token_N == job.end
         length_P[path_N[ended_N]] = time + 1
         going_N = (~ended_N & (limit_P[path_N] > time + 1)).nonzero()[:, 0]
