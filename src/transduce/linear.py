@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+SMALL = 2**18  # fewer multiplications than these are done before oneDNN has begun
+
 
 @runtime_checkable
 class Packs(Protocol):
@@ -44,9 +46,10 @@ def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None, packed: T
     Args:
         packed: what `pack` made of the weight; without gradients.
     """
-    if packed is not None and x.shape[:-1].numel() > 1:  # a single row is a product with a vector, which MKL is good at
+    small = x.numel() * len(weight_OI) < SMALL
+    if packed is not None and not small and x.shape[:-1].numel() > 1:  # MKL is good at a matrix times one vector
         return _product(x, packed, bias_O)
-    if not _by_onednn(x) or torch.is_autocast_enabled("cpu"):
+    if small or not _by_onednn(x) or torch.is_autocast_enabled("cpu"):
         return F.linear(x, weight_OI, bias_O)
     flat_NO: Tensor = _OneDnnLinear.apply(x.reshape(-1, x.shape[-1]), weight_OI, bias_O)  # type: ignore[no-untyped-call]
     return flat_NO.view(*x.shape[:-1], len(weight_OI))
