@@ -1,16 +1,10 @@
-"""CTranslate2 on the weights of a Transduce model file.
-
-    python decode_ctranslate2.py WORK MODEL [--compute float32|int8] [--beam 5] [--batch 64] [--outputs FILE]
+"""CTranslate2 on the weights of a Transduce model file; arguments in `decoding`, and --compute float32 or int8.
 
 Batches: two translators of one thread each on two cores, as it is fastest; one sentence at a time: one thread.
 """
 
-import argparse
-import json
 import os
-import resource
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,65 +13,32 @@ import model_file
 import numpy as np
 from ctranslate2.specs import common_spec
 from ctranslate2.specs.transformer_spec import TransformerSpec
-
-ALPHA, END = 0.75, 2
+from decoding import ALPHA, END, LONGEST, Rows, arguments, measure
 
 
 def main() -> None:
-    """Convert, warm up, measure, report."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("work", type=Path)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--compute", default="float32")
-    parser.add_argument("--beam", type=int, default=5)
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--outputs", type=Path)
-    asked = parser.parse_args()
-    sources = test_sources(asked.work)[: asked.sentences]
+    """Convert, measure. It sorts by length and makes batches by itself."""
+    asked = arguments(("--compute", "float32"))
     with tempfile.TemporaryDirectory() as folder:
         convert(asked.model, Path(folder) / "converted")
-        alone = asked.batch == 1
         translator = ctranslate2.Translator(
             str(Path(folder) / "converted"),
             compute_type=asked.compute,
-            inter_threads=1 if alone else os.cpu_count(),
+            inter_threads=1 if asked.batch == 1 else os.cpu_count(),
             intra_threads=1,
         )
-        print(json.dumps(measure(translator, sources, asked)))
 
+        def translate(sources: Rows) -> Rows:
+            found = translator.translate_batch(
+                [[str(token) for token in [*source, END]] for source in sources],
+                max_batch_size=asked.batch,
+                beam_size=asked.beam,
+                length_penalty=ALPHA if asked.beam > 1 else 0,
+                max_decoding_length=LONGEST,
+            )
+            return [[int(token) for token in result.hypotheses[0]] for result in found]
 
-def measure(translator: Any, sources: list[list[str]], asked: argparse.Namespace) -> dict[str, Any]:
-    """Sentences a second, or milliseconds a sentence at the 50th and 95th percentile when they come alone."""
-    options = {
-        "beam_size": asked.beam,
-        "length_penalty": ALPHA if asked.beam > 1 else 0,
-        "max_decoding_length": 100,
-    }
-    translator.translate_batch(sources[:100], max_batch_size=asked.batch, **options)
-    if asked.batch == 1:
-        milliseconds = []
-        for source in sources:
-            begun = time.perf_counter()
-            translator.translate_batch([source], **options)
-            milliseconds.append(1000 * (time.perf_counter() - begun))
-        figures = {"p50_ms": float(np.percentile(milliseconds, 50)), "p95_ms": float(np.percentile(milliseconds, 95))}
-    else:
-        begun = time.perf_counter()
-        found = translator.translate_batch(sources, max_batch_size=asked.batch, **options)
-        figures = {"sentences_per_second": len(sources) / (time.perf_counter() - begun)}
-        if asked.outputs:
-            lines = (" ".join(result.hypotheses[0]) for result in found)
-            asked.outputs.write_text("".join(f"{line}\n" for line in lines))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {**figures, "peak_memory_gb": peak / 1e6}
-
-
-def test_sources(work: Path) -> list[list[str]]:
-    """Token ids as the names that they have in the converted vocabulary; each source with its end."""
-    with np.load(work) as arrays:
-        rows = np.split(arrays["test_values"], arrays["test_ends"][:-1])
-    return [[str(token) for token in [*row.tolist(), END]] for row in rows]
+        measure(asked, translate)
 
 
 def convert(path: Path, folder: Path) -> None:

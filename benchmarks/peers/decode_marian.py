@@ -1,51 +1,13 @@
-"""Hugging Face's generate on the weights of a Transduce model file (post-norm).
+"""Hugging Face's generate on the weights of a Transduce model file (post-norm); arguments in `decoding`."""
 
-python decode_marian.py WORK MODEL [--beam 5] [--batch 64] [--outputs FILE]
-"""
-
-import argparse
-import resource
-import time
 from pathlib import Path
 
 import model_file
-import numpy as np
 import torch
+from decoding import ALPHA, END, LONGEST, Rows, arguments, in_batches, measure
 from marian import config, renamed
 from transformers import MarianMTModel
-from work import END, PAD, Work, padded, report
-
-ALPHA = 0.75
-
-
-def main() -> None:
-    """Load, warm up, measure, report."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("work", type=Path)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--beam", type=int, default=5)
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--outputs", type=Path)
-    asked = parser.parse_args()
-    model = load(asked.model)
-    sources = Work(asked.work).test[: asked.sentences]
-    translate(model, sources[: min(100, 2 * asked.batch)], asked.beam, asked.batch)
-    if asked.batch == 1:
-        torch.set_num_threads(1)
-        milliseconds = []
-        for source in sources:
-            begun = time.perf_counter()
-            translate(model, [source], asked.beam, 1)
-            milliseconds.append(1000 * (time.perf_counter() - begun))
-        figures = {"p50_ms": float(np.percentile(milliseconds, 50)), "p95_ms": float(np.percentile(milliseconds, 95))}
-    else:
-        begun = time.perf_counter()
-        found = translate(model, sources, asked.beam, asked.batch)
-        figures = {"sentences_per_second": len(sources) / (time.perf_counter() - begun)}
-        if asked.outputs:
-            asked.outputs.write_text("".join(" ".join(map(str, row)) + "\n" for row in found))
-    report(**figures, peak_memory_gb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+from work import PAD, padded
 
 
 def load(path: Path) -> MarianMTModel:
@@ -58,27 +20,24 @@ def load(path: Path) -> MarianMTModel:
     return model.eval()
 
 
-@torch.inference_mode()
-def translate(model: MarianMTModel, sources: list[list[int]], beam: int, size: int) -> list[list[int]]:
-    """Like lengths together, in the order of `sources`; ids without the end."""
-    found: dict[int, list[int]] = {}
-    order = sorted(range(len(sources)), key=lambda place: -len(sources[place]))
-    for first in range(0, len(order), size):
-        places = order[first : first + size]
-        ids = padded([[*sources[place], END] for place in places])
+if __name__ == "__main__":
+    asked = arguments()
+    model = load(asked.model)
+    if asked.batch == 1:
+        torch.set_num_threads(1)
+
+    @torch.inference_mode()
+    def translate(sources: Rows) -> Rows:
+        ids = padded([[*source, END] for source in sources])
         generated = model.generate(
             input_ids=ids,
             attention_mask=(ids != PAD).long(),
-            num_beams=beam,
+            num_beams=asked.beam,
             length_penalty=ALPHA,
-            max_new_tokens=100,
+            max_new_tokens=LONGEST,
             do_sample=False,
             bad_words_ids=[[PAD]],
         )
-        for place, row in zip(places, generated[:, 1:].tolist(), strict=True):
-            found[place] = row[: row.index(END)] if END in row else row
-    return [found[place] for place in range(len(sources))]
+        return [row[: row.index(END)] if END in row else row for row in generated[:, 1:].tolist()]
 
-
-if __name__ == "__main__":
-    main()
+    measure(asked, lambda sources: in_batches(sources, asked.batch, translate))

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention import capture
-from transduce.attention.convolution import PixelAttention, QuadraticPositions, from_convolution, quadratic_scores
+from transduce.attention.convolution import PixelAttention, QuadraticPositions, from_convolution
+from transduce.attention.grid import quadratic_scores
 from transduce.errors import InputError
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "make_grid_heads.py"

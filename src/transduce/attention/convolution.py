@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention.capture import active_record
+from transduce.attention.grid import quadratic_scores
 from transduce.attention.weighing import softmax
 from transduce.errors import InputError
 
@@ -39,14 +40,6 @@ class QuadraticPositions(nn.Module):
     def forward(self, query_N2: Tensor, key_K2: Tensor) -> Tensor:
         """e (H, N, K) from where queries and keys lie, in rows and columns."""
         return quadratic_scores(self.centre_H2, self.alpha_H, query_N2, key_K2)
-
-
-def quadratic_scores(centre_H2: Tensor, alpha_H: Tensor, query_N2: Tensor, key_K2: Tensor) -> Tensor:
-    """e_h = v_h . r(key - query), (H, N, K): see the top of this file."""
-    offset_NK2 = key_K2 - query_N2[:, None]
-    relative_NK3 = torch.cat((offset_NK2.square().sum(-1, keepdim=True), offset_NK2), -1)
-    vector_H3 = -alpha_H[:, None] * torch.cat((torch.ones_like(alpha_H)[:, None], -2 * centre_H2), -1)
-    return torch.einsum("hr,nkr->hnk", vector_H3, relative_NK3)
 
 
 class PixelAttention(nn.Module):

@@ -1,6 +1,7 @@
 """Positions on a grid, so that attention can look at a picture as a convolution does (Cordonnier et al. 2020).
 
-Shapes: B batch, H heads, T queries, S keys, E width of a head. Both count cells row by row.
+Shapes: B batch, H heads, T queries, S keys, E width of a head. Both count cells row by row. Of cells
+anywhere: N queries, K keys, R = 3 coordinates of r.
 """
 
 import torch
@@ -36,12 +37,7 @@ class Quadratic(Relative):
 
     def scores(self, queries: int, keys: int, offset: int = 0) -> Tensor:
         """(H, T, S): v . r for the cells offset .. offset + T - 1 as queries and 0 .. S - 1 as keys."""
-        away_TS2 = self._cells(0, keys) - self._cells(offset, queries)[:, None]
-        encoding_TS3 = torch.cat((away_TS2.square().sum(-1, keepdim=True), away_TS2), -1)
-        vector_H3 = -self.sharpness_H[:, None] * torch.cat(
-            (torch.ones_like(self.centre_H2[:, :1]), -2 * self.centre_H2), 1
-        )
-        return (encoding_TS3 @ vector_H3.mT).permute(2, 0, 1)
+        return quadratic_scores(self.centre_H2, self.sharpness_H, self._cells(offset, queries), self._cells(0, keys))
 
     def weights(self, queries: int, keys: int) -> Tensor:
         """alpha (H, T, S) where positions alone decide: what the figure of heads on a grid shows."""
@@ -51,3 +47,14 @@ class Quadratic(Relative):
         """(N, 2): row and column."""
         cell_N = torch.arange(first, first + count, device=self.centre_H2.device)
         return torch.stack((cell_N // self.columns, cell_N % self.columns), -1).to(self.centre_H2.dtype)
+
+
+def quadratic_scores(centre_H2: Tensor, alpha_H: Tensor, query_N2: Tensor, key_K2: Tensor) -> Tensor:
+    """e_h = v_h . r(key - query), (H, N, K), from where queries and keys lie, in rows and columns (equation 8).
+
+    v = -a (1, -2 D_1, -2 D_2),   r(d) = (|d|^2, d_1, d_2)
+    """
+    offset_NK2 = key_K2 - query_N2[:, None]
+    relative_NK3 = torch.cat((offset_NK2.square().sum(-1, keepdim=True), offset_NK2), -1)
+    vector_H3 = -alpha_H[:, None] * torch.cat((torch.ones_like(alpha_H)[:, None], -2 * centre_H2), -1)
+    return torch.einsum("hr,nkr->hnk", vector_H3, relative_NK3)

@@ -125,3 +125,10 @@ class NoPositions(nn.Module):
     def forward(self, x_BTD: Tensor, offset: int = 0) -> Tensor:
         """x itself."""
         return x_BTD
+
+
+def added_positions(kind: str, width: int, max_length: int) -> Sinusoidal | Learned | NoPositions:
+    """Those that are added to embeddings, by name: sinusoidal, learned (at most `max_length`); otherwise none are."""
+    if kind == "sinusoidal":
+        return Sinusoidal(width)
+    return Learned(width, max_length) if kind == "learned" else NoPositions()

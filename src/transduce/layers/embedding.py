@@ -3,11 +3,16 @@
 Shapes: B batch, T positions, D model width, V vocabulary.
 """
 
+from collections.abc import Callable
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.linear import linear, pack
+
+Tied = Literal["all", "output", "none"]
 
 
 class Embedding(nn.Module):
@@ -33,3 +38,18 @@ class Embedding(nn.Module):
     def pack(self) -> None:
         """As `Linear.pack`, for `logits`."""
         self.packed = pack(self.weight)
+
+
+def make_embeddings(
+    source: int | None, target: int, width: int, tied: Tied, make: Callable[[int, int], Embedding] = Embedding
+) -> tuple[Embedding, Embedding, Embedding]:
+    """Those of an encoder-decoder: for the target, the source and the output, one and the same where they are tied.
+
+    Args:
+        source, target: how many ids each vocabulary has; a model that reads none has no use for this.
+        make: an embedding of (vocabulary, width).
+    """
+    assert source is not None
+    target_embedding = make(target, width)
+    source_embedding = target_embedding if tied == "all" and source == target else make(source, width)
+    return target_embedding, source_embedding, make(target, width) if tied == "none" else target_embedding

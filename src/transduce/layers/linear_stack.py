@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
 from transduce.attention.linear import LinearAttention, Summary
-from transduce.attention.positions import Learned, NoPositions, Sinusoidal
+from transduce.attention.positions import added_positions
 from transduce.config import Config
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.residual import NormPlacement, Residual
@@ -120,7 +120,7 @@ class LinearStack(nn.Module):
 
     def __init__(self, config: LinearStackConfig, layers: int, cross: bool = False) -> None:
         super().__init__()
-        self.positions = _positions(config)
+        self.positions = added_positions(config.positions, config.d_model, config.max_length)
         self.dropout = Dropout(config.dropout)
         blocks = [LinearBlock(config, cross) for _ in range(layers)]
         self.blocks: Iterable[LinearBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
@@ -162,9 +162,3 @@ class LinearStack(nn.Module):
         """The state before the first position."""
         blocks = tuple(block.self_attention.empty(rows) for block in self.blocks)
         return LinearState(torch.zeros(rows, dtype=torch.int64, device=blocks[0].mass.device), blocks)
-
-
-def _positions(config: LinearStackConfig) -> nn.Module:
-    if config.positions == "sinusoidal":
-        return Sinusoidal(config.d_model)
-    return Learned(config.d_model, config.max_length) if config.positions == "learned" else NoPositions()

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention
 from transduce.attention.dropout import Dropout
-from transduce.attention.positions import Learned, NoPositions, Sinusoidal
+from transduce.attention.positions import added_positions
 from transduce.attention.relative import Relative
 from transduce.attention.sparse import Pattern, causal_mask
 from transduce.config import Config
@@ -125,7 +125,7 @@ class Stack(nn.Module):
     def __init__(self, config: StackConfig, layers: int, cross: bool = False, causal: bool = False) -> None:
         super().__init__()
         self.pattern, self.stride = config.pattern, config.stride
-        self.positions = _added_positions(config)
+        self.positions = added_positions(config.positions, config.d_model, config.max_length)
         self.dropout = Dropout(config.dropout)
         blocks = [_block(config, relative, cross) for relative in _relative_positions(config, layers, causal)]
         self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
@@ -202,15 +202,6 @@ def _block(config: StackConfig, relative: Relative | None, cross: bool) -> Block
         feed_forward=FeedForward(config.d_model, config.feed_forward, config.inner_dropout, config.activation),
         residual=partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind),
     )
-
-
-def _added_positions(config: StackConfig) -> Sinusoidal | Learned | NoPositions:
-    """Those that are added to the embeddings."""
-    if config.positions == "sinusoidal":
-        return Sinusoidal(config.d_model)
-    if config.positions == "learned":
-        return Learned(config.d_model, config.max_length)
-    return NoPositions()
 
 
 def _relative_positions(config: StackConfig, layers: int, causal: bool) -> list[Relative] | list[None]:

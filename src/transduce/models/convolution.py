@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from transduce.attention import KeyValue, masks
 from transduce.attention.dropout import Dropout
-from transduce.attention.positions import Learned, Sinusoidal
+from transduce.attention.positions import Learned, added_positions
 from transduce.attention.reader import Reader
 from transduce.config import Config
 from transduce.layers.convolution import (
@@ -24,7 +24,7 @@ from transduce.layers.convolution import (
     Source,
     scale_gradient,
 )
-from transduce.layers.embedding import Embedding
+from transduce.layers.embedding import Embedding, Tied, make_embeddings
 from transduce.layers.pointer import Copies, Pointer
 from transduce.models.protocols import Padded, Sizes
 from transduce.names import check
@@ -56,7 +56,7 @@ class ConvolutionConfig(Config):
     """How the model knows where a token stands."""
     max_length: int = Field(default=1024, ge=1)
     """How many positions learned positions reach."""
-    tied: Literal["all", "output", "none"] = Field(default="all")
+    tied: Tied = Field(default="all")
     """all: one matrix for source, target and output, if their vocabulary is joint."""
     pointer: bool = False
     """Output words may also be copied from the source; needs a joint vocabulary."""
@@ -99,12 +99,9 @@ class Convolution(nn.Module):
 
     def __init__(self, config: ConvolutionConfig, sizes: Sizes) -> None:
         super().__init__()
-        assert sizes.source is not None
         width, rate = config.d_model, config.dropout
-        share = config.tied == "all" and sizes.source == sizes.target
-        self.target_embedding = _embedding(sizes.target, width)
-        self.source_embedding = self.target_embedding if share else _embedding(sizes.source, width)
-        self.output = _embedding(sizes.target, width) if config.tied == "none" else self.target_embedding
+        embeddings = make_embeddings(*sizes, width, config.tied, _embedding)
+        self.target_embedding, self.source_embedding, self.output = embeddings
         self.source_positions, self.target_positions = _positions(config), _positions(config)
         self.dropout = Dropout(rate)
         reading = [EncoderBlock(width, config.kernel, rate) for _ in range(config.encoder_layers)]
@@ -183,8 +180,7 @@ def _reader(config: ConvolutionConfig) -> Reader:
 
 
 def _positions(config: ConvolutionConfig) -> nn.Module:
-    if config.positions == "sinusoidal":
-        return Sinusoidal(config.d_model)
-    positions = Learned(config.d_model, config.max_length)
-    nn.init.normal_(positions.weight_TD, std=EMBEDDED)
+    positions = added_positions(config.positions, config.d_model, config.max_length)
+    if isinstance(positions, Learned):
+        nn.init.normal_(positions.weight_TD, std=EMBEDDED)
     return positions

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.attention.linear import Summary
-from transduce.layers.embedding import Embedding
+from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.linear_stack import LinearStack, LinearStackConfig, LinearState
 from transduce.models.protocols import Padded, Sizes
 
@@ -27,7 +27,7 @@ class LinearTransformerConfig(LinearStackConfig):
     """Blocks that read the source."""
     decoder_layers: int = Field(default=3, ge=1)
     """Blocks that write the target."""
-    tied: Literal["all", "output", "none"] = Field(default="all")
+    tied: Tied = Field(default="all")
     """all: one matrix for source, target and output, if their vocabulary is joint."""
 
 
@@ -38,11 +38,8 @@ class LinearTransformer(nn.Module):
 
     def __init__(self, config: LinearTransformerConfig, sizes: Sizes) -> None:
         super().__init__()
-        assert sizes.source is not None
-        share = config.tied == "all" and sizes.source == sizes.target
-        self.target_embedding = Embedding(sizes.target, config.d_model)
-        self.source_embedding = self.target_embedding if share else Embedding(sizes.source, config.d_model)
-        self.output = Embedding(sizes.target, config.d_model) if config.tied == "none" else self.target_embedding
+        embeddings = make_embeddings(*sizes, config.d_model, config.tied)
+        self.target_embedding, self.source_embedding, self.output = embeddings
         self.encoder = LinearStack(config, config.encoder_layers)
         self.decoder = LinearStack(config, config.decoder_layers, cross=True)
 

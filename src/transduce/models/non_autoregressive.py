@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.attention import masks
-from transduce.layers.embedding import Embedding
+from transduce.layers.embedding import Embedding, Tied, make_embeddings
 from transduce.layers.stack import Stack, StackConfig, State
 from transduce.models.protocols import Padded, Sizes
 
@@ -32,7 +32,7 @@ class NonAutoregressiveConfig(StackConfig):
     """Blocks that read the source."""
     decoder_layers: int = Field(default=3, ge=1)
     """Blocks that write the target."""
-    tied: Literal["all", "output", "none"] = Field(default="all")
+    tied: Tied = Field(default="all")
     """all: one matrix for source, target and output, if their vocabulary is joint."""
     reach: int = Field(default=32, ge=1)
     """Target minus source length has a probability of its own from -reach to reach; beyond, each token halves it."""
@@ -60,12 +60,9 @@ class NonAutoregressive(nn.Module):
 
     def __init__(self, config: NonAutoregressiveConfig, sizes: Sizes) -> None:
         super().__init__()
-        assert sizes.source is not None
-        share = config.tied == "all" and sizes.source == sizes.target
         self.reach = config.reach
-        self.target_embedding = Embedding(sizes.target, config.d_model)
-        self.source_embedding = self.target_embedding if share else Embedding(sizes.source, config.d_model)
-        self.output = Embedding(sizes.target, config.d_model) if config.tied == "none" else self.target_embedding
+        embeddings = make_embeddings(*sizes, config.d_model, config.tied)
+        self.target_embedding, self.source_embedding, self.output = embeddings
         self.length_token = nn.Parameter(torch.randn(config.d_model))
         self.hidden_word = nn.Parameter(torch.randn(config.d_model))
         self.length_embedding = Embedding(2 * config.reach + 1, config.d_model)

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
-from transduce.layers.embedding import Embedding
+from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.recurrent_decoder import Bahdanau, DecoderConfig, Luong, Memory, NoAttention, State
 from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackState
@@ -28,7 +28,7 @@ class RnnConfig(DecoderConfig):
     """Layers that read the source."""
     direction: Direction = "both"
     """In which order the encoder reads: forward, backward, or both, each in half the width."""
-    tied: Literal["all", "output", "none"] = Field(default="all")
+    tied: Tied = Field(default="all")
     """all: one matrix for source, target and output, if their vocabulary is joint."""
     pointer: bool = False
     """Output words may also be copied from the source; needs a joint vocabulary."""
@@ -59,11 +59,8 @@ class Rnn(nn.Module):
 
     def __init__(self, config: RnnConfig, sizes: Sizes) -> None:
         super().__init__()
-        assert sizes.source is not None
-        share = config.tied == "all" and sizes.source == sizes.target
-        self.target_embedding = Embedding(sizes.target, config.d_model)
-        self.source_embedding = self.target_embedding if share else Embedding(sizes.source, config.d_model)
-        self.output = Embedding(sizes.target, config.d_model) if config.tied == "none" else self.target_embedding
+        embeddings = make_embeddings(*sizes, config.d_model, config.tied)
+        self.target_embedding, self.source_embedding, self.output = embeddings
         self.dropout = Dropout(config.dropout)
         layers = (config.encoder_layers, config.residual, config.dropout, config.direction)
         self.encoder = RecurrentEncoder(config.cell, config.d_model, config.hidden, *layers)

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.attention import masks
-from transduce.layers.embedding import Embedding
+from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Stack, StackConfig, State
 from transduce.models.protocols import Padded, Sizes
@@ -24,7 +24,7 @@ class TransformerConfig(StackConfig):
     """Blocks that read the source."""
     decoder_layers: int = Field(default=3, ge=1)
     """Blocks that write the target."""
-    tied: Literal["all", "output", "none"] = Field(default="all")
+    tied: Tied = Field(default="all")
     """all: one matrix for source, target and output, if their vocabulary is joint."""
     pointer: bool = False
     """Output words may also be copied from the source; needs a joint vocabulary."""
@@ -45,11 +45,8 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig, sizes: Sizes) -> None:
         super().__init__()
-        assert sizes.source is not None
-        share = config.tied == "all" and sizes.source == sizes.target
-        self.target_embedding = Embedding(sizes.target, config.d_model)
-        self.source_embedding = self.target_embedding if share else Embedding(sizes.source, config.d_model)
-        self.output = Embedding(sizes.target, config.d_model) if config.tied == "none" else self.target_embedding
+        embeddings = make_embeddings(*sizes, config.d_model, config.tied)
+        self.target_embedding, self.source_embedding, self.output = embeddings
         self.encoder = Stack(config, config.encoder_layers)
         self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True)
         self.pointer = Pointer(config.d_model, config.d_model, *sizes) if config.pointer else None
