@@ -7,12 +7,18 @@ predicts can have its weights laid out for oneDNN once and for all: `pack`.
 Shapes: N rows, I inputs, O outputs.
 """
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from transduce.int8 import Int8
+
+Precision = Literal["fp32", "int8"]
+Product = Callable[[Tensor, Tensor | None], Tensor]  # x (N, I), bias (O,) -> x W^T + b (N, O)
 
 SMALL = 2**18  # fewer multiplications than these are done before oneDNN has begun
 
@@ -21,7 +27,7 @@ SMALL = 2**18  # fewer multiplications than these are done before oneDNN has beg
 class Packs(Protocol):
     """A module that multiplies by a weight and can lay it out for that."""
 
-    def pack(self) -> None:
+    def pack(self, precision: Precision = "fp32") -> None:
         """For a model that predicts and does nothing else; the weight must not change any more."""
         ...
 
@@ -29,45 +35,63 @@ class Packs(Protocol):
 class Linear(nn.Linear):
     """`nn.Linear` with its name, its parameters and its start, and a faster product where there is one."""
 
-    packed: Tensor | None = None
+    packed: Product | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """(.., I) -> (.., O)."""
         return linear(x, self.weight, self.bias, self.packed)
 
-    def pack(self) -> None:
+    def pack(self, precision: Precision = "fp32") -> None:
         """For a model that predicts and does nothing else; the weight must not change any more."""
-        self.packed = pack(self.weight)
+        self.packed = pack(self.weight, precision)
 
 
-def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None, packed: Tensor | None = None) -> Tensor:
+def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None, packed: Product | None = None) -> Tensor:
     """x W^T + b, (.., I) -> (.., O). Under autocast in its type, as `F.linear`.
 
     Args:
         packed: what `pack` made of the weight; without gradients.
     """
-    small = x.numel() * len(weight_OI) < SMALL
-    if packed is not None and not small and x.shape[:-1].numel() > 1:  # MKL is good at a matrix times one vector
-        return _product(x, packed, bias_O)
-    if small or not _by_onednn(x) or torch.is_autocast_enabled("cpu"):
+    if packed is None and (not _by_onednn(x) or _is_small(x, weight_OI) or torch.is_autocast_enabled("cpu")):
         return F.linear(x, weight_OI, bias_O)
-    flat_NO: Tensor = _OneDnnLinear.apply(x.reshape(-1, x.shape[-1]), weight_OI, bias_O)  # type: ignore[no-untyped-call]
-    return flat_NO.view(*x.shape[:-1], len(weight_OI))
+    x_NI = x.reshape(-1, x.shape[-1])
+    if packed is None:
+        product_NO: Tensor = _OneDnnLinear.apply(x_NI, weight_OI, bias_O)  # type: ignore[no-untyped-call]
+    else:
+        product_NO = packed(x_NI, bias_O)
+    return product_NO.view(*x.shape[:-1], len(weight_OI))
 
 
-def pack(weight_OI: Tensor) -> Tensor | None:
-    """The weight in oneDNN's own order; None where that is no faster."""
-    if not _by_onednn(weight_OI):
-        return None
-    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight_OI.detach())
-    return packed
+def pack(weight_OI: Tensor, precision: Precision = "fp32") -> Product | None:
+    """The product with this weight, laid out in oneDNN's own order; None where that is no faster.
+
+    Raises:
+        InputError: no 8-bit products on this machine.
+    """
+    if precision == "int8":
+        return Int8(weight_OI.detach())
+    return _LaidOut(weight_OI.detach()) if _by_onednn(weight_OI) else None
 
 
-def pack_all(model: nn.Module) -> None:
+def pack_all(model: nn.Module, precision: Precision = "fp32") -> None:
     """`pack` everything in the model that can be: from now on it predicts and does nothing else."""
     for module in model.modules():
         if isinstance(module, Packs):
-            module.pack()
+            module.pack(precision)
+
+
+class _LaidOut:
+    """x, b -> x W^T + b in fp32 for one weight."""
+
+    def __init__(self, weight_OI: Tensor) -> None:
+        self._weight_OI = weight_OI
+        self._laid_out: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight_OI)
+
+    def __call__(self, x_NI: Tensor, bias_O: Tensor | None) -> Tensor:
+        """(N, I) -> (N, O)."""
+        if len(x_NI) == 1 or _is_small(x_NI, self._weight_OI):  # MKL is good at a matrix times one vector
+            return F.linear(x_NI, self._weight_OI, bias_O)
+        return _product(x_NI, self._laid_out, bias_O)
 
 
 class _OneDnnLinear(torch.autograd.Function):
@@ -91,6 +115,10 @@ class _OneDnnLinear(torch.autograd.Function):
 def _product(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
     product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight_OI, bias_O, "none", [], "")
     return product
+
+
+def _is_small(x: Tensor, weight_OI: Tensor) -> bool:
+    return x.numel() * len(weight_OI) < SMALL
 
 
 def _by_onednn(x: Tensor) -> bool:

@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,8 +27,34 @@ def test_equal_values_go_to_the_lower_column(table: list[list[float]], count: in
         assert len(set(columns)) == len(columns)
 
 
-def test_half_precision_where_ties_are_the_rule() -> None:
-    values_NV = torch.randn(20, 500, generator=torch.Generator().manual_seed(1)).to(torch.bfloat16)
+@pytest.mark.parametrize("columns", [500, 2048, 3011])  # the longer ones are searched block by block
+def test_half_precision_where_ties_are_the_rule(columns: int) -> None:
+    values_NV = torch.randn(20, columns, generator=torch.Generator().manual_seed(1)).to(torch.bfloat16)
     _, column_NC = top(values_NV, 7)
     expected = values_NV.float().sort(dim=1, descending=True, stable=True).indices[:, :7]
     assert torch.equal(column_NC, expected)
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_the_greatest_are_found_wherever_they_stand(equal: bool) -> None:
+    """Each in a block of its own, or several in one, or in what is left behind the last whole block."""
+    generator = torch.Generator().manual_seed(2)
+    values_NV = torch.rand(400, 2050, generator=generator) - 3
+    for values_V in values_NV:
+        place_C = torch.randperm(2050, generator=generator)[:6]
+        values_V[place_C] = torch.full((6,), -0.5) if equal else -torch.rand(6, generator=generator)
+    value_NC, column_NC = top(values_NV, 5)
+    sorted_NV, by_value_NV = values_NV.sort(dim=1, descending=True, stable=True)
+    assert torch.equal(value_NC, sorted_NV[:, :5].double())
+    assert torch.equal(column_NC, by_value_NV[:, :5])
+
+
+@pytest.mark.parametrize("columns", [6, 2050])
+def test_some_columns_count_as_nothing(columns: int) -> None:
+    values_NV = torch.randn(30, columns, generator=torch.Generator().manual_seed(3)).to(torch.bfloat16)
+    without = [0, 1, 4]
+    value_NC, column_NC = top(values_NV, 5, without)
+    expected_NC, expected_column_NC = top(values_NV.index_fill(1, torch.tensor(without), -math.inf), 5)
+    assert torch.equal(value_NC, expected_NC)
+    possible_NC = expected_NC > -math.inf
+    assert torch.equal(column_NC[possible_NC], expected_column_NC[possible_NC])

@@ -9,10 +9,11 @@ Shapes: B batch, T queries, S keys, D model width, H heads, G heads of keys and 
 import torch
 from torch import Tensor, nn
 
+from transduce.attention.branches import Attended
 from transduce.attention.cache import KeyValue
 from transduce.attention.capture import active_record
 from transduce.attention.core import attend, attend_by
-from transduce.attention.relative import Relative
+from transduce.attention.relative import Relative, Rotary
 from transduce.attention.scores import ScaledDot
 from transduce.attention.weighing import Softmax
 from transduce.linear import Linear
@@ -70,26 +71,43 @@ class MultiHeadAttention(nn.Module):
         nothing_BGSE = self.query.weight.new_empty(rows, self.key_value_heads, 0, self.head_width)
         return KeyValue(nothing_BGSE, nothing_BGSE)
 
-    def forward(self, x_BTD: Tensor, memory: KeyValue, allowed: Tensor | None = None, offset: int = 0) -> Tensor:
+    @property
+    def can_share(self) -> bool:
+        """Whether what it reads may be an `Attended`, which many hypotheses share: one kernel does it all."""
+        return self._has_a_kernel and (self.positions is None or type(self.positions) is Rotary)
+
+    def forward(
+        self, x_BTD: Tensor, memory: KeyValue | Attended, allowed: Tensor | None = None, offset: int = 0
+    ) -> Tensor:
         """What each query x reads from `memory`: (B, T, D).
 
         Args:
+            memory: keys and values for each of the B; or in prediction what hypotheses share, T = 1.
             allowed: bool, broadcastable to (B, H, T, S), True = may attend; None = all may.
             offset: the position of the first query.
         """
-        query_BHTE, bias = self._split(self.query(x_BTD)), None
+        query_BHTE = self._split(self.query(x_BTD))
         if self.positions is not None:
             query_BHTE = self.positions.turn(query_BHTE, offset)
-            bias = self.positions.bias(query_BHTE, memory.length, offset)
-        rate = self.dropout if self.training else 0.0
         record = active_record()
-        if self._has_a_kernel and record is None:
-            read_BHTE = attend(query_BHTE, memory.key, memory.value, allowed, rate, bias)
+        if isinstance(memory, KeyValue):
+            read_BHTE, alpha_BHTS = self._attend(query_BHTE, memory, allowed, offset, record is not None)
         else:
-            read_BHTE, alpha_BHTS = self._attend_openly(query_BHTE, memory, allowed, rate, bias, offset)
-            if record is not None:
-                record.take(self, alpha_BHTS)
+            assert allowed is None and self.can_share, "what hypotheses share knows by itself who may see what"
+            read_BHTE, alpha_BHTS = memory.read(query_BHTE, openly=record is not None)
+        if record is not None and alpha_BHTS is not None:
+            record.take(self, alpha_BHTS)
         return self.output(read_BHTE.transpose(1, 2).flatten(2))
+
+    def _attend(
+        self, query_BHTE: Tensor, memory: KeyValue, allowed: Tensor | None, offset: int, openly: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """What the queries read; and the weights, where they were asked for or computed anyway."""
+        rate = self.dropout if self.training else 0.0
+        bias = self.positions.bias(query_BHTE, memory.length, offset) if self.positions is not None else None
+        if self._has_a_kernel and not openly:
+            return attend(query_BHTE, memory.key, memory.value, allowed, rate, bias), None
+        return self._attend_openly(query_BHTE, memory, allowed, rate, bias, offset)
 
     @property
     def _has_a_kernel(self) -> bool:

@@ -47,6 +47,9 @@ def predict(
     ensemble: Annotated[
         Literal["probability", "log_probability"], typer.Option(help="Several models say the mean of these.")
     ] = "probability",
+    precision: Annotated[
+        Literal["fp32", "int8"], typer.Option(help="Of matrix products; int8 is faster, and nearly the same.")
+    ] = "fp32",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     lattice: Annotated[bool, typer.Option(help="With --json: everything that the beam weighed.")] = False,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
@@ -78,7 +81,7 @@ def predict(
     }
     search: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     wanted = read_wanted(constraints, len(lines)) if constraints else None
-    pipeline = load(model, trust_code=trust_code, ensemble=ensemble)
+    pipeline = load(model, trust_code=trust_code, ensemble=ensemble, precision=precision)
     with bar("predicting", len(lines)) as advance:
         predictions = pipeline.predict(
             lines,

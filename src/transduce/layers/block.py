@@ -8,6 +8,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention
+from transduce.attention.branches import Branch, Shared
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.residual import Residual
 
@@ -46,11 +47,11 @@ class Block(nn.Module):
         self,
         x_BTD: Tensor,
         allowed: Tensor | None,
-        past: KeyValue | None = None,
-        source: KeyValue | None = None,
+        past: KeyValue | Branch | None = None,
+        source: KeyValue | Shared | None = None,
         source_allowed: Tensor | None = None,
         real_BT: Tensor | None = None,
-    ) -> tuple[Tensor, KeyValue]:
+    ) -> tuple[Tensor, KeyValue | Branch]:
         """x after the block (B, T, D), and the keys and values of every position seen so far.
 
         Args:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.linear import linear, pack
+from transduce.linear import Precision, Product, linear, pack
 
 Tied = Literal["all", "output", "none"]
 
@@ -21,7 +21,7 @@ class Embedding(nn.Module):
     Vectors start as N(0, 1/D), so that they enter with unit variance and logits from them start small.
     """
 
-    packed: Tensor | None = None
+    packed: Product | None = None
 
     def __init__(self, vocabulary: int, width: int) -> None:
         super().__init__()
@@ -35,9 +35,9 @@ class Embedding(nn.Module):
         """(.., D) -> (.., V): how well each token's vector fits each hidden state."""
         return linear(hidden, self.weight, None, self.packed)
 
-    def pack(self) -> None:
+    def pack(self, precision: Precision = "fp32") -> None:
         """As `Linear.pack`, for `logits`."""
-        self.packed = pack(self.weight)
+        self.packed = pack(self.weight, precision)
 
 
 def make_embeddings(

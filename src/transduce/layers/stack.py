@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention
+from transduce.attention.branches import Branch, Family, Shared, Store
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import added_positions
 from transduce.attention.relative import Relative
@@ -23,7 +24,9 @@ from transduce.layers.norms import NoNorm, NormKind, make_norm
 from transduce.layers.residual import NormPlacement, Residual
 from transduce.names import known, resolve, suggest
 
-State = tuple[KeyValue, ...]  # per block, keys and values (B, G, T, E) of the positions so far
+# Per block, keys and values (B, G, T, E) of the positions so far, or of a source; or what hypotheses share of them.
+State = tuple[KeyValue, ...] | tuple[Branch, ...]
+Sources = tuple[KeyValue, ...] | tuple[Shared, ...]
 
 ADDED = ["none", "sinusoidal", "learned"]  # positions that are added to the embeddings; all others are relative
 
@@ -140,7 +143,7 @@ class Stack(nn.Module):
         self,
         embedded_BTD: Tensor,
         past: State | None,
-        sources: State | None = None,
+        sources: Sources | None = None,
         source_allowed: Tensor | None = None,
         allowed: Tensor | None = None,
         real_BT: Tensor | None = None,
@@ -167,7 +170,7 @@ class Stack(nn.Module):
         self,
         embedded_BTD: Tensor,
         past: State | None,
-        sources: State | None = None,
+        sources: Sources | None = None,
         source_allowed: Tensor | None = None,
         real_BT: Tensor | None = None,
     ) -> tuple[Tensor, State]:
@@ -177,13 +180,25 @@ class Stack(nn.Module):
         allowed = None if sees_all else causal_mask(self.pattern, self.stride, count, offset, embedded_BTD.device)
         return self.extend(embedded_BTD, past, sources, source_allowed, allowed, real_BT)
 
-    def keys_values(self, encoded_BSD: Tensor) -> State:
+    def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
         """The encoder's states as each block's cross-attention sees them."""
         return tuple(block.cross_keys_values(encoded_BSD) for block in self.blocks)
 
+    def shared(self, sources: tuple[KeyValue, ...], allowed_B11S: Tensor) -> tuple[Shared, ...] | None:
+        """`sources`, of which `allowed_B11S` are real, for hypotheses to share; None where an attention cannot."""
+        if not all(block.cross_attention and block.cross_attention.can_share for block in self.blocks):
+            return None
+        family = Family.founded(len(allowed_B11S), allowed_B11S.device)
+        laid_out = (KeyValue(source.key.contiguous(), source.value.contiguous()) for source in sources)
+        return tuple(Shared(source, allowed_B11S, family) for source in laid_out)
+
     def empty(self, rows: int) -> State:
         """The state before the first position."""
-        return tuple(block.self_attention.empty(rows) for block in self.blocks)
+        nothing = tuple(block.self_attention.empty(rows) for block in self.blocks)
+        if self.pattern != "full" or not all(block.self_attention.can_share for block in self.blocks):
+            return nothing
+        family = Family.founded(rows, nothing[0].key.device)
+        return tuple(Branch(Store(each, 0), family) for each in nothing)
 
 
 def _block(config: StackConfig, relative: Relative | None, cross: bool) -> Block:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.layers.embedding import Embedding, Tied, make_embeddings
-from transduce.layers.stack import Stack, StackConfig, State
+from transduce.layers.stack import Sources, Stack, StackConfig
 from transduce.models.protocols import Padded, Sizes
 
 
@@ -44,7 +44,7 @@ class Memory(NamedTuple):
     length_class: (B, C) logits of target minus source length. length: (B,) the source's.
     """
 
-    sources: State
+    sources: Sources
     allowed: Tensor
     length_class: Tensor
     length: Tensor

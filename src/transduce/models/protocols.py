@@ -6,17 +6,19 @@ Shapes: B batch, S source positions, T target positions, V vocabulary, D width, 
 
 `memory` belongs to a source sentence, `state` to a hypothesis. Both are trees (tuples, lists, dicts, named tuples)
 of tensors whose axis 0 is the batch, so that reordering a beam is one `select` over the tree, whatever the
-architecture. State is returned, never kept on the module.
+architecture. State is returned, never kept on the module. A branch of a tree may
+also be an object that reorders itself (`Reorders`): what many hypotheses share then need not be copied for each.
 """
 
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
 
-Tree = (
-    Any  # Tensor | None | tuple[Tree, ...] | list[Tree] | dict[str, Tree]; recursive aliases confuse more than they say
-)
+# Tensor | Reorders | None | tuple[Tree, ...] | list[Tree] | dict[str, Tree]: said in words, as a recursive alias
+# would confuse more.
+Tree = Any
 AnyTree = TypeVar("AnyTree")
 
 
@@ -92,24 +94,35 @@ class Fills(Protocol):
         ...
 
 
+@runtime_checkable
+class Reorders(Protocol):
+    """A branch of a memory or state that reorders itself."""
+
+    def reordered(self, rows: Tensor) -> Self:
+        """What it is to the hypotheses `rows` (N,), in that order, repeats allowed; itself it stays as it was."""
+        ...
+
+
 def select(tree: AnyTree, rows: Tensor) -> AnyTree:
     """The rows `rows` (N,) of axis 0 of every tensor in `tree`, in that order, repeats allowed."""
-    selected: AnyTree = map_tree(tree, lambda tensor: tensor.index_select(0, rows))
+    selected: AnyTree = map_tree(
+        tree, lambda leaf: leaf.index_select(0, rows) if isinstance(leaf, Tensor) else leaf.reordered(rows)
+    )
     return selected
 
 
-def map_tree(tree: Any, change: Any) -> Any:
-    """`change` applied to every tensor of `tree`; None stays None."""
+def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:
+    """`change` applied to every leaf of `tree`, a tensor or an object that reorders itself; None stays None."""
     if tree is None:
         return None
-    if isinstance(tree, Tensor):
-        return change(tree)
     if isinstance(tree, dict):
         return {name: map_tree(branch, change) for name, branch in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return type(tree)(*(map_tree(branch, change) for branch in tree))
     if isinstance(tree, tuple | list):
         return type(tree)(map_tree(branch, change) for branch in tree)
+    if isinstance(tree, Tensor | Reorders):
+        return change(tree)
     raise TypeError(f"a state is a tree of tensors; this holds a {type(tree).__name__}")
 
 

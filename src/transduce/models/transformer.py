@@ -9,10 +9,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from transduce.attention import masks
+from transduce.attention import KeyValue, masks
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.pointer import Copies, Pointer
-from transduce.layers.stack import Stack, StackConfig, State
+from transduce.layers.stack import Sources, Stack, StackConfig, State
 from transduce.models.protocols import Padded, Sizes
 
 
@@ -31,10 +31,13 @@ class TransformerConfig(StackConfig):
 
 
 class Memory(NamedTuple):
-    """A source as the decoder sees it: each block's keys and values, which positions are real, and what to copy."""
+    """A source as the decoder sees it: each block's keys and values, which positions are real, and what to copy.
 
-    sources: State
-    allowed: Tensor
+    What hypotheses share knows by itself which positions are real: `allowed` is None then.
+    """
+
+    sources: Sources
+    allowed: Tensor | None
     copies: Copies | None
 
 
@@ -54,7 +57,7 @@ class Transformer(nn.Module):
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) of the token after each target position (teacher forcing)."""
         assert source is not None
-        return self._decode(target.values, self._remember(source), None, target.mask())[0]
+        return self._decode(target.values, Memory(*self._remember(source)), None, target.mask())[0]
 
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S) -> states (B, S, D)."""
@@ -64,17 +67,20 @@ class Transformer(nn.Module):
     def start(self, source: Padded | None, rows: int) -> tuple[Memory, State]:
         """The source's keys and values in every decoder block, and empty caches."""
         assert source is not None
-        return self._remember(source), self.decoder.empty(rows)
+        sources, allowed, copies = self._remember(source)
+        shared = self.decoder.shared(sources, allowed)
+        memory = Memory(sources, allowed, copies) if shared is None else Memory(shared, None, copies)
+        return memory, self.decoder.empty(rows)
 
     def step(self, token_B: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
         logits_BTV, state = self._decode(token_B[:, None], memory, state)
         return logits_BTV[:, -1].log_softmax(-1, dtype=torch.float32), state
 
-    def _remember(self, source: Padded) -> Memory:
+    def _remember(self, source: Padded) -> tuple[tuple[KeyValue, ...], Tensor, Copies | None]:
         encoded = self.encode(source)
         copies = self.pointer.remember(source.values, encoded.values, encoded.mask()) if self.pointer else None
-        return Memory(self.decoder.keys_values(encoded.values), masks.padding(encoded.mask()), copies)
+        return self.decoder.keys_values(encoded.values), masks.padding(encoded.mask()), copies
 
     def _decode(
         self, target_BT: Tensor, memory: Memory, past: State | None, real_BT: Tensor | None = None

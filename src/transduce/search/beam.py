@@ -27,8 +27,7 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
         if len(live.sentence) == 0:
             break
         log_probabilities_NV, state = job.step(live.tokens[:, -1], memory, state, time)
-        permitted_NV = job.permitted(log_probabilities_NV, live.sentence, live.tokens[:, 1:])
-        offered = _offered(job, settings, live, permitted_NV)
+        offered = _offered(job, settings, live, log_probabilities_NV)
         parent_M, column_M, slot_M = _taken(live, offered, finished.slots_BG, settings)
         token_M, value_M = offered.token[parent_M, column_M], offered.value[parent_M, column_M]
         grown = live.chosen(parent_M).extended(slot_M, token_M, value_M)
@@ -54,9 +53,11 @@ def beginnings(job: Job, settings: Search) -> Live:
     return Live(sentence_N, slot_N, zero_N1[:, 0], start_N1, zero_N1)
 
 
-def _offered(job: Job, settings: Search, live: Live, permitted_NV: Tensor) -> Offered:
-    value_NC, token_NC = top(permitted_NV, settings.beam)
-    offered = Offered(value_NC, token_NC)
+def _offered(job: Job, settings: Search, live: Live, log_probabilities_NV: Tensor) -> Offered:
+    if job.is_free(live.tokens.shape[1] - 1):
+        return Offered(*top(log_probabilities_NV, settings.beam, job.forbidden))
+    permitted_NV = job.permitted(log_probabilities_NV, live.sentence, live.tokens[:, 1:])
+    offered = Offered(*top(permitted_NV, settings.beam))
     if job.rules is not None and any(job.rules.constraints):
         return in_banks(job.rules, live, permitted_NV, offered)
     return offered

@@ -96,6 +96,10 @@ class Job:
             log_probabilities_NV[row_M, token_M] = value_M
         return log_probabilities_NV
 
+    def is_free(self, time: int) -> bool:
+        """Whether at position `time` anything may follow anything but what is `forbidden`."""
+        return self.rules is None and all(time >= len(prefix) for prefix in self.prefixes)
+
     def penalty(self, memory: Tree, state: Tree, rows: int) -> Tensor:
         """(N,) float64: what the scores of hypotheses that end with the next token are changed by, 0 or less."""
         if self.coverage is None:

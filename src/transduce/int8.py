@@ -1,0 +1,53 @@
+"""Matrix products in 8 bits, for prediction: a quarter of the bytes, a third of the time on processors with VNNI.
+
+    y_no = s_n t_o sum_i X_ni W_oi + b_o
+
+    s_n = max_i |x_ni| / 127,   X = round(x / s)       of each row as it comes
+    t_o = max_i |w_oi| / 127,   W = round(w / t)       of each row of the weight, once
+
+Each row of x has a scale of its own, so that a sentence's numbers do not depend on the batch that it is in. The sum is
+exact, in 32 bits. (Symmetric quantisation by the greatest: Wu et al. 2020, "Integer quantization for deep learning
+inference", equations 5 to 9.)
+
+Shapes: N rows, I inputs, O outputs.
+"""
+
+import torch
+from torch import Tensor
+
+from transduce.errors import InputError
+
+LARGEST = 127
+ZERO = 128  # oneDNN is fast where x is unsigned
+
+
+class Int8:
+    """x, b -> x W^T + b for one weight (O, I).
+
+    Raises:
+        InputError: this torch has no such product for this machine.
+    """
+
+    def __init__(self, weight_OI: Tensor) -> None:
+        if weight_OI.device.type != "cpu" or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
+            raise InputError("precision int8 is for x86 processors, with a torch that carries oneDNN; use fp32.")
+        scale_O = _scale(weight_OI)[:, 0]
+        whole_OI = (weight_OI / scale_O[:, None]).round().to(torch.int8)
+        self._weight = torch.ops.onednn.qlinear_prepack(whole_OI, None)
+        self._scale_O, self._zero_O = scale_O, torch.zeros(len(scale_O), dtype=torch.int64)
+        self._half = torch.tensor(ZERO + 0.5)
+
+    def __call__(self, x_NI: Tensor, bias_O: Tensor | None) -> Tensor:
+        """(N, I) -> (N, O) in fp32."""
+        scale_N1 = _scale(x_NI)
+        whole_NI = torch.addcmul(self._half, x_NI, scale_N1.reciprocal()).to(torch.uint8)  # to() cuts off
+        sum_NO: Tensor = torch.ops.onednn.qlinear_pointwise(
+            whole_NI, 1.0, ZERO, self._weight, self._scale_O, self._zero_O, None, 1.0, 0, torch.float32, "none", [], ""
+        )
+        return sum_NO.mul_(scale_N1) if bias_O is None else torch.addcmul(bias_O, sum_NO, scale_N1)
+
+
+def _scale(x_NI: Tensor) -> Tensor:
+    """(N, 1): what the greatest of each row is LARGEST times of; 1 for a row of zeros."""
+    greatest_N1 = x_NI.abs().amax(1, keepdim=True)
+    return torch.where(greatest_N1 > 0, greatest_N1 / LARGEST, 1.0)
