@@ -118,7 +118,7 @@ def test_copied_states_are_the_encoders_own() -> None:
     decoder = NoAttention(config(attention="none", bridge="copy")).double()
     last = ((STATES_SH[:2], STATES_SH[2:4]),)
     _, state = decoder.start(STATES_SH[None], torch.ones(1, S, dtype=torch.bool), last)
-    assert state.cells is last
+    assert state.cells == last
 
 
 @torch.no_grad()

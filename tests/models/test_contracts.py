@@ -43,11 +43,16 @@ STACK: dict[str, Any] = {"d_model": 8, "heads": 2, "feed_forward": 12}
 RNN: dict[str, Any] = {"d_model": 8, "hidden": 12}
 RNN_VARIANTS: list[dict[str, Any]] = [
     {"pointer": True},
-    *({"cell": cell, "attention": kind} for cell in ("lstm", "gru", "tanh") for kind in ("none", "bahdanau", "luong")),
+    *(
+        {"cell": cell, "attention": kind}
+        for cell in known("layers.recurrent")
+        for kind in ("none", "bahdanau", "luong")
+    ),
     *({"attention": "luong", "feeding": False, "score": score} for score in known("attention.scores")),
     *({"attention": "bahdanau", "weighing": weighing, "heads": 2} for weighing in known("attention.weighing")),
     {"attention": "none", "cell": "lstm", "feeding": False, "bridge": "copy", "direction": "backward"},
     {"cell": "lstm", "encoder_layers": 3, "decoder_layers": 2, "residual": True, "direction": "forward"},
+    {"cell": "lstmn", "encoder_layers": 2, "decoder_layers": 2, "bridge": "copy", "residual": True},
     {
         "encoder_layers": 2,
         "decoder_layers": 2,

@@ -25,7 +25,7 @@ from transduce.attention.cache import KeyValue
 from transduce.attention.dropout import Dropout
 from transduce.attention.reader import Reader
 from transduce.config import Config
-from transduce.layers.recurrent_stack import RecurrentStack, StackState
+from transduce.layers.recurrent_stack import RecurrentStack, StackParts, StackState
 from transduce.linear import Linear
 from transduce.names import check
 
@@ -34,7 +34,7 @@ class DecoderConfig(Config):
     """What a recurrent decoder is made of. The defaults are Bahdanau et al. 2015 in small, with a tied output."""
 
     cell: str = "gru"
-    """lstm, gru, tanh, or your own (see `transduce.layers.recurrent`)."""
+    """lstm, gru, tanh, lstmn (attends to its own past), or your own (see `transduce.layers.recurrent`)."""
     d_model: int = Field(default=256, ge=1)
     """Width of the embeddings, and of the vector that the next token is predicted from."""
     hidden: int = Field(default=512, ge=1)
@@ -116,7 +116,7 @@ class Bridge(nn.Module):
         nn.init.xavier_uniform_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, last: StackState) -> StackState:
+    def forward(self, last: StackParts) -> StackParts:
         """`last`: the encoder's states after its last word, by layer; u is the top one's."""
         start_BP = self.linear(last[-1][0]).tanh().to(self.linear.weight.dtype)
         width = self.linear.in_features
@@ -162,7 +162,7 @@ class RecurrentDecoder(nn.Module):
         self.feed = Linear(fed_width, self.stack.gates_width, bias=False) if fed_width else None
         self.readout = Readout(given_width, config.d_model, config.readout, config.dropout)
 
-    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackState) -> tuple[Memory, State]:
+    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackParts) -> tuple[Memory, State]:
         """The source as this decoder sees it, and the state before the first token.
 
         Args:
@@ -170,7 +170,8 @@ class RecurrentDecoder(nn.Module):
             last: its states after the last word, by layer.
         """
         position_B = torch.zeros(len(states_BSH), dtype=torch.int64, device=states_BSH.device)
-        return self.remember(states_BSH, real_BS, last[-1][0]), State(self.bridge(last), position_B)
+        cells = self.stack.begin(self.bridge(last))
+        return self.remember(states_BSH, real_BS, last[-1][0]), State(cells, position_B)
 
     def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BH: Tensor) -> Memory:
         """The source as this decoder sees it."""
@@ -262,7 +263,7 @@ class Luong(Attentive):
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__(config, 2 * config.hidden, config.d_model if config.feeding else 0)
 
-    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackState) -> tuple[Memory, State]:
+    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackParts) -> tuple[Memory, State]:
         """As everywhere; before the first token nothing was predicted, and zeros are fed."""
         memory, state = super().start(states_BSH, real_BS, last)
         if self.feed:
