@@ -62,6 +62,8 @@ RNN_VARIANTS: list[dict[str, Any]] = [
         "heads": 2,
     },
     {"readout": "maxout", "tied": "output"},
+    {"attention": "none", "pooling": 2},
+    {"attention": "luong", "score": "bilinear", "weighing": "entmax", "pooling": 1},
     {"tied": "none"},
 ]
 TINY = {
