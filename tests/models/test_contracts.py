@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from transduce.attention import capture
 from transduce.data.collate import Batch
 from transduce.layers.embedding import Embedding
 from transduce.layers.feedforward import Activation
@@ -402,6 +403,23 @@ def test_a_step_leaves_the_state_before_it_as_it_was(case: Case) -> None:
     model.step(target.values[:, 2], memory, state)
     again_BV, _ = model.step(target.values[:, 1], memory, state)
     assert torch.equal(first_BV, again_BV)
+
+
+@every_model
+def test_a_capture_is_handed_weights_and_changes_nothing(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    expected_BTV = logits(model, source, target)
+    with capture(model) as record:
+        watched_BTV = logits(model, source, target)
+    torch.testing.assert_close(watched_BTV, expected_BTV, rtol=1e-5, atol=1e-5)
+    looks = {"attention": "bahdanau", "pooling": 0, "cell": "gru", **case.variant}
+    blind = case.name == "rnn" and looks["attention"] == "none" and not looks["pooling"] and looks["cell"] != "lstmn"
+    assert bool(record) != blind
+    for alpha_BHTS in itertools.chain.from_iterable(record.values()):
+        assert alpha_BHTS.shape[0] == ROWS
+        assert alpha_BHTS.ndim == 4
+        assert (alpha_BHTS >= 0).all()
+        assert (alpha_BHTS.sum(-1) < 1 + 1e-5).all()
 
 
 @every_reader
