@@ -50,6 +50,10 @@ class RecurrentStack(nn.Module):
         """The state that these parts of each layer, (B, H), are the whole past of."""
         return tuple(cell.begin(each) for cell, each in zip(self.cells, parts, strict=True))
 
+    def empty(self, rows: int) -> StackState:
+        """The state before anything was read."""
+        return tuple(cell.empty(rows) for cell in self.cells)
+
     def extend(self, projected_BTG: Tensor, state: StackState) -> tuple[Tensor, StackState]:
         """T more inputs after `state`: the top layer's outputs (B, T, H), and the state after the last.
 
