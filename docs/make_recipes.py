@@ -17,6 +17,7 @@ from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.rnn import RnnConfig
+from transduce.models.rnn_decoder import RnnDecoderConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.search.settings import Search
@@ -50,6 +51,7 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
     ('[model] kind = "convolution"', "Gated convolutions that attend to the source.", ConvolutionConfig),
     ('[model] kind = "rnn"', "Recurrent encoder and decoder, with and without attention.", RnnConfig),
+    ('[model] kind = "rnn_decoder"', "For language modelling.", RnnDecoderConfig),
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
     ('[model] kind = "linear_transformer"', "Encoder and decoder with linear attention.", LinearTransformerConfig),
     ('[model] kind = "linear_transformer_decoder"', "For language modelling.", LinearTransformerDecoderConfig),

@@ -155,6 +155,10 @@ def test_what_cannot_be_compared_is_refused(pipeline: Pipeline, files: tuple[Pat
             "No difference is shown between a and b: BLEU +0.30 [-0.40, +1.00], p = 0.410; "
             "more sentences might show one.",
         ),
+        (
+            Difference(-0.001, (-0.002, 0.0), 0.001, 0.0, "first"),
+            "a and b differ by less than is worth telling: BLEU +0.00 [+0.00, +0.00], p = 0.001.",
+        ),
         (Difference(3.0, None, None, None, ""), "BLEU: two sentences at least are needed to tell a and b apart."),
     ],
 )

@@ -21,6 +21,7 @@ from transduce.models.convolution import Convolution, ConvolutionConfig
 from transduce.models.non_autoregressive import NonAutoregressive, NonAutoregressiveConfig
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.rnn import Rnn, RnnConfig
+from transduce.models.rnn_decoder import RnnDecoder, RnnDecoderConfig
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
 from transduce.names import known, resolve
@@ -97,13 +98,17 @@ def test_names_say_what_shapes_are() -> None:
             copying = Convolution(config, Sizes(13, 13))
             copying(source, target).sum().backward()
             copying.step(target.values[:, 0], *copying.start(source, 3))
-        for attention in ("none", "bahdanau", "luong"):
-            table = {"cell": "lstm", "attention": attention, "d_model": 7, "hidden": 8, "encoder_layers": 2}
-            recurrent = Rnn(RnnConfig.model_validate({**table, "pointer": True}), Sizes(13, 13))
+        for attention, cell in (("none", "lstm"), ("bahdanau", "gru"), ("luong", "lstmn")):
+            table = {"cell": cell, "attention": attention, "d_model": 7, "hidden": 8, "encoder_layers": 2}
+            pooled = {"pooling": 2} if attention == "none" else {}
+            recurrent = Rnn(RnnConfig.model_validate({**table, **pooled, "pointer": True}), Sizes(13, 13))
             recurrent(source, target)
             recurrent.step(target.values[:, 0], *recurrent.start(source, 3))
+        language = RnnDecoder(RnnDecoderConfig(d_model=7), Sizes(None, 13))
+        language(None, target)
+        language.step(target.values[:, 0], *language.start(None, 3))
     assert not problems
-    assert {"query_BHTE", "alpha_BHTS", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
+    assert {"query_BHTE", "alpha_BHTS", "alpha_B11L", "logits_NV", "mass_N1", "angle_TJ", "token_B"} <= seen
 
 
 def test_names_say_what_shapes_are_of_linear_attention() -> None:

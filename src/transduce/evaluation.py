@@ -103,8 +103,10 @@ def verdict(first: str, second: str, name: str, difference: Difference, digits: 
     if difference.p_value is None or difference.interval is None or difference.wins is None:
         return f"{name}: two sentences at least are needed to tell {first} and {second} apart."
     low, high = difference.interval
-    figures = f"{name} {difference.value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
-    figures += f", p = {difference.p_value:.3f}"
+    form = f"+z.{digits}f"  # z: what rounds to 0 has no sign
+    figures = f"{name} {difference.value:{form}} [{low:{form}}, {high:{form}}], p = {difference.p_value:.3f}"
+    if difference.better and not round(difference.value, digits):
+        return f"{first} and {second} differ by less than is worth telling: {figures}."
     if not difference.better:
         return f"No difference is shown between {first} and {second}: {figures}; more sentences might show one."
     better, worse = (second, first) if difference.better == "second" else (first, second)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from transduce.attention import MultiHeadAttention, attend, masks
+from transduce.attention import MultiHeadAttention, attend, attention_weights, masks
 from transduce.names import resolve
 
 
@@ -67,3 +67,26 @@ def test_with_positions_order_means_something() -> None:
         x_BTD, order = torch.randn(2, 7, 8, dtype=torch.float64), torch.tensor([3, 1, 0, 6, 2, 5, 4])
         shuffled = self_attention(attention, x_BTD[:, order])
         assert not torch.allclose(shuffled, self_attention(attention, x_BTD)[:, order])
+
+
+def test_near_queries_read_near_things_and_a_key_its_own_value() -> None:
+    # Attention as a memory: orthogonal keys are addresses.
+    torch.manual_seed(0)
+    key = 40 * torch.linalg.qr(torch.randn(1, 1, 6, 6, dtype=torch.float64))[0]
+    value = torch.randn(1, 1, 6, 3, dtype=torch.float64)
+    torch.testing.assert_close(attend(key, key, value), value)
+    query, away = torch.randn(1, 1, 4, 6, dtype=torch.float64), torch.randn(1, 1, 4, 6, dtype=torch.float64)
+    moved = [(attend(query + step * away, key, value) - attend(query, key, value)).abs().max() for step in (1e-3, 1e-6)]
+    assert moved[1] < 1.1e-3 * moved[0]
+
+
+def test_weights_follow_the_content_at_any_length() -> None:
+    # Of a fully connected layer they are fixed, for one length.
+    torch.manual_seed(0)
+    query, key = torch.randn(1, 1, 1, 4), torch.randn(1, 1, 5, 4)
+    alpha = attention_weights(query, key)
+    order = torch.tensor([2, 0, 4, 1, 3])
+    torch.testing.assert_close(attention_weights(query, key[:, :, order]), alpha[..., order])
+    longer = attention_weights(query, torch.cat((key, torch.randn(1, 1, 90, 4)), 2))
+    assert longer.shape == (1, 1, 1, 95)
+    torch.testing.assert_close(longer[..., :5] / longer[..., :5].sum(), alpha)

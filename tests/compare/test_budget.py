@@ -16,6 +16,7 @@ from transduce.errors import InputError
         ("5Mtok", 5e6, "tokens"),
         ("500ktoks", 5e5, "tokens"),
         ("1200tok", 1200, "tokens"),
+        ("20Ktok", 20_000, "tokens"),
         ("1e15flop", 1e15, "flops"),
         ("2.5Pflops", 2.5e15, "flops"),
     ],

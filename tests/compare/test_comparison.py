@@ -186,9 +186,11 @@ def test_the_tables_say_it_all(finished: Path) -> None:
         assert "Budget 8ktok a training, 2 trainings of each variant." in text
     assert f"{results['variants']['pre']['parameters']:,}" in shown
     assert "| post \\| norm |" in markdown
+    assert "\n| held_out | greedy | bleu | pre |" in markdown  # by the name that a recipe gives it
+    assert "\n| --- | --- | --- | --- | ---: | ---: |\n" in markdown  # words to the left, figures to the right
     for text in (markdown, page):
         assert "O(log_k n) dilated" in text  # the whole table of the textbooks
-        assert "chrF" in text
+        assert "chrf" in text
         assert "torch" in text
     assert str(finished / "compare.html") in shown
 

@@ -1,11 +1,14 @@
 """Fitted exponents, layers, and that measured operations grow as the textbooks say."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.compare.complexity import COMPLEXITIES, complexity_of
 from transduce.compare.growth import fitted_exponent, layer_count, measure_growth
+from transduce.names import known
 from transduce.recipe import Recipe, parse_recipe
 
 
@@ -67,3 +70,19 @@ def test_the_table_of_the_textbooks() -> None:
     assert paths["Transformer"] == "O(1)"
     assert complexity_of("transformer_decoder") == complexity_of("transformer")
     assert complexity_of("my_file:MyModel") is None
+    assert all(complexity_of(kind) for kind in known("models"))
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000), st.integers(2, 9))
+def test_self_attention_is_the_cheapest_where_sequences_are_shorter_than_vectors_are_wide(
+    n: int, d: int, k: int
+) -> None:
+    def operations(kind: str) -> int:
+        """The order as a number: "O(k n d²)" is k n d d."""
+        row = complexity_of(kind)
+        assert row
+        powers = row.layer.removeprefix("O(").removesuffix(")").split()
+        return math.prod({"n": n, "d": d, "k": k}[power[0]] ** (2 if power.endswith("²") else 1) for power in powers)
+
+    assert (operations("transformer") < operations("rnn")) == (n < d)
+    assert (operations("transformer") < operations("convolution")) == (n < k * d)

@@ -114,11 +114,28 @@ def test_without_attention(feeding: bool) -> None:
 
 
 @torch.no_grad()
+def test_a_pooled_vector_is_the_self_attentive_embedding() -> None:
+    # Lin et al. 2017, equations 5 to 7; the query of each row of W_s2 adds a bias inside the tanh.
+    decoder = randomised(NoAttention(config(attention="none", pooling=2)))
+    score, queries = decoder.pool.score, decoder.pool.query_RK
+    real_BS = torch.tensor([[True] * S, [True] * 3 + [False] * 2])
+    memory, state = decoder.start(torch.stack((STATES_SH, STATES_SH)), real_BS, ((STATES_SH[:2], STATES_SH[2:4]),))
+    for row, length in ((0, S), (1, 3)):
+        read = []
+        for q in queries:
+            e = [score.reader_A @ (score.query.weight @ q + score.key.weight @ h).tanh() for h in STATES_SH[:length]]
+            read.append(sum(a * h for a, h in zip(softmax(e), STATES_SH, strict=False)))
+        torch.testing.assert_close(memory.vector[row], torch.cat(read))
+        both = start(decoder, torch.cat(read))
+        torch.testing.assert_close([part_BH[row] for part_BH in state.cells[0]], list(both))
+
+
+@torch.no_grad()
 def test_copied_states_are_the_encoders_own() -> None:
     decoder = NoAttention(config(attention="none", bridge="copy")).double()
     last = ((STATES_SH[:2], STATES_SH[2:4]),)
     _, state = decoder.start(STATES_SH[None], torch.ones(1, S, dtype=torch.bool), last)
-    assert state.cells is last
+    assert state.cells == last
 
 
 @torch.no_grad()

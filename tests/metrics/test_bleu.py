@@ -47,6 +47,8 @@ def lines(path: Path) -> list[str]:
 def test_sacrebleu_on_the_worked_example(smooth: str, max_order: int, value: float) -> None:
     score = bleu([HYPOTHESIS], [REFERENCE], smooth=smooth, max_order=max_order)
     assert score.value == pytest.approx(value, abs=5e-5)
+    if smooth == "exp":  # of 0 matches in 2 half a match, twice: 25 %
+        assert BLEU().corpus_score([HYPOTHESIS], [[REFERENCE]]).precisions == pytest.approx([80, 75, 100 / 3, 25])
 
 
 @pytest.mark.parametrize(("max_order", "value"), [(1, 0.654985), (2, 0.634186), (3, 0.478797), (4, 0.0)])

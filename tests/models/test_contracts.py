@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from transduce.attention import capture
 from transduce.data.collate import Batch
 from transduce.layers.embedding import Embedding
 from transduce.layers.feedforward import Activation
@@ -43,11 +44,16 @@ STACK: dict[str, Any] = {"d_model": 8, "heads": 2, "feed_forward": 12}
 RNN: dict[str, Any] = {"d_model": 8, "hidden": 12}
 RNN_VARIANTS: list[dict[str, Any]] = [
     {"pointer": True},
-    *({"cell": cell, "attention": kind} for cell in ("lstm", "gru", "tanh") for kind in ("none", "bahdanau", "luong")),
+    *(
+        {"cell": cell, "attention": kind}
+        for cell in known("layers.recurrent")
+        for kind in ("none", "bahdanau", "luong")
+    ),
     *({"attention": "luong", "feeding": False, "score": score} for score in known("attention.scores")),
     *({"attention": "bahdanau", "weighing": weighing, "heads": 2} for weighing in known("attention.weighing")),
     {"attention": "none", "cell": "lstm", "feeding": False, "bridge": "copy", "direction": "backward"},
     {"cell": "lstm", "encoder_layers": 3, "decoder_layers": 2, "residual": True, "direction": "forward"},
+    {"cell": "lstmn", "encoder_layers": 2, "decoder_layers": 2, "bridge": "copy", "residual": True},
     {
         "encoder_layers": 2,
         "decoder_layers": 2,
@@ -57,6 +63,8 @@ RNN_VARIANTS: list[dict[str, Any]] = [
         "heads": 2,
     },
     {"readout": "maxout", "tied": "output"},
+    {"attention": "none", "pooling": 2},
+    {"attention": "luong", "score": "bilinear", "weighing": "entmax", "pooling": 1},
     {"tied": "none"},
 ]
 TINY = {
@@ -79,6 +87,11 @@ TINY = {
         variants=[{"tied": "output"}, {"tied": "none"}, {"pointer": True}],
     ),
     "rnn": Tiny(reads_source=True, settings=RNN, variants=RNN_VARIANTS),
+    "rnn_decoder": Tiny(
+        reads_source=False,
+        settings={"d_model": 8},
+        variants=[{"cell": cell} for cell in known("layers.recurrent")] + [{"tied": False, "residual": True}],
+    ),
     "linear_transformer": Tiny(
         reads_source=True,
         settings={**STACK, "encoder_layers": 2, "decoder_layers": 2},
@@ -395,6 +408,24 @@ def test_a_step_leaves_the_state_before_it_as_it_was(case: Case) -> None:
     model.step(target.values[:, 2], memory, state)
     again_BV, _ = model.step(target.values[:, 1], memory, state)
     assert torch.equal(first_BV, again_BV)
+
+
+@every_model
+def test_a_capture_is_handed_weights_and_changes_nothing(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    expected_BTV = logits(model, source, target)
+    with capture(model) as record:
+        watched_BTV = logits(model, source, target)
+    torch.testing.assert_close(watched_BTV, expected_BTV, rtol=1e-5, atol=1e-5)
+    looks = {"attention": "bahdanau", "pooling": 0, "cell": "gru", **case.variant}
+    alone_with_itself = case.name == "rnn_decoder" or (looks["attention"] == "none" and not looks["pooling"])
+    blind = case.name.startswith("rnn") and alone_with_itself and looks["cell"] != "lstmn"
+    assert bool(record) != blind
+    for alpha_BHTS in itertools.chain.from_iterable(record.values()):
+        assert alpha_BHTS.shape[0] == ROWS
+        assert alpha_BHTS.ndim == 4
+        assert (alpha_BHTS >= 0).all()
+        assert (alpha_BHTS.sum(-1) < 1 + 1e-5).all()
 
 
 @every_reader

@@ -1,4 +1,4 @@
-"""Keys and values of the positions already seen, so that each is computed once.
+"""Keys and values of the positions already seen, so that each is computed once (Shazeer 2019: incremental attention).
 
 Shapes: B batch, H heads, S positions, E width of a head.
 """

@@ -8,7 +8,10 @@ from torch import Tensor
 
 
 def causal(queries: int, past: int = 0, device: torch.device | None = None) -> Tensor:
-    """(1, 1, T, past + T): query t stands at position past + t and sees itself and all before it."""
+    """(1, 1, T, past + T): query t stands at position past + t and sees itself and all before it.
+
+    Masked self-attention (Vaswani et al. 2017, section 3.2.3).
+    """
     position_T = torch.arange(past, past + queries, device=device)
     key_S = torch.arange(past + queries, device=device)
     return (key_S <= position_T[:, None])[None, None]

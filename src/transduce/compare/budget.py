@@ -9,9 +9,9 @@ Unit = Literal["minutes", "tokens", "flops"]
 
 UNLIMITED = 10**9  # updates, where time ends the training
 TIMES = {"s": 1 / 60, "m": 1.0, "min": 1.0, "h": 60.0}
-PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 FORM = re.compile(
-    r"(?P<number>\d+(\.\d*)?(e\+?\d+)?)\s*((?P<time>s|min|m|h)|(?P<prefix>[kMGTPE]?)(?P<what>tok|flop)s?)"
+    r"(?P<number>\d+(\.\d*)?(e\+?\d+)?)\s*((?P<time>s|min|m|h)|(?P<prefix>[kKMGTPE]?)(?P<what>tok|flop)s?)"
 )
 
 

@@ -1,7 +1,8 @@
 """What a layer costs as sequences grow: the table of the textbooks, to stand beside what was measured.
 
 n positions, d width, k kernel. The orders are those of mixing positions; every model also has position-wise layers,
-O(n d²). Hence self-attention is cheaper than recurrence only for n < d, and than a convolution for n < k d.
+O(n d²). Hence self-attention is cheaper than recurrence only for n < d, and than a convolution for n < k d. A
+recurrent cell that attends to its own past (lstmn) costs O(n² d) besides.
 
 Sources: Vaswani et al. 2017, table 1; Zhang et al., Dive into Deep Learning, 11.6; Katharopoulos et al. 2020.
 """
@@ -25,9 +26,9 @@ class Complexity(NamedTuple):
 
 COMPLEXITIES = (
     Complexity("CNN", ("convolution",), "O(k n d²)", "O(1)", "O(log_k n) dilated, O(n/k) plainly stacked"),
-    Complexity("RNN", ("rnn",), "O(n d²)", "O(n)", "O(n)"),
-    Complexity("Transformer", ("transformer", "transformer_decoder"), "O(n² d)", "O(1)", "O(1)"),
-    Complexity("linear attention", ("linear_transformer",), "O(n d²)", "O(1)", "O(1)"),
+    Complexity("RNN", ("rnn", "rnn_decoder"), "O(n d²)", "O(n)", "O(n)"),
+    Complexity("Transformer", ("transformer", "transformer_decoder", "non_autoregressive"), "O(n² d)", "O(1)", "O(1)"),
+    Complexity("linear attention", ("linear_transformer", "linear_transformer_decoder"), "O(n d²)", "O(1)", "O(1)"),
 )
 
 

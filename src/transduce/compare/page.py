@@ -9,12 +9,12 @@ from transduce.compare.chart import Line, line_chart
 from transduce.compare.tables import Table, all_tables
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1d2433; max-width: 1200px; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #1d2433; max-width: 1320px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .7rem; border-bottom: 1px solid #d5d9e2; text-align: right; white-space: nowrap; }
-th { color: #6b7385; font-weight: 600; } th:first-child, td:first-child { text-align: left; }
+th, td { padding: .3rem .6rem; border-bottom: 1px solid #d5d9e2; text-align: right; white-space: nowrap; }
+th { color: #6b7385; font-weight: 600; white-space: normal; vertical-align: bottom; } .text { text-align: left; }
 .note { color: #6b7385; font-size: .85rem; margin: .2rem 0; overflow-wrap: anywhere; }
 .figures { display: flex; flex-wrap: wrap; gap: 1rem; } .figures svg { width: 570px; max-width: 100%; height: auto; }
 """
@@ -78,7 +78,7 @@ def page(results: dict[str, Any], figures: dict[str, str]) -> str:
 def _markdown_table(table: Table) -> str:
     if not table.headers:
         return "".join(f"- {row[0]}\n" for row in table.rows)
-    rows = [table.headers, ["---"] + ["---:"] * (len(table.headers) - 1), *table.rows]
+    rows = [table.headers, ["---" if text else "---:" for text in _texts(table)], *table.rows]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
 
 
@@ -87,10 +87,20 @@ def _html_table(table: Table) -> str:
     if not table.headers:
         items = "".join(f"<li>{escape(row[0])}</li>" for row in table.rows)
         return f"<h2>{escape(table.title)}</h2><ul>{items}</ul>{notes}"
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in table.headers)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>\n" for row in table.rows)
+    left = [' class="text"' if text else "" for text in _texts(table)]
+    head = "".join(f"<th{side}>{escape(cell)}</th>" for side, cell in zip(left, table.headers, strict=True))
+    cells = (
+        "".join(f"<td{side}>{escape(cell)}</td>" for side, cell in zip(left, row, strict=True)) for row in table.rows
+    )
+    body = "".join(f"<tr>{row}</tr>\n" for row in cells)
     rows = f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody>"
     return f'<h2>{escape(table.title)}</h2>\n<div class="wide"><table>{rows}</table></div>{notes}'
+
+
+def _texts(table: Table) -> list[bool]:
+    """Which columns are of words, not of figures: the first, and those with a cell that begins with a letter."""
+    columns = zip(table.headers, *table.rows, strict=True)
+    return [not number or any(cell[:1].isalpha() for cell in cells) for number, (_, *cells) in enumerate(columns)]
 
 
 def _note(text: str) -> str:

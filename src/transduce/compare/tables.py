@@ -107,11 +107,18 @@ def complexity_table(results: Results) -> Table:
 def every_figure(results: Results) -> Table:
     """Every test, search and metric, with the figure of each training and the signature."""
     rows = [
-        [figure["test"], figure["search"] or NOTHING, figure["name"], name, _value(figure, name), _each(value, figure)]
+        [
+            figure["test"],
+            figure["search"] or NOTHING,
+            figure["metric"],
+            name,
+            _value(figure, name),
+            _each(value, figure),
+        ]
         for figure in results["quality"]
         for name, value in figure["variants"].items()
     ]
-    signatures = dict.fromkeys(f"{figure['name']}: {figure['signature']}" for figure in results["quality"])
+    signatures = dict.fromkeys(f"{figure['metric']}: {figure['signature']}" for figure in results["quality"])
     headers = ["test", "search", "metric", "variant", "mean", "each training"]
     return Table("Every figure", headers, rows, list(signatures))
 
@@ -168,7 +175,7 @@ def _difference(difference: dict[str, Any] | None, digits: int) -> str:
 
 
 def _with_interval(value: dict[str, Any], digits: int, sign: str) -> str:
-    form = f"{{:{sign}.{digits}f}}"
+    form = f"{{:{sign}z.{digits}f}}"  # z: what rounds to 0 has no sign
     interval = "" if value["interval"] is None else f" [{form}, {form}]".format(*value["interval"])
     return form.format(value["value"]) + interval
 

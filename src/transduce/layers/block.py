@@ -1,5 +1,7 @@
 """One block of a Transformer: self-attention, cross-attention if it has an encoder to look at, feed-forward.
 
+Source: Vaswani et al. 2017, section 3.1 and figure 1.
+
 Shapes: B batch, T positions, S source positions, D model width.
 """
 

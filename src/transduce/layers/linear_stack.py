@@ -1,5 +1,7 @@
 """Blocks of linear attention on top of each other: an encoder or a decoder whose state does not grow.
 
+Source: Katharopoulos et al. 2020, sections 3.2 to 3.4.
+
 Shapes: B batch, T positions, S source positions, D model width.
 """
 

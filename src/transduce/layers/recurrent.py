@@ -3,22 +3,29 @@
     tanh   h = tanh(W x + U h' + b)
     gru    r, z = sigma(W x + U h' + b),  n = tanh(W_n x + b_n + r (U_n h' + c_n)),  h = (1 - z) n + z h'
     lstm   i, f, o = sigma(W x + U h' + b),  g = tanh(W_g x + U_g h' + b_g),  c = f c' + i g,  h = o tanh(c)
+    lstmn  the lstm's, but h' and c' are read from all states so far: sum_i s_i h_i and sum_i s_i c_i, s a softmax
 
 x is the input, h' and c' are the state before it. A recipe names a cell as above, and your own class as
 `my_file:MyCell`: a subclass of `Cell` with its `gates`, `parts` and `forward`.
 
 Parameters are named, laid out and ordered as in torch's RNNCell, GRUCell and LSTMCell.
 
-Shapes: B batch, T positions, D width of the input, H width of the state, G = gates H.
+Shapes: B batch, T positions, D width of the input, H width of the state, G = gates H, L entries of a tape, P = 2 H.
 """
 
 import torch
 from torch import Tensor, nn
 
-from transduce.linear import linear
+from transduce.attention.cache import KeyValue
+from transduce.attention.capture import active_record
+from transduce.attention.weighing import softmax
+from transduce.linear import Linear, linear
+
+CellParts = tuple[Tensor, ...]
+"""(h,) or (h, c): each (B, H), or (B, T, H) where it is those after all positions. h is what a cell puts out."""
 
 CellState = tuple[Tensor, ...]
-"""(h,) or (h, c): each (B, H), or (B, T, H) where it is the states after all positions. h is what a cell puts out."""
+"""The parts (B, H), and what else a cell remembers, the batch on axis 0: all that the next step needs."""
 
 
 class Cell(nn.Module):
@@ -32,7 +39,7 @@ class Cell(nn.Module):
     gates = 1
     """How many vectors of width H are computed from input and state."""
     parts = 1
-    """How many tensors a state has."""
+    """How many tensors (B, H) a state begins with, h first: what a decoder's start is made of."""
 
     def __init__(self, input_width: int, width: int) -> None:
         super().__init__()
@@ -46,9 +53,13 @@ class Cell(nn.Module):
             nn.init.xavier_uniform_(self.weight_ih.data[rows])
             nn.init.orthogonal_(self.weight_hh.data[rows])
 
+    def begin(self, parts: CellParts) -> CellState:
+        """The state that these parts, each (B, H), are the whole past of: themselves, unless a cell keeps more."""
+        return parts
+
     def empty(self, rows: int) -> CellState:
         """The state before anything was read: zeros."""
-        return tuple(self.weight_hh.new_zeros(rows, self.width) for _ in range(self.parts))
+        return self.begin(tuple(self.weight_hh.new_zeros(rows, self.width) for _ in range(self.parts)))
 
     def project(self, x: Tensor) -> Tensor:
         """What the input alone adds to the gates, W x + b: (.., D) -> (.., G), for all positions at once."""
@@ -105,14 +116,75 @@ class Lstm(Cell):
     def forward(self, projected_BG: Tensor, state: CellState) -> CellState:
         """(h, c)."""
         h_BH, c_BH = state
-        in_BH, forget_BH, new_BH, out_BH = (projected_BG + self.recall(h_BH)).chunk(4, -1)
-        c_BH = forget_BH.sigmoid() * c_BH + in_BH.sigmoid() * new_BH.tanh()
-        # Under autocast c, which adds up over the sentence, stays in fp32; h is a gate's output, and rounded like it.
-        return out_BH.sigmoid() * c_BH.tanh().to(out_BH.dtype), c_BH
+        return _through_gates(projected_BG + self.recall(h_BH), c_BH)
 
 
-def unroll(cell: Cell, projected_BTG: Tensor, state: CellState) -> CellState:
-    """The states after each of T inputs: every part (B, T, H).
+class Lstmn(Lstm):
+    """The long short-term memory-network (Cheng et al. 2016, equations 4 to 9); order of gates: i, f, g, o, a.
+
+    Where an LSTM goes on from the state before, this one goes on from what it reads of all states so far, which lie on
+    a tape that grows by one a step: attention of a sequence to its own past, inside a cell.
+
+        e_i = v . tanh(W_a x + U_a h~' + K h_i)                         (4), h~' the h~ of the step before, 0 at first
+        h~ = sum_i s_i h_i,   c~ = sum_i s_i c_i,   s = softmax(e)      (5), (6)
+        an LSTM's step from h~ and c~                                   (7) to (9)
+
+    The state that it begins with is the tape's first entry, as in the authors' code; the paper's sums begin with the
+    first word. The paper has no biases. Within a decoder this is the paper's shallow fusion (section 4): the decoder
+    attends to the source as it does with any cell. Deep fusion, a gate for what it read there, is not part of it.
+
+    State: h, c and h~, (B, H); as a key-value cache of one head the keys K h_i, (B, 1, L, H), and the tape [h_i; c_i],
+    (B, 1, L, P). A record is handed s, (B, 1, 1, L), at each step.
+    """
+
+    gates = 5
+
+    def __init__(self, input_width: int, width: int) -> None:
+        super().__init__(input_width, width)
+        self.key = Linear(width, width, bias=False)
+        self.reader_H = nn.Parameter(torch.randn(width) * width**-0.5)
+
+    def begin(self, parts: CellParts) -> CellState:
+        """A tape of one entry."""
+        h_BH, c_BH = parts
+        return h_BH, c_BH, torch.zeros_like(h_BH), *self._entry(h_BH, c_BH)
+
+    def forward(self, projected_BG: Tensor, state: CellState) -> CellState:
+        """(h, c, h~, keys, tape)."""
+        _, _, before_BH, *past = state
+        tape, gates = KeyValue(*past), 4 * self.width
+        asked_BH = projected_BG[:, gates:] + linear(before_BH, self.weight_hh[gates:], self.bias_hh[gates:])
+        read_BH, c_BH = self._read(asked_BH, tape)
+        recalled = linear(read_BH, self.weight_hh[:gates], self.bias_hh[:gates])
+        h_BH, c_BH = _through_gates(projected_BG[:, :gates] + recalled, c_BH)
+        return h_BH, c_BH, read_BH, *tape.append(self._entry(h_BH, c_BH))
+
+    def _entry(self, h_BH: Tensor, c_BH: Tensor) -> KeyValue:
+        return KeyValue(self.key(h_BH)[:, None, None], torch.cat((h_BH, c_BH), -1)[:, None, None])
+
+    def _read(self, asked_BH: Tensor, tape: KeyValue) -> tuple[Tensor, Tensor]:
+        """h~ and c~, each (B, H)."""
+        hidden_B1LH = (asked_BH[:, None, None] + tape.key).tanh()
+        alpha_B11L = softmax((hidden_B1LH @ self.reader_H.to(hidden_B1LH.dtype))[:, None], None)
+        record = active_record()
+        if record is not None:
+            record.take(self, alpha_B11L)
+        # A sum and no matrix product, which autocast would round: c~ is c, and stays in fp32 as c does.
+        read_BP = (alpha_B11L.mT * tape.value).sum((1, 2)).to(tape.value.dtype)
+        h_BH, c_BH = read_BP.chunk(2, -1)
+        return h_BH, c_BH
+
+
+def _through_gates(gates_BG: Tensor, c_BH: Tensor) -> tuple[Tensor, Tensor]:
+    """h and c of an LSTM after c, by gates of which the sum was taken already."""
+    in_BH, forget_BH, new_BH, out_BH = gates_BG.chunk(4, -1)
+    c_BH = forget_BH.sigmoid() * c_BH + in_BH.sigmoid() * new_BH.tanh()
+    # Under autocast c, which adds up over the sentence, stays in fp32; h is a gate's output, and rounded like it.
+    return out_BH.sigmoid() * c_BH.tanh().to(out_BH.dtype), c_BH
+
+
+def unroll(cell: Cell, projected_BTG: Tensor, state: CellState) -> tuple[CellParts, CellState]:
+    """The parts of the state after each of T inputs, every one (B, T, H), and the state after the last.
 
     Args:
         projected_BTG: `cell.project` of the inputs.
@@ -121,14 +193,14 @@ def unroll(cell: Cell, projected_BTG: Tensor, state: CellState) -> CellState:
     after = []
     for projected_BG in projected_BTG.unbind(1):
         state = cell(projected_BG, state)
-        after.append(state)
-    return tuple(torch.stack(part, 1) for part in zip(*after, strict=True))
+        after.append(state[: cell.parts])
+    return tuple(torch.stack(part, 1) for part in zip(*after, strict=True)), state
 
 
-def states_after(states: CellState, lengths_B: Tensor) -> CellState:
-    """Of the states after every position those after the last of `lengths_B` (B,): every part (B, H)."""
+def parts_after(parts: CellParts, lengths_B: Tensor) -> CellParts:
+    """Of the parts after every position those after the last of `lengths_B` (B,): every one (B, H)."""
     rows_B = torch.arange(len(lengths_B), device=lengths_B.device)
-    return tuple(part_BTH[rows_B, lengths_B - 1] for part_BTH in states)
+    return tuple(part_BTH[rows_B, lengths_B - 1] for part_BTH in parts)
 
 
 def reversed_within(x_BTD: Tensor, lengths_B: Tensor) -> Tensor:

@@ -4,14 +4,15 @@
     Bahdanau      c_t = read(s_{t-1}),   s_t = cell([e_t; c_t], s_{t-1}),   r_t = readout([s_t; e_t; c_t])
     Luong         s_t = cell([e_t; r_{t-1}], s_{t-1}),   c_t = read(s_t),   r_t = readout([c_t; s_t])
 
-e_t is the embedding of the token at t (the first one is the start token), u the encoder's last state, c_t what
-attention reads of the source, r_t what the next token is predicted from.
+e_t is the embedding of the token at t (the first one is the start token), u the encoder's last state or, with
+pooling, what learned queries read of all its states (Lin et al. 2017), c_t what attention reads of the source, r_t what
+the next token is predicted from.
 
 A matrix times a concatenation is the sum of two products. The one with the words, which are known when training, is
 made for all positions at once.
 
 Shapes: B batch, T target positions, S source positions, D width of the embeddings and of r, H width of the states,
-G = gates times H, A attention heads in (B, A, T, S), P = H times all parts of all layers.
+U of u: H, or H a query; G = gates times H, A attention heads in (B, A, T, S), P = H times all parts of all layers.
 """
 
 from typing import ClassVar, Literal, NamedTuple, Self
@@ -23,9 +24,10 @@ from torch import Tensor, nn
 from transduce.attention import masks
 from transduce.attention.cache import KeyValue
 from transduce.attention.dropout import Dropout
+from transduce.attention.pooling import AttentionPooling
 from transduce.attention.reader import Reader
 from transduce.config import Config
-from transduce.layers.recurrent_stack import RecurrentStack, StackState
+from transduce.layers.recurrent_stack import RecurrentStack, StackParts, StackState
 from transduce.linear import Linear
 from transduce.names import check
 
@@ -34,7 +36,7 @@ class DecoderConfig(Config):
     """What a recurrent decoder is made of. The defaults are Bahdanau et al. 2015 in small, with a tied output."""
 
     cell: str = "gru"
-    """lstm, gru, tanh, or your own (see `transduce.layers.recurrent`)."""
+    """lstm, gru, tanh, lstmn (attends to its own past), or your own (see `transduce.layers.recurrent`)."""
     d_model: int = Field(default=256, ge=1)
     """Width of the embeddings, and of the vector that the next token is predicted from."""
     hidden: int = Field(default=512, ge=1)
@@ -47,6 +49,8 @@ class DecoderConfig(Config):
     """On embeddings, between layers, on the encoder's states and on the vector that predicts."""
     bridge: Literal["tanh", "copy"] = "tanh"
     """How the decoder starts. tanh: from tanh(W u), u the encoder's last state. copy: layer by layer, as it ended."""
+    pooling: int = Field(default=0, ge=0)
+    """0: u is the last state. More: what so many learned queries read of all states, by score and weighing."""
     attention: Literal["none", "bahdanau", "luong"] = "bahdanau"
     """none: the source is u alone. bahdanau: attention before each step, read into it. luong: after the step."""
     feeding: bool = True
@@ -73,13 +77,20 @@ class DecoderConfig(Config):
             raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
         if self.attention == "bahdanau" and not self.feeding:
             raise ValueError('feeding cannot be off with attention = "bahdanau": its context always enters the step')
+        if self.pooling and self.bridge == "copy":
+            raise ValueError(f'pooling = {self.pooling} makes u, and bridge = "copy" starts without it: choose "tanh"')
         return self
+
+    @property
+    def vector_width(self) -> int:
+        """U."""
+        return self.hidden * max(self.pooling, 1)
 
 
 class Memory(NamedTuple):
     """A source as a decoder sees it.
 
-    vector: u (B, H). keys_values: what attention reads, allowed: (B, 1, 1, S), the real positions; None without it.
+    vector: u (B, U). keys_values: what attention reads, allowed: (B, 1, 1, S), the real positions; None without it.
     """
 
     vector: Tensor
@@ -105,22 +116,22 @@ class Bridge(nn.Module):
     """The decoder's first state: tanh(W u + b), one matrix for each part of it (Bahdanau et al. 2015, A.2.2).
 
     Args:
+        vector_width: U.
         width: H.
         layers, parts: of the decoder's stack, and of each layer's state.
     """
 
-    def __init__(self, width: int, layers: int, parts: int) -> None:
+    def __init__(self, vector_width: int, width: int, layers: int, parts: int) -> None:
         super().__init__()
-        self.layers = layers
-        self.linear = Linear(width, width * layers * parts)
+        self.width, self.layers = width, layers
+        self.linear = Linear(vector_width, width * layers * parts)
         nn.init.xavier_uniform_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, last: StackState) -> StackState:
-        """`last`: the encoder's states after its last word, by layer; u is the top one's."""
-        start_BP = self.linear(last[-1][0]).tanh().to(self.linear.weight.dtype)
-        width = self.linear.in_features
-        return tuple(layer_BP.split(width, -1) for layer_BP in start_BP.chunk(self.layers, -1))
+    def forward(self, vector_BU: Tensor) -> StackParts:
+        """u -> the parts of each layer's state, every one (B, H)."""
+        start_BP = self.linear(vector_BU).tanh().to(self.linear.weight.dtype)
+        return tuple(layer_BP.split(self.width, -1) for layer_BP in start_BP.chunk(self.layers, -1))
 
 
 class Readout(nn.Module):
@@ -158,11 +169,15 @@ class RecurrentDecoder(nn.Module):
         super().__init__()
         width, layers = config.hidden, config.decoder_layers
         self.stack = RecurrentStack(config.cell, config.d_model, width, layers, config.residual, config.dropout)
-        self.bridge = Bridge(width, layers, self.stack.parts) if config.bridge == "tanh" else nn.Identity()
+        self.pool = None
+        if config.pooling:
+            self.pool = AttentionPooling(config.score, config.weighing, width, config.pooling)
+        vector_width, parts = config.vector_width, self.stack.parts
+        self.bridge = Bridge(vector_width, width, layers, parts) if config.bridge == "tanh" else None
         self.feed = Linear(fed_width, self.stack.gates_width, bias=False) if fed_width else None
         self.readout = Readout(given_width, config.d_model, config.readout, config.dropout)
 
-    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackState) -> tuple[Memory, State]:
+    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackParts) -> tuple[Memory, State]:
         """The source as this decoder sees it, and the state before the first token.
 
         Args:
@@ -170,9 +185,11 @@ class RecurrentDecoder(nn.Module):
             last: its states after the last word, by layer.
         """
         position_B = torch.zeros(len(states_BSH), dtype=torch.int64, device=states_BSH.device)
-        return self.remember(states_BSH, real_BS, last[-1][0]), State(self.bridge(last), position_B)
+        vector_BU = self.pool(states_BSH, real_BS).flatten(1) if self.pool else last[-1][0]
+        cells = self.stack.begin(self.bridge(vector_BU) if self.bridge else last)
+        return self.remember(states_BSH, real_BS, vector_BU), State(cells, position_B)
 
-    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BH: Tensor) -> Memory:
+    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BU: Tensor) -> Memory:
         """The source as this decoder sees it."""
         raise NotImplementedError
 
@@ -189,12 +206,12 @@ class NoAttention(RecurrentDecoder):
     """
 
     def __init__(self, config: DecoderConfig) -> None:
-        u, e = (config.hidden, config.d_model) if config.feeding else (0, 0)
+        u, e = (config.vector_width, config.d_model) if config.feeding else (0, 0)
         super().__init__(config, config.hidden + e + u, u)
 
-    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BH: Tensor) -> Memory:
+    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BU: Tensor) -> Memory:
         """u."""
-        return Memory(vector_BH, None, None)
+        return Memory(vector_BU, None, None)
 
     def extend(self, embedded_BTD: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
         """(B, T, D), all positions at once within each layer."""
@@ -205,7 +222,8 @@ class NoAttention(RecurrentDecoder):
         after = State(cells, state.position + embedded_BTD.shape[1])
         if not self.feed:
             return self.readout(top_BTH), after
-        return self.readout(top_BTH, embedded_BTD, memory.vector[:, None].expand_as(top_BTH)), after
+        vector_BTU = memory.vector[:, None].expand(-1, top_BTH.shape[1], -1)
+        return self.readout(top_BTH, embedded_BTD, vector_BTU), after
 
 
 class Attentive(RecurrentDecoder):
@@ -216,10 +234,10 @@ class Attentive(RecurrentDecoder):
         self.reader = Reader(config.score, config.weighing, config.hidden, config.hidden, config.heads)
         self.memory_dropout = Dropout(config.dropout)
 
-    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BH: Tensor) -> Memory:
+    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BU: Tensor) -> Memory:
         """What the score makes of the encoder's states, once for all steps."""
         keys_values = self.reader.remember(self.memory_dropout(states_BSH))
-        return Memory(vector_BH, keys_values, masks.padding(real_BS))
+        return Memory(vector_BU, keys_values, masks.padding(real_BS))
 
     def _read(self, query_BTH: Tensor, memory: Memory, state: State) -> tuple[Tensor, Tensor | None]:
         """The contexts (B, T, H), and the weights if the next step will need them."""
@@ -262,7 +280,7 @@ class Luong(Attentive):
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__(config, 2 * config.hidden, config.d_model if config.feeding else 0)
 
-    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackState) -> tuple[Memory, State]:
+    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackParts) -> tuple[Memory, State]:
         """As everywhere; before the first token nothing was predicted, and zeros are fed."""
         memory, state = super().start(states_BSH, real_BS, last)
         if self.feed:

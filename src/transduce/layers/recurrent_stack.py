@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
-from transduce.layers.recurrent import Cell, CellState, reversed_within, states_after, unroll
+from transduce.layers.recurrent import Cell, CellParts, CellState, parts_after, reversed_within, unroll
 from transduce.names import resolve
 
 Direction = Literal["forward", "backward", "both"]
+StackParts = tuple[CellParts, ...]  # of every layer
 StackState = tuple[CellState, ...]  # of every layer
 
 
@@ -45,6 +46,14 @@ class RecurrentStack(nn.Module):
         first: Cell = next(iter(self.cells))
         return first.project(x)
 
+    def begin(self, parts: StackParts) -> StackState:
+        """The state that these parts of each layer, (B, H), are the whole past of."""
+        return tuple(cell.begin(each) for cell, each in zip(self.cells, parts, strict=True))
+
+    def empty(self, rows: int) -> StackState:
+        """The state before anything was read."""
+        return tuple(cell.empty(rows) for cell in self.cells)
+
     def extend(self, projected_BTG: Tensor, state: StackState) -> tuple[Tensor, StackState]:
         """T more inputs after `state`: the top layer's outputs (B, T, H), and the state after the last.
 
@@ -55,10 +64,10 @@ class RecurrentStack(nn.Module):
         below = projected_BTG
         for layer, (cell, before) in enumerate(zip(self.cells, state, strict=True)):
             given_BTG = cell.project(self.dropout(below)) if layer else below
-            states = unroll(cell, given_BTG, before)
-            output_BTH = states[0].to(projected_BTG.dtype)
+            parts, last = unroll(cell, given_BTG, before)
+            output_BTH = parts[0].to(projected_BTG.dtype)
             below = below + output_BTH if layer and self.residual else output_BTH
-            after.append(tuple(part_BTH[:, -1] for part_BTH in states))
+            after.append(last)
         return below, tuple(after)
 
 
@@ -100,8 +109,8 @@ class RecurrentEncoder(nn.Module):
         self.residual = residual
         self.dropout = Dropout(dropout)
 
-    def forward(self, embedded_BSD: Tensor, lengths_B: Tensor) -> tuple[Tensor, StackState]:
-        """The top layer's states (B, S, H), and every layer's state after each sentence's last word."""
+    def forward(self, embedded_BSD: Tensor, lengths_B: Tensor) -> tuple[Tensor, StackParts]:
+        """The top layer's states (B, S, H), and the parts of every layer's state after each sentence's last word."""
         last = []
         x_BSI = embedded_BSD
         for layer, cells in enumerate(self.layers):
@@ -110,13 +119,13 @@ class RecurrentEncoder(nn.Module):
             last.append(after)
         return x_BSI, tuple(last)
 
-    def _read(self, cells: Iterable[Cell], x_BSI: Tensor, lengths_B: Tensor) -> tuple[Tensor, CellState]:
+    def _read(self, cells: Iterable[Cell], x_BSI: Tensor, lengths_B: Tensor) -> tuple[Tensor, CellParts]:
         outputs, lasts = [], []
         for cell, backward in zip(cells, self.backward, strict=True):
             given_BSI = reversed_within(x_BSI, lengths_B) if backward else x_BSI
             projected_BSG = cell.project(given_BSI)
-            states = unroll(cell, projected_BSG, cell.empty(len(x_BSI)))
-            output_BSH = states[0].to(projected_BSG.dtype)
+            parts, _ = unroll(cell, projected_BSG, cell.empty(len(x_BSI)))
+            output_BSH = parts[0].to(projected_BSG.dtype)
             outputs.append(reversed_within(output_BSH, lengths_B) if backward else output_BSH)
-            lasts.append(states_after(states, lengths_B))
+            lasts.append(parts_after(parts, lengths_B))
         return torch.cat(outputs, -1), tuple(torch.cat(part, -1) for part in zip(*lasts, strict=True))

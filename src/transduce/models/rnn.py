@@ -16,7 +16,7 @@ from transduce.attention.dropout import Dropout
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.recurrent_decoder import Bahdanau, DecoderConfig, Luong, Memory, NoAttention, State
-from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackState
+from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackParts
 from transduce.models.protocols import Padded, Sizes
 
 
@@ -90,7 +90,7 @@ class Rnn(nn.Module):
         logits_B1V, state = self._decode(token_B[:, None], memory, state)
         return logits_B1V[:, 0].log_softmax(-1, dtype=torch.float32), state
 
-    def _read(self, source: Padded) -> tuple[Tensor, StackState]:
+    def _read(self, source: Padded) -> tuple[Tensor, StackParts]:
         embedded_BSD: Tensor = self.dropout(self.source_embedding(source.values))
         states_BSH, last = self.encoder(embedded_BSD, source.lengths)
         return states_BSH, last

@@ -1,8 +1,9 @@
 """Beam search: of all continuations of the live hypotheses of a sentence, a few live on, as a rule the likeliest.
 
 A continuation that ends keeps its slot: a sentence whose beam of K holds F finished hypotheses goes on with
-K - F. What has ended leaves the model's batch, so that the work shrinks as sentences finish. The model's
-tensors stay on its device; the bookkeeping, a few numbers a hypothesis, is done on the CPU in float64.
+K - F (Sutskever et al. 2014, section 3.2). What has ended leaves the model's batch, so that the work shrinks as
+sentences finish. The model's tensors stay on its device; the bookkeeping, a few numbers a hypothesis, is done on the
+CPU in float64.
 
 Shapes: B sentences, G groups of slots, N live hypotheses of all sentences, C likeliest continuations of
 each (no more than K of one hypothesis can be among the K likeliest of its sentence), M continuations

@@ -1,4 +1,7 @@
-"""How many next tokens each search weighs: V words, outputs of T tokens, a beam of k."""
+"""How many next tokens each search weighs: V words, outputs of T tokens, a beam of k.
+
+Source: Zhang et al., Dive into Deep Learning, 10.8.
+"""
 
 
 def greedy_cost(vocabulary: int, length: int) -> int:

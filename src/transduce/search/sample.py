@@ -1,5 +1,7 @@
 """Sampling: tokens drawn from the model's distribution, sharpened or cut as asked.
 
+Sources: Fan et al. 2018 (the k likeliest); Holtzman et al. 2020, section 3.1 (the likeliest that make up p).
+
 The draws of a source come from (seed, line number, draw) alone, so that its samples are the same alone, in
 any batch and in any order. Shapes: P paths, N paths not yet ended, V vocabulary, T positions.
 """

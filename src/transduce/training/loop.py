@@ -177,7 +177,7 @@ def _finished(config: TrainingConfig, progress: Progress) -> str | None:
     if progress.update >= config.updates:
         return f"all {config.updates} updates done"
     if config.minutes is not None and progress.seconds >= config.minutes * 60:
-        return f"{config.minutes:g} minutes used"
+        return f"{config.minutes:.3g} minutes used"
     if config.patience is not None and progress.stale >= config.patience:
         return f"no better validation in {config.patience}"
     return None

@@ -1,0 +1,73 @@
+"""The recurrent decoder alone, a language model of any cell (Mikolov et al. 2010; Zaremba et al. 2014).
+
+Shapes: B batch, T positions, D width of embeddings and states, G = a cell's gates times D, V vocabulary.
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field, field_validator
+from torch import Tensor, nn
+
+from transduce.attention.dropout import Dropout
+from transduce.config import Config
+from transduce.layers.embedding import Embedding
+from transduce.layers.recurrent_stack import RecurrentStack, StackState
+from transduce.models.protocols import Padded, Sizes
+from transduce.names import check
+
+
+class RnnDecoderConfig(Config):
+    """The defaults suit a million words."""
+
+    kind: Literal["rnn_decoder"] = "rnn_decoder"
+    cell: str = "lstm"
+    """lstm, gru, tanh, lstmn (attends to its own past), or your own (see `transduce.layers.recurrent`)."""
+    d_model: int = Field(default=256, ge=1)
+    """Width of the embeddings and of the states."""
+    layers: int = Field(default=2, ge=1)
+    """Cells on top of each other."""
+    residual: bool = False
+    """Each layer's input is added to its output, from the second layer on."""
+    dropout: float = Field(default=0.2, ge=0, lt=1)
+    """On embeddings, between layers and on the states that predict."""
+    tied: bool = Field(default=True)
+    """One matrix for input and output."""
+
+    @field_validator("cell")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        return check("layers.recurrent", name)
+
+
+class RnnDecoder(nn.Module):
+    """Predicts and steps (see `transduce.models.protocols`); its memory is None."""
+
+    Config = RnnDecoderConfig
+
+    def __init__(self, config: RnnDecoderConfig, sizes: Sizes) -> None:
+        super().__init__()
+        width = config.d_model
+        self.embedding = Embedding(sizes.target, width)
+        self.output = self.embedding if config.tied else Embedding(sizes.target, width)
+        self.stack = RecurrentStack(config.cell, width, width, config.layers, config.residual, config.dropout)
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, source: Padded | None, target: Padded) -> Tensor:
+        """Logits (B, T, V) of the token after each position (teacher forcing); source must be None."""
+        return self._extend(target.values, self.start(source, len(target.values))[1])[0]
+
+    def start(self, source: Padded | None, rows: int) -> tuple[None, StackState]:
+        """No memory, and states of zeros."""
+        assert source is None
+        return None, self.stack.empty(rows)
+
+    def step(self, token_B: Tensor, memory: None, state: StackState) -> tuple[Tensor, StackState]:
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        logits_B1V, state = self._extend(token_B[:, None], state)
+        return logits_B1V[:, 0].log_softmax(-1, dtype=torch.float32), state
+
+    def _extend(self, token_BT: Tensor, state: StackState) -> tuple[Tensor, StackState]:
+        projected_BTG = self.stack.project(self.dropout(self.embedding(token_BT)))
+        hidden_BTD, state = self.stack.extend(projected_BTG, state)
+        return self.output.logits(self.dropout(hidden_BTD)), state

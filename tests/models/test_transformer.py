@@ -1,0 +1,52 @@
+"""The Transformer as a whole learns the task that everybody tries first: to copy."""
+
+import torch
+
+from transduce.layers.cross_entropy import smoothed_cross_entropy
+from transduce.models.protocols import Padded, Sizes
+from transduce.models.transformer import Transformer, TransformerConfig
+from transduce.search.run import search
+from transduce.search.settings import Search
+
+SYMBOLS, START, END = 10, 10, 11
+
+
+def sequences(rows: int, length: int, seed: int) -> Padded:
+    generator = torch.Generator().manual_seed(seed)
+    return Padded(torch.randint(SYMBOLS, (rows, length), generator=generator), torch.full((rows,), length))
+
+
+def learned(updates: int) -> Transformer:
+    """As the Annotated Transformer does it, in small: post-norm, two blocks, sequences of ten."""
+    torch.manual_seed(0)
+    sizes = {"d_model": 32, "heads": 4, "feed_forward": 64, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
+    model = Transformer(TransformerConfig(**sizes, norm="post"), Sizes(SYMBOLS + 2, SYMBOLS + 2))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
+    warm = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: min(1.0, update / 50) * (1 - update / updates))
+    for update in range(updates):
+        source = sequences(40, 10, update)
+        ends_B1 = torch.full((40, 1), END)
+        read_BT = torch.cat((torch.full((40, 1), START), source.values), 1)
+        logits_BTV = model(source, Padded(read_BT, source.lengths + 1))
+        next_BT = torch.cat((source.values, ends_B1), 1)
+        smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_BT.flatten()).div(next_BT.numel()).backward()
+        optimizer.step()
+        warm.step()
+        optimizer.zero_grad()
+    return model.eval()
+
+
+def right(model: Transformer, length: int) -> float:
+    """The share of 50 unseen sequences that greedy search copies without an error."""
+    source = sequences(50, length, 10_000)
+    limits = [length + 2] * 50
+    found = search(model, source, 50, Search(method="greedy"), start=START, end=END, limits=limits)
+    return (
+        sum([*row, END] == list(best.tokens) for row, (best,) in zip(source.values.tolist(), found, strict=True)) / 50
+    )
+
+
+def test_it_learns_to_copy_and_only_at_lengths_it_has_seen() -> None:
+    model = learned(300)
+    assert right(model, 10) == 1.0
+    assert right(model, 20) < 0.1

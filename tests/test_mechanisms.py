@@ -1,0 +1,43 @@
+"""docs/mechanisms.md names files, tests and recipe keys that there are."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from transduce.names import known, resolve
+from transduce.search.settings import Search
+from transduce.tasks.translation import TranslationConfig
+from transduce.training.config import TrainingConfig
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+NAMED = sorted(set(re.findall(r"`([\w/]+\.py(?::\w+)?)`", PAGE)))
+ROOMS = ["attention.scores", "attention.weighing", "attention.relative", "layers.recurrent", "models"]
+KEYS = sorted(set(re.findall(r"`((?:model|training|search|task)\.\w+)`", PAGE)))
+
+
+@pytest.mark.parametrize("where", NAMED)
+def test_what_it_names_is_there(where: str) -> None:
+    path, _, name = where.partition(":")
+    is_test = Path(path).name.startswith("test_")
+    assert is_test == name.startswith("test_")
+    file = ROOT / ("tests" if is_test else "src/transduce") / path
+    assert not name or re.search(rf"^(?:(?:def|class) {name}\b|{name} = )", file.read_text(encoding="utf-8"), re.M)
+
+
+def test_every_key_is_one() -> None:
+    models = {field for kind in known("models") for field in resolve("models", kind).Config.model_fields}
+    fields = {
+        "model": models,
+        "training": set(TrainingConfig.model_fields),
+        "search": set(Search.model_fields),
+        "task": set(TranslationConfig.model_fields),
+    }
+    assert KEYS
+    assert [key for key in KEYS if key.partition(".")[2] not in fields[key.partition(".")[0]]] == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_kind_has_its_row(room: str) -> None:
+    assert [name for name in known(room) if f":{resolve(room, name).__name__}`" not in PAGE] == []
