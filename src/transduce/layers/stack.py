@@ -25,7 +25,7 @@ from transduce.names import known, resolve, suggest
 
 State = tuple[KeyValue, ...]  # per block, keys and values (B, G, T, E) of the positions so far
 
-ADDED = ["none", "sinusoidal", "learned"]  # positions that are added to the embeddings; all others are relative
+ADDED = ("none", "sinusoidal", "learned")  # positions that are added to the embeddings; all others are relative
 
 
 class StackConfig(Config):
