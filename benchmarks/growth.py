@@ -2,8 +2,8 @@
 
     python benchmarks/growth.py MODEL --data ../shared/data/multi30k/raw [--pairs 500000]
 
-1. A decoding step of one hypothesis, and of 64, after 1 .. 512 tokens, of a model of MODEL's sizes. With a cache the step computes
-   one position; what still grows is the attention to those before, and their copy when the cache gets longer.
+1. A decoding step of one hypothesis, and of 64, after 1 .. 512 tokens. With a cache a step computes one position; what
+   still grows is the attention to those before, and their copy when the cache gets longer.
 2. Peak memory of the same updates on 29,000 pairs and on --pairs (memory_of_corpus.py).
 3. A beam of k = 1 .. 10 beside greedy search, on the same sentences: at most k times as long.
 
@@ -61,7 +61,7 @@ def main() -> None:
 
 @torch.inference_mode()
 def tokens_before(pipeline: Pipeline, rows: int) -> dict[int, float]:
-    """Milliseconds of a step of `rows` hypotheses after so many tokens; random tokens, as time does not depend on them."""
+    """Milliseconds of a step of `rows` hypotheses after so many tokens, which are random: time does not depend."""
     model, size = pipeline.model, pipeline.task.sizes
     found: dict[int, list[float]] = {before: [] for before in BEFORE}
     source = Padded(torch.randint(4, size.source or 5, (rows, SOURCE)), torch.full((rows,), SOURCE))
