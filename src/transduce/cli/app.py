@@ -46,7 +46,7 @@ def main() -> None:
     """Run the command line; every error on purpose becomes its message and its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    gc.set_threshold(100_000)  # importing torch makes as many objects that stay: looking through them takes 0.2 s
+    gc.set_threshold(20_000)  # importing torch makes as many objects that stay, and each search for garbage is in vain
     try:
         app()
     except TransduceError as error:
