@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.model_file import ModelFile
+from transduce.model_file import ModelFile, lasting_tensors
 from transduce.pipeline import Pipeline, make_model, make_task, pack_tokenizers
 from transduce.recipe import parse_recipe
 
@@ -64,5 +64,5 @@ def _pipeline(table: dict[str, Any], kind: str, seed: int) -> Pipeline:
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)  # biases and norms are not left at 0 and 1
         model.get_submodule("output").weight[task.end] *= 3  # likeliest now and then
-    weights = dict(model.named_parameters())
+    weights = lasting_tensors(model)
     return Pipeline(ModelFile(weights, recipe.to_table(), pack_tokenizers(task.tokenizers), {"seed": seed}, {}))

@@ -88,7 +88,7 @@ def test_half_a_name_is_wrong_input(here: Path, name: str) -> None:
 
 
 def test_where_a_room_is_one_file_a_name_is_a_class_of_it() -> None:
-    assert known("attention.scores") == ["additive", "bilinear", "cosine", "dot", "location_aware", "scaled_dot"]
+    assert list(known("attention.scores")) == ["additive", "bilinear", "cosine", "dot", "location_aware", "scaled_dot"]
     assert resolve("attention.scores", "location_aware") is LocationAware
     for name in known("attention.scores"):
         assert issubclass(resolve("attention.scores", name), Score)

@@ -121,7 +121,7 @@ def test_all_problems_are_said_at_once_with_the_nearest_key(tmp_path: Path) -> N
         "training.learning_rate: Input should be a valid number",
         "'fast'",
         "training.optimizer: Input should be 'adamw' or 'muon'; this was given: 'mun'.",
-        "batch.tokens: Input should be greater than or equal to 1; this was given: 0.",
+        'batch.tokens: a number from 1 on is wanted, or "auto"; this was given: 0.',
         'unknown key model.headz. Did you mean "heads"?',
         'unknown key data.train.0.sorce. Did you mean "source"?',
         'unknown key data.filters.max_token. Did you mean "max_tokens"?',

@@ -13,7 +13,7 @@ from transduce.training.allocator import keep_freed_memory
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import Trained
 from transduce.training.config import TrainingConfig
-from transduce.training.loop import Workers, _update
+from transduce.training.loop import make_update
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
 
@@ -43,6 +43,6 @@ if __name__ == "__main__":
         source_rows = Padded(source, (source != 0).sum(1))
         target_rows = Padded(target, (target != 0).sum(1))
         count = int(target_rows.lengths.sum()) - len(target)
-        _update(config, trained, [Batch(source_rows, target_rows, count)], precision, Workers())
+        make_update(config, trained, [Batch(source_rows, target_rows, count)], precision)
 
     measure_training(work, seconds, step)

@@ -6,4 +6,4 @@ from pydantic import BaseModel, ConfigDict
 class Config(BaseModel):
     """A frozen set of settings. A default is written once: in the subclass, beside the class that reads it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)

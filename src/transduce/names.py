@@ -12,6 +12,8 @@ import importlib
 import pkgutil
 import re
 import sys
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +22,16 @@ from transduce.errors import InputError
 NOT_A_KIND = {"protocols", "tokenizers"}
 
 
-def known(room: str) -> list[str]:
+@cache
+def known(room: str) -> tuple[str, ...]:
     """The names that `room` offers, from its file names alone, or from its text: nothing of it is imported."""
     folder = Path(__file__).parent / room.replace(".", "/")
     if not folder.is_dir():
-        return _classes_in(folder.with_suffix(".py"))
-    return sorted(m.name for m in pkgutil.iter_modules([str(folder)]) if m.name not in NOT_A_KIND)
+        return tuple(_classes_in(folder.with_suffix(".py")))
+    return tuple(sorted(m.name for m in pkgutil.iter_modules([str(folder)]) if m.name not in NOT_A_KIND))
 
 
-def suggest(wrong: str, right: list[str]) -> str:
+def suggest(wrong: str, right: Sequence[str]) -> str:
     """` Did you mean "x"?`, or nothing when no name is near."""
     near = difflib.get_close_matches(wrong, right, n=1, cutoff=0.5)
     return f' Did you mean "{near[0]}"?' if near else ""

@@ -10,7 +10,7 @@ Keys on the command line win: `training.updates=2000`. All problems of a recipe 
 """
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,19 @@ def parse_recipe(table: Table, where: str) -> Recipe:
             sections[name] = kind.model_validate(value)
         except ValidationError as error:
             problems += [f"{where}: {problem}" for problem in explain(error, kind, name)]
-    if getattr(sections.get("model"), "pointer", False) and "tokenizer" in sections and not sections["tokenizer"].joint:
-        problems.append(f"{where}: model.pointer copies source words by their ids, which needs tokenizer.joint = true.")
+    problems += [f"{where}: {problem}" for problem in _disagreements(sections)]
     if problems:
         raise InputError(problems)
     return Recipe(**sections)
+
+
+def _disagreements(sections: dict[str, Any]) -> Iterator[str]:
+    """What no section can see alone; those with problems of their own are not there."""
+    model, tokenizer, batch, training = (sections.get(each) for each in ("model", "tokenizer", "batch", "training"))
+    if getattr(model, "pointer", False) and tokenizer and not tokenizer.joint:
+        yield "model.pointer copies source words by their ids, which needs tokenizer.joint = true."
+    if batch and batch.tokens == "auto" and training and training.accumulate > 1:
+        yield 'batch.tokens = "auto" decides training.accumulate, too: leave it out, and set batch.effective_tokens.'
 
 
 SECTIONS = list(Recipe.model_fields)

@@ -95,6 +95,7 @@ def test_searches_are_the_recipes_with_keys_replaced(tmp_path: Path) -> None:
         ),
         (TWO + "[variants.third]\ntokenizer = { vocabulary = 99 }\n", "these keys differ: tokenizer.vocabulary"),
         (TWO + "[variants.third]\ntraining = { accumulate = 2 }\n", "these keys differ: training.accumulate"),
+        ('[batch]\ntokens = "auto"\n' + TWO, 'batch.tokens = "auto" may give each variant batches of its own'),
         ('[variants."a b"]\n[variants."a-b"]\n', "would share a folder"),
         ("[compare]\nbugdet = 1\n" + TWO, 'unknown key compare.bugdet. Did you mean "budget"?'),
         ("[compare]\nseeds = []\n" + TWO, "compare.seeds"),

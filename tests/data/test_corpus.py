@@ -16,8 +16,10 @@ from transduce.data.collate import collate
 from transduce.data.corpus import (
     PairFiles,
     TextFile,
+    name_row,
     open_pairs_store,
     open_text_store,
+    provenance,
     read_pairs,
     read_text,
     train_pair_tokenizers,
@@ -58,6 +60,12 @@ def test_pairs_stay_aligned_and_are_dropped_together(pairs: list[tuple[str, str]
     store = open_pairs_store(TWO, tmp_path, (BYTES, BYTES), limit, tmp_path / "cache")
     assert texts(store) == kept
     dropped = Dropped.from_dict(store.metadata["dropped"])
+    numbers = [number for number, pair in enumerate(pairs, 1) if all(0 < len(text.encode()) <= 6 for text in pair)]
+    noted = sum(map(len, dropped.lines.values())) == dropped.total
+    for row, number in enumerate(numbers):
+        named = name_row(store, row, provenance([TWO], {}, tmp_path)["train"])
+        place = f"line {number}" if noted else f"example {row + 1} of {len(kept)} that were kept"
+        assert named == f"s.txt and t.txt, {place}"
     assert (dropped.kept, dropped.total) == (len(kept), len(pairs) - len(kept))
     where = [n for n, (source, _) in enumerate(pairs, 1) if not source]
     assert dropped.lines.get("empty source", []) == where[:5]

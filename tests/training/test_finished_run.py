@@ -144,3 +144,11 @@ def test_a_dry_run_measures_what_training_uses(tiny_recipe: Path, tiny_run: Path
     assert figures["memory_bytes"]["activations"] > 0
     assert 0 <= figures["padding"]["target"] < 0.5
     assert figures["target_tokens_a_batch"] <= 120
+
+
+def test_the_report_of_a_run_with_bpe_dropout_names_each_file_once(tiny_recipe: Path, tmp_path: Path) -> None:
+    cut = ("tokenizer.kind=bpe", "tokenizer.vocabulary=60", "data.bpe_dropout=0.3", "training.updates=2")
+    report, _ = run(tiny_recipe, tmp_path / "run", *cut)
+    files = report["data"]["train"]
+    assert [each["source"] for each in files] == ["train.digits"]
+    assert files[0]["examples"] == 300

@@ -49,10 +49,12 @@ def tell(line: str) -> None:
 @contextmanager
 def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on standard error, when that is a terminal; inside, call what it gives with each step."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
     from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
+    with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=total)
         yield lambda done: progress.advance(task, done)

@@ -143,6 +143,8 @@ def _unfair(path: Path, recipes: dict[str, Recipe]) -> list[str]:
     """What is not the same for all variants and should be."""
     (first, base), *others = recipes.items()
     problems = []
+    if base.batch.tokens == "auto":
+        problems.append(f'{path}: batch.tokens = "auto" may give each variant batches of its own; name a number.')
     for name, recipe in others:
         keys = sorted(differences(base.to_table(), recipe.to_table()))
         keys = [key for key in keys if key.startswith(SHARED)]

@@ -11,11 +11,11 @@ a target of n tokens n + 1 (<s> ... read, ... </s> predicted), and a row of a la
 
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from transduce.config import Config
 from transduce.data.store import BLOCK, Store
@@ -27,10 +27,19 @@ Numbers = NDArray[np.int64]
 class BatchConfig(Config):
     """How large a batch is and how far rows travel when shuffled."""
 
-    tokens: int = Field(default=4096, ge=1)
-    """Rows times the longest side of the batch, padding included; only one longer example may exceed it."""
+    tokens: int | Literal["auto"] = 4096
+    """Rows times the longest side, padding included; only one longer example may exceed it. auto: what fits here."""
+    effective_tokens: int = Field(default=4096, ge=1)
+    """With tokens = "auto": what an update has in all, in one batch or in several."""
     pool: int = Field(default=32, ge=1)
     """Blocks of 4,096 examples that are shuffled together."""
+
+    @field_validator("tokens", mode="plain")
+    @classmethod
+    def _number_or_auto(cls, tokens: object) -> object:
+        if tokens == "auto" or (isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 1):
+            return tokens
+        raise ValueError('a number from 1 on is wanted, or "auto"')
 
 
 class Rows(NamedTuple):
@@ -73,6 +82,9 @@ class Batches:
         fields = {store.fields for store in self.stores}
         if len(fields) != 1:
             raise InputError(f"batches: wanted stores with the same fields, got {sorted(fields) or 'no store at all'}.")
+        if config.tokens == "auto":
+            raise InputError('batch.tokens = "auto" has to be measured first, as training does; name a number here.')
+        self._budget = config.tokens
 
     def epoch(self, number: int, start: int = 0, rank: int = 0, world: int = 1) -> Iterator[Rows]:
         """The batches of this process, from its `start`-th on.
@@ -94,7 +106,7 @@ class Batches:
             random = self._random(number, 1, index)
             chosen = [visits[place] for place in order[first : first + self._config.pool]]
             pool = self._gather(chosen, number)
-            batches = _cut(pool, _sorted_by_length(pool, random), self._config.tokens, random.random())
+            batches = _cut(pool, _sorted_by_length(pool, random), self._budget, random.random())
             for place in _shuffled(len(batches), random):
                 yield batches[place]
             for store in self.stores:

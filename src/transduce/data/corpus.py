@@ -95,6 +95,30 @@ def provenance(
     }
 
 
+def name_row(store: Store, row: int, train: Sequence[Mapping[str, Any]]) -> str:
+    """The example in `row` of a training store, for a message: its file, and its line where that can be told.
+
+    Args:
+        train: `provenance` of the training data.
+    """
+    entry = next((each for each in train if each.get("sha256") == store.metadata["fingerprints"]), {})
+    files = " and ".join(str(entry[key]) for key in ("source", "target", "tsv", "text") if key in entry)
+    line = _line_of(Dropped.from_dict(store.metadata["dropped"]), row) if "dropped" in store.metadata else None
+    place = f"example {row + 1:,} of {len(store):,} that were kept" if line is None else f"line {line}"
+    return f"{files or store.path}, {place}"
+
+
+def _line_of(dropped: Dropped, row: int) -> int | None:
+    """The line, from 1, of the row kept in place `row`, from 0; None where not all dropped lines are noted."""
+    noted = sorted(line for lines in dropped.lines.values() for line in lines)
+    if len(noted) < dropped.total:
+        return None
+    line = row + 1
+    for each in noted:
+        line += each <= line
+    return line
+
+
 def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
     """(line number from 1, source, target), in the files' order. The files are checked before the first pair
     comes.

@@ -28,7 +28,7 @@ from transduce.names import known, resolve, suggest
 State = tuple[KeyValue, ...] | tuple[Branch, ...]
 Sources = tuple[KeyValue, ...] | tuple[Shared, ...]
 
-ADDED = ["none", "sinusoidal", "learned"]  # positions that are added to the embeddings; all others are relative
+ADDED = ("none", "sinusoidal", "learned")  # positions that are added to the embeddings; all others are relative
 
 
 class StackConfig(Config):

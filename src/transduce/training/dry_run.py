@@ -3,19 +3,16 @@
 from statistics import mean
 from typing import Any
 
-import torch
 from rich.table import Table
-from torch import Tensor, nn
 
 from transduce.atomic import human_size
 from transduce.data.batches import Batches
-from transduce.data.collate import Batch
 from transduce.inference import batches_of
 from transduce.recipe import Recipe
-from transduce.training.config import TrainingConfig
+from transduce.training.batch_size import with_measured_batch
 from transduce.training.display import Display
-from transduce.training.objective import objective
-from transduce.training.precision import autocast, resolve_precision
+from transduce.training.memory import activation_bytes
+from transduce.training.precision import resolve_precision
 from transduce.training.run import device, new_training, open_task
 
 PLANNED = 2000  # batches that are looked at
@@ -27,6 +24,8 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
 
     display.tell(tomli_w.dumps(recipe.to_table()))
     task, data = open_task(recipe, display)
+    if recipe.batch.tokens == "auto":
+        recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
     trained = new_training(recipe, task)
     batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
     load = batches_of(batches.stores, task, device())
@@ -40,6 +39,7 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
         "parameters": parameters,
         "memory_bytes": {"weights_and_optimizer": parameters * 4 * states, "activations": activations},
         "precision": precision,
+        "batch": {"tokens": recipe.batch.tokens, "accumulate": recipe.training.accumulate},
         "batches_an_epoch": batches.count(0),
         "examples": sum(len(store) for store in batches.stores),
         "sentences_a_batch": mean(len(batch.target.lengths) for batch in first),
@@ -53,21 +53,6 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
     return figures
 
 
-def activation_bytes(model: nn.Module, batch: Batch, config: TrainingConfig, precision: str) -> int:
-    """What the backward pass keeps of one forward pass over `batch`, measured by running it."""
-    kept: dict[int, int] = {}
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), autocast(precision, device()):
-        objective(model, batch, config.label_smoothing, config.r_drop)
-    return sum(size for place, size in kept.items() if place not in weights)
-
-
 def padding(sequences: list[Any]) -> float:
     """The share of positions that hold no token."""
     positions = sum(each.values.shape[0] * each.values.shape[1] for each in sequences)
@@ -75,13 +60,14 @@ def padding(sequences: list[Any]) -> float:
 
 
 def _table(figures: dict[str, Any]) -> Table:
-    memory, pads = figures["memory_bytes"], figures["padding"]
+    memory, pads, batch = figures["memory_bytes"], figures["padding"], figures["batch"]
     table = Table(show_header=False, box=None)
     for name, value in (
         ("parameters", f"{figures['parameters']:,}"),
         ("weights, gradients, optimizer, average", human_size(memory["weights_and_optimizer"])),
         ("activations of the largest batch", f"{human_size(memory['activations'])} (measured, {figures['precision']})"),
         ("examples", f"{figures['examples']:,}"),
+        ("an update", f"{batch['accumulate']:,} x {batch['tokens']:,} positions at most"),
         ("batches an epoch", f"{figures['batches_an_epoch']:,}"),
         ("sentences a batch", f"{figures['sentences_a_batch']:.1f}"),
         ("target tokens a batch", f"{figures['target_tokens_a_batch']:,.0f}"),

@@ -7,6 +7,8 @@ from typing import Any
 from transduce.errors import InputError, TransduceError
 from transduce.storage import write_text
 
+NAME = "log.jsonl"
+
 
 class Log:
     """Appends events of a run.
@@ -18,7 +20,7 @@ class Log:
     """
 
     def __init__(self, run: Path, update: int, tensorboard: bool) -> None:
-        self.path = run / "log.jsonl"
+        self.path = run / NAME
         kept = [event for event in read_log(self.path) if event["update"] <= update]
         write_text(self.path, "".join(_line(event) for event in kept))
         self._file = self.path.open("ab", buffering=0)

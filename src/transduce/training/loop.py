@@ -8,9 +8,10 @@ resumed run needs to remember counters, not generators, and goes on bit for bit 
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, islice
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,7 @@ from transduce.model_file import lasting_tensors
 from transduce.training.checkpoint import Checkpoints, Trained
 from transduce.training.config import TrainingConfig
 from transduce.training.log import Log
-from transduce.training.objective import objective
-from transduce.training.precision import autocast
+from transduce.training.pieces import Cuts, ExampleTooLarge, add_gradients, whole
 from transduce.training.progress import Progress
 from transduce.training.schedule import learning_rate
 from transduce.training.signals import StopRequest
@@ -47,10 +47,14 @@ class Hands:
 
     validate: metrics of the model as it stands ("loss" among them); None = no validation data.
     show: told after every update: progress, loss in nats a token, learning rate, tokens a second.
+    warn: told what a person should know.
+    name: the example in a row of a store, for a message.
     """
 
     validate: Callable[[], Metrics] | None
     show: Callable[[Progress, float, float, float], None]
+    warn: Callable[[str], None]
+    name: Callable[[int, int], str]
 
 
 def train(
@@ -64,12 +68,16 @@ def train(
     stop: StopRequest,
     precision: str,
     workers: Workers = Workers(),
+    cuts: Mapping[int, Cuts] = MappingProxyType({}),
 ) -> str:
     """Train until the updates, the minutes or the patience are used up; says which.
 
+    Args:
+        cuts: how the batches of these updates were cut when they were made before, for want of memory.
+
     Raises:
         Interrupted: someone asked to stop; everything is saved.
-        TransduceError: the loss is not a number any more.
+        TransduceError: the loss is not a number any more, or an example alone does not fit into memory.
     """
     progress = trained.progress
     stream = _stream(batches, progress, workers)
@@ -77,8 +85,14 @@ def train(
     meter = _Meter(progress.seconds)
     while (reason := _finished(config, progress)) is None:
         rows = list(islice(stream, config.accumulate))
-        loss, tokens = _update(config, trained, [load(each) for _, _, each in rows], precision, workers)
+        loaded, before = [load(each) for _, _, each in rows], cuts.get(progress.update + 1)
+        try:
+            loss, tokens, cut = make_update(config, trained, loaded, precision, workers, before)
+        except ExampleTooLarge as error:
+            stores, places = rows[error.batch][2]
+            raise TransduceError(f"{hands.name(int(stores[error.row]), int(places[error.row]))}: {error}") from None
         progress.update += 1
+        _note_cuts(cut, progress, log, hands)
         progress.tokens += tokens
         progress.epoch, progress.batch = rows[-1][0], rows[-1][1] + 1
         clock.tick()
@@ -105,21 +119,19 @@ def train(
     return reason
 
 
-def _update(
-    config: TrainingConfig, trained: Trained, batches: list[Batch], precision: str, workers: Workers
-) -> tuple[float, int]:
-    """One update from `batches`: the loss in nats a target token, and how many tokens."""
+def make_update(
+    config: TrainingConfig,
+    trained: Trained,
+    batches: list[Batch],
+    precision: str,
+    workers: Workers = Workers(),
+    cuts: Cuts | None = None,
+) -> tuple[float, int, Cuts]:
+    """One update from `batches`: the loss in nats a target token, how many tokens, how the batches were cut."""
     update = trained.progress.update + 1
     torch.manual_seed(derived_seed(config.seed, update, workers.rank))
-    tokens = sum(batch.count for batch in batches)
     trained.model.train()
-    loss = 0.0
-    for batch in batches:
-        device = batch.target.values.device
-        with autocast(precision, device):
-            part, cross_entropy = objective(trained.model, batch, config.label_smoothing, config.r_drop)
-        (part / tokens).backward()  # type: ignore[no-untyped-call]
-        loss += cross_entropy.item() / tokens
+    loss, cuts = add_gradients(trained.model, batches, cuts or whole(batches), config, precision)
     if not math.isfinite(loss):
         raise TransduceError(
             f"The loss of update {update} is {loss}. A lower training.learning_rate, a longer training.warmup or "
@@ -129,7 +141,22 @@ def _update(
         nn.utils.clip_grad_norm_(trained.model.parameters(), config.clip)
     trained.optimizers.step(learning_rate(config, update))
     trained.average.update(update)
-    return loss, tokens
+    return loss, sum(batch.count for batch in batches), cuts
+
+
+def _note_cuts(cuts: Cuts, progress: Progress, log: Log, hands: Hands) -> None:
+    """Batches that were trained on in pieces are counted, logged with their pieces, and the first one is told."""
+    pieces = [rows for rows in cuts if len(rows) > 1]
+    if not pieces:
+        return
+    if not progress.in_pieces:
+        hands.warn(
+            f"Update {progress.update}: out of memory with {sum(pieces[0])} examples at once, so they were trained on "
+            f"in pieces of {', '.join(map(str, pieces[0]))}. More such updates stand in log.jsonl. A smaller "
+            'batch.tokens, or "auto", is faster.'
+        )
+    progress.in_pieces += len(pieces)
+    log.write("in_pieces", progress.update, rows=cuts)
 
 
 def derived_seed(*parts: int) -> int:

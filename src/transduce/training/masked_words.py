@@ -7,6 +7,8 @@ The first factor, taken over the batch, keeps the loss on the scale of one that 
 Shapes: B batch, T words, N hidden words, V vocabulary, L lengths.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -17,11 +19,24 @@ from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.models.protocols import Fills, Padded
 
 
-def masked_loss(model: Fills, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
+class Hidden(NamedTuple):
+    """What is hidden of a batch's words.
+
+    places: (B, T) bool, True = hidden.
+    scale: words / hidden words of the whole batch, also where this is of a part of it.
+    """
+
+    places: Tensor
+    scale: Tensor
+
+
+def masked_loss(model: Fills, batch: Batch, smoothing: float, hidden: Hidden | None = None) -> tuple[Tensor, Tensor]:
     """What is minimised, and the loss above in it; in nats, summed over the batch; the words' part is smoothed.
 
-    They differ where attention chose, which learns from what its choices were worth. What is hidden is drawn from
-    torch's generator.
+    They differ where attention chose, which learns from what its choices were worth.
+
+    Args:
+        hidden: None = drawn from torch's generator.
 
     Raises:
         InputError: the batch has no source.
@@ -29,13 +44,12 @@ def masked_loss(model: Fills, batch: Batch, smoothing: float) -> tuple[Tensor, T
     if batch.source is None:
         raise InputError("[model] kind: a model that fills needs a source; language modelling has none.")
     target = words(batch.target)
-    hidden_BT = hide(target)
+    hidden_BT, scale = hidden or hide_some(batch)
     with choices() as made:
         memory = model.remember(batch.source)
         length_BL = model.lengths(memory, target.values.shape[1])
         logits_NV = model.fill(target, hidden_BT, memory)
     told_N, told_B = target.values[hidden_BT], length_BL.gather(1, target.lengths[:, None])[:, 0]
-    scale = target.lengths.sum() / len(told_N)
     loss = scale * smoothed_cross_entropy(logits_NV, told_N, smoothing) - told_B.sum()
     if made.log_probability is None:
         return loss, loss.detach()
@@ -45,6 +59,13 @@ def masked_loss(model: Fills, batch: Batch, smoothing: float) -> tuple[Tensor, T
         words_BT[hidden_BT] = normed_NV.gather(1, told_N[:, None])[:, 0]
         reward_B = scale * words_BT.sum(1) + told_B
     return loss + surrogate(made.log_probability, reward_B, target.lengths + 1), loss.detach()
+
+
+def hide_some(batch: Batch) -> Hidden:
+    """Draw what is hidden of the words of `batch`."""
+    target = words(batch.target)
+    hidden_BT = hide(target)
+    return Hidden(hidden_BT, target.lengths.sum() / hidden_BT.sum())
 
 
 def hide(target: Padded) -> Tensor:

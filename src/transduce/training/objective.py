@@ -12,10 +12,12 @@ from transduce.errors import InputError
 from transduce.layers.consistency import symmetric_divergence
 from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
 from transduce.models.protocols import Fills, Padded
-from transduce.training.masked_words import masked_loss
+from transduce.training.masked_words import Hidden, masked_loss
 
 
-def objective(model: nn.Module, batch: Batch, smoothing: float, r_drop: float) -> tuple[Tensor, Tensor]:
+def objective(
+    model: nn.Module, batch: Batch, smoothing: float, r_drop: float, hidden: Hidden | None = None
+) -> tuple[Tensor, Tensor]:
     """What is minimised, and the cross-entropy in it; both summed over the batch's target tokens, in nats.
 
     Teacher forcing: the cross-entropy is of each target token given all true ones before it.
@@ -27,13 +29,16 @@ def objective(model: nn.Module, batch: Batch, smoothing: float, r_drop: float) -
     Where attention chose, what is minimised has the gradient of the cross-entropy by way of the choices as well.
     A model that fills is asked for hidden words and lengths instead; see `transduce.training.masked_words`.
 
+    Args:
+        hidden: the words that a model that fills must tell; None = drawn here.
+
     Raises:
         InputError: R-Drop of a model that fills.
     """
     if isinstance(model, Fills):
         if r_drop:
             raise InputError("training.r_drop: only a model that predicts the next token can be trained with it.")
-        return masked_loss(model, batch, smoothing)
+        return masked_loss(model, batch, smoothing, hidden)
     next_BT = _next_tokens(batch.target)
     if not r_drop:
         with choices() as made:

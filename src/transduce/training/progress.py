@@ -14,6 +14,7 @@ class Progress:
     seconds: time spent training and validating, summed over resumes.
     best: metrics of the best validation so far, with its "update"; empty before the first.
     stale: validations since the best one.
+    in_pieces: batches that were trained on in pieces, for want of memory.
     """
 
     update: int = 0
@@ -23,6 +24,7 @@ class Progress:
     seconds: float = 0.0
     best: dict[str, float] = field(default_factory=dict)
     stale: int = 0
+    in_pieces: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

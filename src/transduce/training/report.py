@@ -48,6 +48,8 @@ def make_report(
             "seconds": round(progress.seconds, 1),
             "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1),
             "precision": precision,
+            "batch": {"tokens": recipe.batch.tokens, "accumulate": recipe.training.accumulate},
+            "batches_in_pieces": progress.in_pieces,
             "peak_memory_bytes": peak_memory_bytes(),
         },
         "validation": progress.best,
@@ -84,7 +86,9 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
 def _training_files(data: TaskData) -> list[dict[str, Any]]:
     """Each training file with what became of its lines."""
     counted = ("examples", "tokens", "dropped", "unknown", "lines", "predicted")
+    entries = data.provenance["train"]
+    stores = [store for store, _ in data.corpora][:: len(data.corpora) // len(entries)]  # one of each file's cuts
     return [
         {**entry, **{key: store.metadata[key] for key in counted if key in store.metadata}}
-        for entry, (store, _) in zip(data.provenance["train"], data.corpora, strict=True)
+        for entry, store in zip(entries, stores, strict=True)
     ]

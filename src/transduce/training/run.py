@@ -1,6 +1,7 @@
 """A training from recipe to model file: open the data, train, choose the best weights, test, write the report."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import torch
 
 from transduce.atomic import write_json
 from transduce.data.batches import Batches
+from transduce.data.corpus import name_row
 from transduce.data.files import fingerprint
+from transduce.data.store import Store
 from transduce.environment import library_versions
 from transduce.errors import InputError
 from transduce.inference import batches_of
@@ -20,10 +23,12 @@ from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.tokenizers import cached_tokenizers
 from transduce.training.allocator import keep_freed_memory
 from transduce.training.average import MovingAverage
+from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.checkpoint import Checkpoints, Trained
 from transduce.training.display import Display
 from transduce.training.figures import write_figures
-from transduce.training.log import Log
+from transduce.training.log import NAME as LOG
+from transduce.training.log import Log, read_log
 from transduce.training.loop import Hands, derived_seed, train
 from transduce.training.optimizer import Optimizers
 from transduce.training.precision import resolve_precision
@@ -53,10 +58,14 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
+    recipe = with_earlier_batch(recipe, run)
     claim(run, recipe)
     task, data = open_task(recipe, display)
     _check_metrics(recipe, task, data)
     claim_data(run, data)
+    if recipe.batch.tokens == "auto":
+        recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
+        write_chosen(recipe, run)
     trained = new_training(recipe, task)
     checkpoints = Checkpoints(run, recipe.training.keep)
     progress = checkpoints.restore_newest(trained, display.warn)
@@ -123,13 +132,19 @@ def _train(
         entropy = target_entropy(batches.stores[0])
         validate = Validator(trained.model, task, data.validation, config, display, entropy)
     precision = resolve_precision(config.precision, device())
+    cuts = {event["update"]: event["rows"] for event in read_log(run / LOG) if event["event"] == "in_pieces"}
     log = Log(run, trained.progress.update, config.tensorboard)
-    hands = Hands(validate, display.show)
+    name = partial(_name, batches.stores, data)
+    hands = Hands(validate, display.show, display.warn, name)
     try:
         with stop_on_signals() as stop, display.open(config.updates, trained.progress.update):
-            return train(config, trained, batches, load, checkpoints, log, hands, stop, precision)
+            return train(config, trained, batches, load, checkpoints, log, hands, stop, precision, cuts=cuts)
     finally:
         log.close()
+
+
+def _name(stores: list[Store], data: TaskData, store: int, row: int) -> str:
+    return name_row(stores[store], row, data.provenance["train"])
 
 
 def _finish(

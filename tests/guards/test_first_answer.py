@@ -1,0 +1,40 @@
+"""`transduce predict` imports what an answer needs and nothing else: importing torch is most of the wait for it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+NOT_NEEDED = {
+    "matplotlib",
+    "pyarrow",  # corpora
+    "rich",  # nobody looks at a pipe
+    "rouge_score",
+    "sacrebleu",
+    "sacremoses",
+    "scipy",
+    "sympy",
+    "tomli_w",
+    "torch._dynamo",
+    "torch._inductor",
+    "torch.utils.tensorboard",
+    "transduce.training.loop",
+    "uvicorn",
+}
+SCRIPT = """
+import sys
+from transduce.cli.app import main
+sys.argv = ["transduce", "predict", sys.argv[1]]
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+def test_the_first_answer_waits_for_nothing_else(tiny_run: Path) -> None:
+    command = [sys.executable, "-c", SCRIPT, str(tiny_run / "model.safetensors")]
+    done = subprocess.run(command, input="1 2\n", capture_output=True, text=True, check=True)
+    assert done.stdout.count("\n") == 1
+    loaded = set(done.stderr.split())
+    assert "torch" in loaded
+    assert not loaded & NOT_NEEDED
