@@ -11,8 +11,8 @@ import time
 import torch
 import torch.nn.functional as F
 
+from transduce.allocator import keep_freed_memory
 from transduce.attention.core import attend_visibly
-from transduce.training.allocator import keep_freed_memory
 
 HEADS, WIDTH, TOKENS, RUNS = 4, 32, 4096, 7
 

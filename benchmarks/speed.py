@@ -99,6 +99,7 @@ def entries(work: Path, model: Path, seconds: float, peers: bool) -> Iterator[En
     }.items():
         decoding = (str(work), str(model), *options)
         yield Entry(OURS, what, "decode_transduce", decoding)
+        yield Entry(f"{OURS} int8", what, "decode_transduce", (*decoding, "--precision", "int8"))
         if peers:
             for compute in ("float32", "int8"):
                 yield Entry(

@@ -91,7 +91,7 @@ def table(result: dict[str, Any], what: str) -> str:
     lines.append("|---|---|---|---|" + ("---|" if share else ""))
     for row in rows:
         beside = f"{row['median'] / ours:.2f}" if ours else ""
-        name = f"**{row['who']}**" if row["who"] == OURS else row["who"]
+        name = f"**{row['who']}**" if row["who"].startswith(OURS) else row["who"]
         cells = [name, number(row["median"]), f"{number(row['least'])} - {number(row['most'])}", beside]
         if share:
             cells.append(f"{row['median'] * operations_a_token(result) / 1e9 / share:.2f}")
@@ -115,7 +115,7 @@ def draw(result: dict[str, Any]) -> None:
     figure, axes = pyplot.subplots(len(shown), 1, figsize=(7, 1.9 * len(shown)), layout="constrained", squeeze=False)
     for axis, what in zip(axes[:, 0], shown, strict=True):
         rows = rows_of(result, what)[::-1]
-        colours = ["#0072b2" if row["who"] == OURS else "#bbbbbb" for row in rows]
+        colours = ["#0072b2" if row["who"].startswith(OURS) else "#bbbbbb" for row in rows]
         axis.barh([row["who"] for row in rows], [row["median"] for row in rows], color=colours)
         axis.set_title(f"{TITLES[what][0]} ({TITLES[what][2]})", loc="left", fontsize=9)
         axis.tick_params(labelsize=8)

@@ -20,6 +20,8 @@ FLOORS = [
     "version",
     "config",
     "names",
+    "allocator",
+    "int8",
     "linear",  # matrix products, which everything multiplies by
     "atomic",
     "storage",

@@ -1,18 +1,20 @@
-"""Transduce on a model file, as `transduce predict` decodes; arguments in `decoding`."""
+"""Transduce on a model file, as `transduce predict` decodes; arguments in `decoding`, and --precision fp32 or int8."""
 
 import numpy as np
 import torch
 from decoding import END, Rows, arguments, in_batches, measure
-from work import START
+from work import PAD, START
 
 import transduce
+from transduce.allocator import keep_freed_memory
 from transduce.data.collate import padded
 from transduce.search.run import search
 from transduce.search.settings import Search
 
 if __name__ == "__main__":
-    asked = arguments()
-    model = transduce.load(asked.model).model
+    asked = arguments(("--precision", "fp32"))
+    keep_freed_memory()
+    model = transduce.load(asked.model, precision=asked.precision).model
     settings = Search(method="beam" if asked.beam > 1 else "greedy", beam=asked.beam)
     if asked.batch == 1:
         torch.set_num_threads(1)
@@ -20,7 +22,9 @@ if __name__ == "__main__":
     def translate(sources: Rows) -> Rows:
         source = padded([np.asarray(ids, np.int32) for ids in sources], end=END)
         limits = [settings.limit(int(length)) for length in source.lengths]
-        found = search(model, source, len(sources), settings, start=START, end=END, limits=limits)
+        found = search(
+            model, source, len(sources), settings, start=START, end=END, limits=limits, forbidden=[PAD, START]
+        )
         return [[token for token in best[0].tokens if token != END] for best in found]
 
     measure(asked, lambda sources: in_batches(sources, asked.batch, translate))

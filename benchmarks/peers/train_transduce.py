@@ -6,10 +6,10 @@ WORK names the same batches as everyone's; the update is the one that `transduce
 import torch
 from work import HEADS, HIDDEN, LAYERS, SMOOTHING, WIDTH, Work, arguments, measure_training
 
+from transduce.allocator import keep_freed_memory
 from transduce.data.collate import Batch
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.training.allocator import keep_freed_memory
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import Trained
 from transduce.training.config import TrainingConfig

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from transduce.allocator import keep_freed_memory
 from transduce.atomic import write_json
 from transduce.data.batches import Batches
 from transduce.data.corpus import name_row
@@ -21,7 +22,6 @@ from transduce.pipeline import load_weights, make_model, make_task, pack_tokeniz
 from transduce.recipe import Recipe
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.tokenizers import cached_tokenizers
-from transduce.training.allocator import keep_freed_memory
 from transduce.training.average import MovingAverage
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.checkpoint import Checkpoints, Trained

@@ -1,4 +1,4 @@
-"""Keep the C library from handing every freed tensor back to the kernel, which would zero its pages anew next step.
+"""Keep the C library from handing every freed tensor back to the kernel, which would zero its pages anew for the next.
 
 Blocks of 32 MiB and more still go back: kept too, they would scatter over a heap that grows to several times what a
 step needs.
