@@ -152,14 +152,16 @@ def _attention(asked: PredictRequest, answer: Answer) -> AttentionAnswer | None:
         return None
     found = answer.attention
     alignment_TS = found.alignment() if asked.alignment else None
-    tokens, sources = len(answer.prediction.tokens), max(1, len(found.source_tokens) - 1)
-    weights = {name: each.double().cpu().numpy().round(6).tolist() for name, each in found.weights.items()}
+    sources = [] if found.source is None else [token.text for token in found.source.tokens]
+    tokens = len(answer.prediction.tokens)
+    weights = {layer.name: layer.weights.double().numpy().round(6).tolist() for layer in found.layers}
+    aligned = None if alignment_TS is None else alignment_TS[:tokens, : max(1, len(sources) - 1)].argmax(1).tolist()
     return AttentionAnswer(
-        source_tokens=found.source_tokens,
-        target_tokens=found.target_tokens,
-        cross=found.cross,
+        source_tokens=sources,
+        target_tokens=[token.text for token in found.target.tokens],
+        cross=[layer.name for layer in found.of("cross")],
         weights=weights if asked.attention else None,
-        alignment=None if alignment_TS is None else alignment_TS[:tokens, :sources].argmax(1).tolist(),
+        alignment=aligned,
     )
 
 

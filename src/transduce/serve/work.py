@@ -9,9 +9,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from transduce.explore.attention import Attention
 from transduce.models.protocols import Tree
 from transduce.pipeline import Pipeline
-from transduce.serve.attention import Attention, attention_of, links
+from transduce.serve.attention import links
 from transduce.serve.markup import Link
 from transduce.serve.models import Loaded
 from transduce.tasks.protocols import Prediction
@@ -97,10 +98,10 @@ def _looked(work: Work, prediction: Prediction) -> Answer:
     in_one_piece = prediction.tokens and len(reads.encode([prediction.source])[0]) <= pipeline.task.readable
     if not (work.looks or work.links) or not in_one_piece:
         return Answer(prediction)
-    found = attention_of(pipeline, prediction)
+    found = pipeline.attention(prediction)
     if work.links:
-        return Answer(prediction, links=links(pipeline, prediction, found))
-    withheld = sum(weights.numel() for weights in found.weights.values()) > work.looks
+        return Answer(prediction, links=links(prediction, found))
+    withheld = sum(layer.weights.numel() for layer in found.layers) > work.looks
     return Answer(prediction, None if withheld else found, withheld=withheld)
 
 
