@@ -4,8 +4,9 @@ from typing import Any
 
 from torch import nn
 
-from transduce.attention.linear import LinearAttention
+from transduce.attention.ablation import HasHeads
 from transduce.explore.layers import attending
+from transduce.explore.steps import HasSteps
 from transduce.models.protocols import Fills
 from transduce.recipe import Recipe
 from transduce.tasks.protocols import Task
@@ -21,7 +22,7 @@ def described(name: str, model: nn.Module, task: Task, recipe: Recipe, training:
     """
     table = recipe.to_table()
     parts = attending(model, task)
-    open_to_steps = any(not isinstance(model.get_submodule(part.name), LinearAttention) for part in parts)
+    modules = [model.get_submodule(part.name) for part in parts]
     return {
         "name": name,
         "kind": table["model"]["kind"],
@@ -32,8 +33,8 @@ def described(name: str, model: nn.Module, task: Task, recipe: Recipe, training:
         "layers": [{"name": part.name, "kind": part.kind, "layer": part.layer, "heads": part.heads} for part in parts],
         "shows": {
             "beam": not isinstance(model, Fills),
-            "steps": open_to_steps,
-            "importance": bool(parts),
+            "steps": any(isinstance(module, HasSteps) for module in modules),
+            "importance": any(isinstance(module, HasHeads) for module in modules),
             "training": training,
             "positions": table["model"].get("positions", NO_POSITIONS),
         },

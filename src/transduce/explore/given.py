@@ -57,11 +57,12 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
     return logits_TV.log_softmax(-1, dtype=torch.float32)
 
 
-def log_probability(model: nn.Module, task: Task, given: Given) -> float:
-    """log p of the whole output, its end included."""
-    source = None if given.source is None else padded([np.asarray(given.source, np.int32)])
-    target = padded([np.asarray(given.target, np.int32)], 0, task.start, task.end)
-    return float(batch_log_probabilities(model, Batch(source, target, 0)).sum())
+def log_probabilities(model: nn.Module, task: Task, given: Given, rows: int) -> list[float]:
+    """log p of the whole output, its end included, from each row of a batch in which it stands `rows` times."""
+    source = None if given.source is None else padded([np.asarray(given.source, np.int32)] * rows)
+    target = padded([np.asarray(given.target, np.int32)] * rows, 0, task.start, task.end)
+    each: list[float] = batch_log_probabilities(model, Batch(source, target, 0)).sum(1).tolist()
+    return each
 
 
 def _row(ids: list[int], device: torch.device) -> Padded:
