@@ -44,5 +44,3 @@ def pipeline(name: str, tokenizer: str = "whitespace") -> Pipeline:
         return pipeline_of({"task": task, "data": {"train": [{"text": "a"}]}, "model": DECODERS[name]}, tokenizer, 1)
     search = {**SHORT, "method": "mask_predict"} if name == "non_autoregressive" else SHORT
     return translator(tokenizer, SEEDS.get(name, 1), model=MODELS[name], search=search)
-
-

@@ -122,7 +122,7 @@ def test_kinds_sizes_and_labels(name: str) -> None:
         assert layer.weights.shape == (layer.part.heads, len(rows), len(columns))
         if layer.part.causal:
             assert not layer.weights.triu(1).any()
-        if name != "bilinear" and name != "monotonic":  # whose weights may sum to less
+        if name not in ("bilinear", "monotonic"):  # whose weights may sum to less
             torch.testing.assert_close(layer.weights.sum(-1), torch.ones(layer.weights.shape[:2]), atol=1e-5, rtol=0)
     written = [token.piece for token in found.target.tokens]
     at_once = name == "non_autoregressive"

@@ -105,9 +105,10 @@ def check_text(pipeline: Pipeline, text: str) -> None:
 
 def check_size(pipeline: Pipeline, given: Given, most: int) -> None:
     """Raises InputError for more attention weights than `most`, before any is computed."""
-    columns = len(given.target) + (not isinstance(pipeline.model, Fills))
-    sizes = {"source": len(given.source or ()), "target": columns, "decoder_input": columns, "other": 1}
     parts = attending(pipeline.model, pipeline.task)
+    reads = len(given.source or ()) + max((part.before for part in parts), default=0)
+    writes = len(given.target) + (not isinstance(pipeline.model, Fills))
+    sizes = {"source": reads, "target": writes, "decoder_input": writes, "other": 1}
     count = sum(part.heads * sizes[part.rows] * sizes[part.columns] for part in parts)
     if count > most:
         raise InputError(
