@@ -39,10 +39,14 @@ FLOORS = [
     "wanted",
     "inference",
     "long_text",
+    "training.log",  # what a training says of itself, which is shown while it trains
+    "explore",  # of a model and its task; what asks a pipeline stands above it
     "pipeline",
     "evaluation",
     "distillation",
-    "explore",
+    "explore.pronouns",
+    "explore.exploration",
+    "explore.offline",
     "serve",
     "training",
     "compare",

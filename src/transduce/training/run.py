@@ -127,13 +127,18 @@ def _train(
     config = recipe.training
     batches = Batches(data.corpora, recipe.batch, config.seed)
     load = batches_of(batches.stores, task, device())
+    precision = resolve_precision(config.precision, device())
+    cuts = {event["update"]: event["rows"] for event in read_log(run / LOG) if event["event"] == "in_pieces"}
+    log = Log(run, trained.progress.update, config.tensorboard)  # which forgets what came after that update
+
+    def keep(shown: list[tuple[str, str, str]]) -> None:
+        names = ("source", "output", "reference")
+        log.write("samples", trained.progress.update, samples=[dict(zip(names, row, strict=True)) for row in shown])
+
     validate = None
     if data.validation:
         entropy = target_entropy(batches.stores[0])
-        validate = Validator(trained.model, task, data.validation, config, display, entropy)
-    precision = resolve_precision(config.precision, device())
-    cuts = {event["update"]: event["rows"] for event in read_log(run / LOG) if event["event"] == "in_pieces"}
-    log = Log(run, trained.progress.update, config.tensorboard)
+        validate = Validator(trained.model, task, data.validation, config, display, entropy, keep)
     name = partial(_name, batches.stores, data)
     hands = Hands(validate, display.show, display.warn, name)
     try:
