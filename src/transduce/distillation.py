@@ -48,7 +48,7 @@ def distil(
     length limit; long sources, which were translated in pieces.
 
     Args:
-        checksum: the SHA-256 of the teacher's file.
+        checksum: the SHA-256 of the teacher's file; an ensemble's are joined by "+".
         advance: told how many more lines are done, those of earlier runs included.
 
     Raises:

@@ -1,6 +1,7 @@
 """`transduce distill` as a shell sees it: a trained teacher's data translated, and a student trained on it."""
 
 import gzip
+import hashlib
 import json
 import sys
 import tomllib
@@ -70,6 +71,17 @@ def test_what_to_translate_can_be_named(run: Run, tiny_run: Path, tiny_corpus: P
     assert done.code == 0, done.err
     assert "20 lines" in done.err
     assert len(gzip.decompress((out / "target.gz").read_bytes()).splitlines()) == 20
+
+
+def test_several_teach_as_an_ensemble(run: Run, tiny_run: Path, tiny_corpus: Path, tmp_path: Path) -> None:
+    out, source = tmp_path / "distilled", tiny_corpus / "test.digits"
+    done = run("distill", tiny_run, tiny_run / "model.safetensors", "--source", source, "--output", out)
+    assert done.code == 0, done.err
+    taught = gzip.decompress((out / "target.gz").read_bytes()).decode().splitlines()
+    together = transduce.load([tiny_run, tiny_run]).predict(source.read_text().splitlines())
+    assert taught == [each.text for each in together]
+    checksum, other = json.loads((out / "distillation.json").read_text())["teacher"]["sha256"].split("+")
+    assert checksum == other == hashlib.sha256((tiny_run / "model.safetensors").read_bytes()).hexdigest()
 
 
 def test_what_is_wrong_is_said_before_anything_is_written(

@@ -1,4 +1,4 @@
-"""`transduce distill TEACHER --output FOLDER [--student RECIPE]`."""
+"""`transduce distill TEACHER .. --output FOLDER [--student RECIPE]`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,13 +10,16 @@ if TYPE_CHECKING:
 
 
 def distill(
-    teacher: Annotated[Path, typer.Argument(help="A run directory or a model file.")],
+    teacher: Annotated[
+        list[Path], typer.Argument(help="A run directory or a model file; several teach as an ensemble.")
+    ],
     output: Annotated[Path, typer.Option(help="Folder for source.gz, target.gz and distillation.json.")],
     source: Annotated[
         list[Path] | None, typer.Option(help="Translate this file, repeatable; the teacher's training data by default.")
     ] = None,
     recipe: Annotated[
-        Path | None, typer.Option(help="Translate this recipe's training data; the recipe of the teacher's run is it.")
+        Path | None,
+        typer.Option(help="Translate this recipe's training data; the recipe of the (first) teacher's run is it."),
     ] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; the teacher's by default.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
@@ -32,14 +35,15 @@ def distill(
     from transduce.model_file import find_model_file
     from transduce.pipeline import load, search_settings
 
-    file = find_model_file(teacher)
-    sources, root = _sources(file, source, recipe)
+    files = [find_model_file(each) for each in teacher]
+    sources, root = _sources(files[0], source, recipe)
     student_recipe = _student(student, output) if student else None  # a wrong one is told now
-    pipeline = load(file, trust_code=trust_code)
+    pipeline = load(files, trust_code=trust_code)
     asked = {"beam": beam, "alpha": alpha, "nbest": 1}
     search = search_settings(pipeline.recipe.search, {name: each for name, each in asked.items() if each is not None})
+    checksum = "+".join(fingerprint(file) for file in files)
     with bar("distilling", _count(sources, root)) as advance:
-        report = distil(pipeline, fingerprint(file), sources, root, output, search, batch_size, advance)
+        report = distil(pipeline, checksum, sources, root, output, search, batch_size, advance)
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report["counts"].items())
     tell(f"{output}: {report['lines']:,} lines; {counts}. To train on it:")
     typer.echo(f'[data]\nroot = "."\ntrain = [{{ source = "{output}/source.gz", target = "{output}/target.gz" }}]')
