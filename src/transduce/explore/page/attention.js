@@ -13,10 +13,10 @@
       const worth = state.worth ? await T.worthOf(scene) : null;
       if (!scene.current()) return;
       if (rollout && !rollout[choice.kind]) throw new Error(T.say("rollout.none", { kind: T.kindName(choice.kind) }));
-      const aside = T.html("div", { class: "aside" }), stage = T.html("div", { class: "stage" });
+      const aside = T.html("div", { class: "aside" }), stage = T.html("div", { class: "stage stack" });
       T.fill(area, T.html("div", { class: "split" }, stage, aside));
-      T.fill(stage, large(stage, { scene, choice, rollout }));
-      T.fill(aside, overview(aside, { scene, choice, worth }), T.worthFigure(aside, { scene, worth }));
+      T.fill(stage, large(stage, { scene, choice, rollout }), rowOf(stage, scene, choice), T.worthFigure(stage, { scene, worth }));
+      T.fill(aside, overview(aside, { scene, choice, worth }));
     },
   };
 
@@ -25,6 +25,9 @@
     const kept = T.offline ? exploration.rollout || {} : { encoder: true, decoder: true, cross: true };
     return T.kinds(exploration).filter((kind) => kept[kind]);
   }
+
+  const rowOf = (area, { exploration, state }, choice) =>
+    state.row !== "" && T.rowFigure(area, { exploration, choice, unit: state.unit, row: Number(state.row) || 0 });
 
   function overview(area, { scene, choice, worth }) {
     const picture = T.overview(area, {
@@ -61,12 +64,14 @@
     };
     const most = T.largest(matrix.values) || 1;
     return T.figure({
-      name: "attention", title: T.choiceName(choice), caption: T.say(`caption.${choice.over === "rollout" ? "rollout" : choice.kind}`),
+      name: "attention", title: T.choiceName(choice), caption: T.say(captionOf(choice)),
       picture: state.show === "lines" ? T.lines(area, { ...drawing, tell: tellLines(matrix) }) : matrixPicture(area, drawing, most),
       table: () => T.matrixTable(matrix), tools: tools(state),
       note: [T.legend(most), " ", T.say(state.show === "lines" ? "lines.note" : "matrix.note")],
     });
   }
+
+  const captionOf = ({ over, kind }) => (over !== "rollout" ? `caption.${kind}` : kind === "cross" ? "caption.rollout.cross" : "caption.rollout");
 
   function matrixPicture(area, { matrix, row, rowTitle, columnTitle, label, choose }, most) {
     return T.heatMap(area, {

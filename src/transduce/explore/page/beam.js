@@ -16,7 +16,7 @@
       const focus = tree.byKey.get(scene.state.node) || tree.best;
       const table = () => ({ head: [T.say("beam.step"), T.say("beam.token"), "p", T.say("beam.total"), T.say("beam.fate")], rows: rows(tree) });
       T.fill(stack, T.figure({
-        name: "beam", title: T.say("beam.title"), caption: T.say("beam.caption"), picture: drawn(tree, focus, scene), table, note: T.say("beam.note"),
+        name: "beam", title: T.say("beam.title"), caption: T.say("beam.caption"), picture: drawn(tree, focus, scene), table, wide: true, note: T.say("beam.note"),
       }), panel(tree, focus, lattice));
     },
   };
@@ -37,7 +37,7 @@
     const root = { key: "start", text: "<s>", children: [], step: -1, place: -1, total: 0, log_probability: 0, kept: true };
     let before = [];
     lattice.steps.forEach((candidates, step) => {
-      const nodes = candidates.map((candidate, place) => ({ ...candidate, step, place, key: `${step}.${place}`, children: [] }));
+      const nodes = candidates.map((candidate, place) => ({ ...candidate, text: T.piece(candidate.text), step, place, key: `${step}.${place}`, children: [] }));
       for (const node of nodes) {
         const parent = node.parent < 0 ? root : before[node.parent];
         if (parent && (node.kept || dropped)) parent.children.push(node);
@@ -76,9 +76,7 @@
     }
     for (const node of nodes) picture.append(leaf(node, { focus, onBest, onPath }));
     walk(picture, tree, focus, scene);
-    const box = T.html("div", { class: "scroll", tabindex: "-1" }, picture);
-    picture.scrollBox = box;
-    return box;
+    return picture;
   }
 
   function leaf(node, { focus, onBest, onPath }) {
@@ -90,7 +88,7 @@
       class: classes.filter(Boolean).join(" "), transform: `translate(${node.y} ${node.x})`, role: "treeitem", "aria-level": node.depth + 1, "aria-selected": String(node === focus),
       tabindex: node === focus ? "0" : "-1", id: `node-${data.key}`, "data-key": data.key, "aria-label": spoken(node),
     },
-    T.svg("rect", { x: -9, y: -11, width: Math.min(width, 112) + (p ? T.textWidth(p, 11) + 26 : 20), height: 22, rx: 11, class: "node-back" }),
+    T.svg("rect", { x: -9, y: -11, width: Math.min(width, 112) + (p ? T.textWidth(p, 11) + 34 : 20), height: 22, rx: 11, class: "node-back" }),
     T.svg("circle", { r: RADIUS, class: "node-dot" }),
     data.finished ? T.svg("circle", { r: RADIUS + 3, class: "node-ring" }) : null,
     T.svg("text", { x: 10, y: 4.5, class: "node-text" }, T.fit(data.text, 112, LABEL), p && T.svg("tspan", { dx: 6, class: "node-p" }, p)));
@@ -132,7 +130,8 @@
 
   /** Scrolls the tree's own box, never the page, until the node in focus is seen. */
   function reveal(picture, focus) {
-    const box = picture.scrollBox;
+    const box = picture.parentNode;
+    if (!box) return;
     const x = (focus.y + 14) * (picture.getBoundingClientRect().width / picture.viewBox.baseVal.width);
     if (x < box.scrollLeft + 60 || x > box.scrollLeft + box.clientWidth - 160) box.scrollLeft = x - box.clientWidth / 2;
   }
@@ -147,7 +146,7 @@
       T.html("p", { class: "beam-path" }, path.length ? path.map((text) => T.html("span", { class: "piece" }, text)) : T.say("beam.start")),
       T.html("p", { class: "caption" }, focus.data.step < 0 ? "" : spoken(focus)),
       rows.length ? T.html("ul", { class: "next" }, rows.map((each) => T.html("li", { class: each.kept ? "" : "lost" },
-        T.html("span", { class: "piece" }, each.text), bar(Math.exp(each.log_probability)), T.html("span", { class: "number" }, T.percent(Math.exp(each.log_probability))),
+        T.html("span", { class: "piece" }, T.piece(each.text)), bar(Math.exp(each.log_probability)), T.html("span", { class: "number" }, T.percent(Math.exp(each.log_probability))),
         T.html("span", { class: "hint" }, T.say(each.finished ? "beam.finished" : each.kept ? "beam.kept" : "beam.lost")))))
         : T.html("p", { class: "hint" }, T.say(focus.data.finished ? "beam.ended" : "beam.stopped")));
   }

@@ -59,19 +59,31 @@
 
   /** What the model made of the sentence. */
   T.prediction = (scene) => {
-    const { exploration, model } = scene;
+    const { exploration } = scene;
     const { source, target } = exploration;
     const inputs = source && wordRow(source, "source", scene.info.source);
     const outputs = wordRow(target, "target", scene.info.target);
     if (inputs) link(exploration, inputs, outputs);
     return [
-      T.html("div", { class: "prediction-head" }, T.html("h2", {}, T.say(source ? "prediction.title" : "prediction.continued"),
+      T.html("div", { class: "prediction-head" }, T.html("h2", {}, T.say(!source ? "prediction.continued" : scene.info.task === "translation" ? "prediction.title" : "prediction.output"),
         scene.info.target ? T.html("span", { class: "language" }, T.languageName(scene.info.target)) : null), facts(exploration)),
       T.html("p", { class: "output", id: "output" }, outputs.node),
+      runnersUp(exploration),
       inputs ? T.html("div", { class: "echo" }, T.html("p", { class: "source" }, inputs.node), T.html("p", { class: "hint" }, T.say("prediction.hint"))) : null,
       T.html("p", { class: "unseen", role: "status", id: "said" }, T.say("prediction.said", { text: target.text || T.say("prediction.empty") })),
     ];
   };
+
+  const MOST_OTHERS = 2;
+
+  /** The next best outputs, in small, each leading to its probabilities. */
+  function runnersUp({ nbest }) {
+    const others = nbest.slice(1, 1 + MOST_OTHERS).filter((each) => each.text);
+    if (!others.length) return null;
+    return T.html("ul", { class: "others", "aria-label": T.say("prediction.others") }, others.map((each) => T.html("li", {},
+      T.html("a", { href: T.linkTo({ view: "probabilities", best: nbest.indexOf(each) }), on: { click: (event) => (event.preventDefault(), T.go({ view: "probabilities", best: nbest.indexOf(each) })) } },
+        T.marked(each.text, nbest[0].text)), T.html("span", { class: "facts" }, T.percent(Math.exp(each.log_probability))))));
+  }
 
   function facts(exploration) {
     const p = Math.exp(exploration.log_probability);

@@ -8,8 +8,9 @@
   }
 
   /** name: the file's name and the figure's key. picture: an svg element. table: () => {head: [..], rows: [[..]]}.
-      note: a sentence below; caption: a sentence above, beneath the title. tools: controls of its own. */
-  T.figure = ({ name, title, caption, picture, table, note, tools, level = 2 }) => {
+      note: a sentence below; caption: a sentence above, beneath the title. tools: controls of its own.
+      wide: the picture keeps its size, and its box scrolls sideways. */
+  T.figure = ({ name, title, caption, picture, table, note, tools, wide = false, level = 2 }) => {
     const body = T.html("div", { class: "figure-body" });
     const heading = T.html(`h${level}`, { class: "figure-title" }, title);
     const switchTable = table && button(T.say("figure.table"), T.say("figure.table.why"), flip, { "data-figure": name });
@@ -20,7 +21,7 @@
     function draw() {
       const asTable = table && shownAsTable.has(name);
       if (switchTable) switchTable.setAttribute("aria-pressed", String(Boolean(asTable)));
-      T.fill(body, asTable ? T.table(table(), title) : picture);
+      T.fill(body, asTable ? T.table(table(), title) : wide ? T.html("div", { class: "scroll" }, picture) : picture);
     }
     draw();
     const exports = [

@@ -40,7 +40,33 @@
     if (!choice.layer) return T.say("name.layers", { kind });
     const layer = choice.layer.layer + 1;
     if (choice.head === null) return T.say("name.heads", { kind, layer });
+    if (choice.layer.shape[0] === 1) return T.say("name.single", { kind, layer });
     return T.say("name.head", { kind, layer, head: choice.head + 1 });
+  };
+
+  /** The like choice in another exploration: same kind, layer and head, or the mean where there is no such head. */
+  T.sameChoice = (exploration, choice) => {
+    const layers = T.layersOf(exploration, choice.kind);
+    if (!layers.length) return null;
+    if (!choice.layer && T.canMean(layers)) return { ...choice, over: "mean" };
+    const layer = layers.find((each) => choice.layer && each.layer === choice.layer.layer) || layers.at(-1);
+    return { kind: choice.kind, layer, over: "layer", head: choice.head !== null && choice.head < layer.shape[0] ? choice.head : null };
+  };
+
+  /** Two selects: a layer or the mean of all of a kind, and a head or the mean of all. */
+  T.choiceSelects = (exploration, choice) => {
+    const select = (id, label, options, value, change) => T.html("label", {}, label, T.html("select", { id, on: { change: (event) => change(event.target.value) } },
+      options.map(([each, text]) => T.html("option", { value: each, selected: String(each) === String(value) }, text))));
+    const layers = T.kinds(exploration).flatMap((kind) => [
+      ...(T.canMean(T.layersOf(exploration, kind)) ? [[`mean ${kind}`, T.say("name.layers", { kind: T.kindName(kind) })]] : []),
+      ...T.layersOf(exploration, kind).map((layer) => [layer.name, T.say("name.layer", { kind: T.kindName(kind), layer: layer.layer + 1 })]),
+    ]);
+    const heads = choice.layer ? [["mean", T.say("choice.heads")], ...T.range(choice.layer.shape[0]).map((head) => [head, T.say("choice.head", { head: head + 1 })])] : [];
+    return [
+      select("choose-layer", T.say("steps.layer"), layers, choice.layer ? choice.layer.name : `mean ${choice.kind}`, (name) =>
+        T.go(name.startsWith("mean ") ? { kind: name.slice(5), layer: "mean", head: "mean" } : { layer: name })),
+      heads.length > 2 && select("choose-head", T.say("steps.head"), heads, choice.head ?? "mean", (head) => T.go({ layer: choice.layer.name, head })),
+    ];
   };
 
   /** The matrix of a choice. rollout: the server's answer, where that is chosen. */

@@ -98,9 +98,17 @@
   function failed(area, error) {
     console.debug(error);
     if (T.shown === null) T.fill(place("prediction"));
+    if (error instanceof T.KeyNeeded) return keyForm(area);
     const offline = error instanceof T.Unavailable;
     T.fill(area, T.html("div", { class: offline ? "empty" : "error", role: "alert" },
       offline ? null : T.html("strong", {}, T.say("error.title")), " ", error.message));
+    settle(area);
+  }
+
+  function keyForm(area) {
+    const box = T.html("input", { type: "password", id: "api-key", autocomplete: "off" });
+    T.fill(area, T.html("form", { class: "empty controls", on: { submit: (event) => (event.preventDefault(), T.useKey(box.value), T.redraw()) } },
+      T.html("label", {}, T.say("key.label"), box), T.html("button", { type: "submit", class: "primary" }, T.say("key.use"))));
     settle(area);
   }
 

@@ -89,7 +89,7 @@
     T.svg("rect", { class: "tile-frame", x: x - 1.5, y: y - 1.5, width: size + 3, height: size + 3, rx: 4 }),
     choice.over === "rollout" ? T.svg("text", { x: x + size / 2, y: y + 18, "text-anchor": "middle", class: "tile-sign" }, "∏")
       : T.svg("image", { x, y, width: size, height: size, preserveAspectRatio: "none", class: "pixels", href: thumbnail(exploration, choice) }),
-    tile.caption && T.svg("text", { x: x + size + 10, y: y + 17, class: "tile-caption" }, T.say(`overview.${choice.over}`)),
+    tile.caption && T.svg("text", { x: x + size + 10, y: y + 17, class: "tile-caption" }, T.say(choice.over === "rollout" ? "overview.rollout" : "overview.mean.all")),
     T.svg("title", {}, name));
     return tile.node;
   }

@@ -19,9 +19,13 @@
     const place = Math.min(Number(state.best) || 0, exploration.nbest.length - 1);
     const other = exploration.nbest[place];
     const alternatives = place <= 0 ? exploration.alternatives : null;
-    const texts = place <= 0 ? exploration.target.tokens.map((token) => token.text) : other.tokens;
+    const pieces = [...other.tokens.map(T.piece), ...(other.token_log_probabilities.length > other.tokens.length ? ["</s>"] : [])];
+    const texts = place <= 0 ? exploration.target.tokens.map((token) => token.text) : pieces;
     return { place, text: other ? other.text : exploration.target.text, texts, logs: other.token_log_probabilities, alternatives };
   }
+
+  /** A model's own piece without its word mark. */
+  T.piece = (text) => (text.length > 1 && text.startsWith("▁") ? text.slice(1) : text);
 
   /** The segments of one token's bar: {token, p, chosen}, the chosen one first, then the likeliest others. */
   function segments(output, i) {

@@ -13,31 +13,42 @@
   /** Asked for something that needs the server, in the file that has none. */
   T.Unavailable = Unavailable;
 
+  let key = "";
+  /** The key that some servers ask for; it is kept only as long as the page is open. */
+  T.useKey = (given) => {
+    key = given;
+  };
+  class KeyNeeded extends Error {}
+  T.KeyNeeded = KeyNeeded;
+
+  const headers = (body) => ({ ...(body ? { "content-type": "application/json" } : {}), ...(key ? { "x-api-key": key } : {}) });
+
   async function call(method, path, body) {
     let response;
     try {
       response = await fetch(path, {
         method,
-        headers: body ? { "content-type": "application/json" } : {},
+        headers: headers(body),
         body: body ? JSON.stringify(body) : undefined,
       });
     } catch {
       throw new Error(T.say("error.away"));
     }
     const answer = await response.json().catch(() => ({}));
+    if (response.status === 403) throw new KeyNeeded(answer.error);
     if (!response.ok) throw new Error(answer.error || `${response.status} ${response.statusText}`);
     return answer;
   }
 
   /** One answer for equal questions; what failed is asked again. */
   function kept(method, path, body) {
-    const key = `${path} ${JSON.stringify(body)}`;
-    if (!answers.has(key)) {
-      answers.set(key, call(method, path, body));
-      answers.get(key).catch(() => answers.delete(key));
+    const question = `${path} ${JSON.stringify(body)}`;
+    if (!answers.has(question)) {
+      answers.set(question, call(method, path, body));
+      answers.get(question).catch(() => answers.delete(question));
       if (answers.size > MOST_ANSWERS) answers.delete(answers.keys().next().value);
     }
-    return answers.get(key);
+    return answers.get(question);
   }
 
   const post = (name, body) => kept("POST", `/v1/explore/${name}`, body);

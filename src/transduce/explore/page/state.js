@@ -19,6 +19,7 @@
     dropped: "",        // 1: the beam's dropped candidates too
     best: "",           // the output of the n-best list that is looked at; empty: the first
     step: "1",          // the step of the computation reached
+    query: "",          // the query whose computation is shown, by its token's place
     example: "",        // 1: the notes' example instead of the model's numbers
     length: "",         // how many positions
     position: "",       // the position in focus

@@ -32,7 +32,11 @@
   /** A weight in a cell, where there is room for two figures; nothing for next to nothing. */
   T.cellNumber = (value) => (Math.abs(value) < 0.015 ? "" : minus(two(value)).replace(/^(−?)0\./, "$1."));
   /** Any number, short. */
-  T.short = (value) => minus(Math.abs(value) < 1e-4 && value !== 0 ? d3.format(".1e")(value) : short(value));
+  T.short = (value) => {
+    const size = Math.abs(value);
+    if (size >= 1000) return minus(grouped(Math.round(value)));
+    return minus(size < 1e-4 && value !== 0 ? d3.format(".1e")(value) : short(value));
+  };
   T.whole = (value) => grouped(value);
   /** A probability as per cent. */
   T.percent = (share) => {

@@ -32,7 +32,7 @@
   const shortName = (each) => T.say("name.short", { kind: T.say(`short.${each.kind}`), layer: each.layer + 1, head: each.head + 1 });
 
   function bars(area, heads, scene) {
-    const width = T.widthOf(area, 240, 420), room = width - LEFT - RIGHT;
+    const width = T.widthOf(area, 240, 760) - 38, room = width - LEFT - RIGHT;
     const changes = heads.map((each) => each.change);
     const x = d3.scaleLinear([Math.min(0, ...changes), Math.max(0, ...changes, 1e-9)], [0, room]);
     const height = heads.length * (BAR + 5) + 4;
