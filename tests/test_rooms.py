@@ -37,10 +37,13 @@ FLOORS = [
     "wanted",
     "inference",
     "long_text",
+    "training.log",  # what a training says of itself, which is shown while it trains
+    "explore",  # of a model and its task; what asks a pipeline stands above it
     "pipeline",
     "evaluation",
     "distillation",
-    "explore",
+    "explore.pronouns",
+    "explore.exploration",
     "serve",
     "training",
     "compare",

@@ -11,6 +11,7 @@ from torch import nn
 
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
+from transduce.explore.attention import Attention, attention_of
 from transduce.inference import Advance, Likelihood, decode, pair_likelihoods
 from transduce.linear import pack_all
 from transduce.long_text import LongText, shorten
@@ -92,10 +93,20 @@ class Pipeline:
         whole: list[list[Prediction]] = [[] for _ in texts]
         for owner, prediction in zip(owners, found, strict=True):
             whole[owner].append(prediction)
-        predictions = [_joined(text, parts) for text, parts in zip(texts, whole, strict=True)]
+        joined = [_joined(text, parts) for text, parts in zip(texts, whole, strict=True)]
+        looks = [self.attention if len(parts) == 1 else _refuse_attention_of_pieces for parts in whole]
+        predictions = [each.shown_by(look) for each, look in zip(joined, looks, strict=True)]
         if tell:
             _tell_unmet(predictions, tell)
         return predictions
+
+    def attention(self, prediction: Prediction) -> Attention:
+        """What the model attended to while it gave a prediction that was read in one piece.
+
+        Raises:
+            InputError: it has no tokens; its tokens are not this model's.
+        """
+        return attention_of(self.model, self.task, prediction)
 
     def score(
         self, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None
@@ -142,6 +153,14 @@ class EnsemblePipeline(Pipeline):
         self.metrics = {}
         self.provenance = {"ensemble": mean, "members": [member.provenance for member in members]}
         self.model = Ensemble([member.model for member in members], mean).eval()
+
+    def attention(self, prediction: Prediction) -> Attention:
+        """None: each member attends in its own way.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError("an ensemble has no attention of its own; ask one of its members, loaded alone.")
 
 
 def load(
@@ -265,6 +284,10 @@ def _refuse_wants_of_pieces(wants: Sequence[Wanted], owners: Sequence[int]) -> N
     ]
     if problems:
         raise InputError(problems)
+
+
+def _refuse_attention_of_pieces(prediction: Prediction) -> Attention:
+    raise InputError("this text was read in several pieces, each with an attention of its own: predict a shorter one.")
 
 
 def _tell_unmet(predictions: Sequence[Prediction], tell: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from transduce.cli.serve import _hosts
+from transduce.cli.serve import hosts_of
 from transduce.pipeline import Pipeline
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
@@ -108,7 +108,7 @@ def test_what_is_wrong_is_said_before_anything_is_served(served_file: Path, tmp_
     ],
 )
 def test_on_loopback_only_its_names_are_answered(host: str, further: list[str], expected: tuple[str, ...]) -> None:
-    assert _hosts(host, further) == expected
+    assert hosts_of(host, further) == expected
 
 
 def test_the_description_is_json(served_file: Path) -> None:

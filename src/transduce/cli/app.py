@@ -11,6 +11,7 @@ from transduce.cli.demo import demo
 from transduce.cli.distill import distill
 from transduce.cli.doctor import doctor
 from transduce.cli.evaluate import evaluate
+from transduce.cli.explore import explore
 from transduce.cli.info import info
 from transduce.cli.predict import predict
 from transduce.cli.score import score
@@ -29,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for verb in (train, predict, evaluate, score, compare, distill, doctor, info, demo, serve):
+for verb in (train, predict, evaluate, score, compare, explore, serve, distill, doctor, info, demo):
     app.command()(verb)
 
 

@@ -1,7 +1,8 @@
 """`transduce serve MODEL --port 8000`."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,7 +37,7 @@ def serve(
     threads: Annotated[int | None, typer.Option(help="Threads of the model.")] = None,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
-    """Serve models over HTTP: LibreTranslate's API and our own; /docs shows both. Changed files are loaded anew."""
+    """Serve models over HTTP: LibreTranslate's API, our own, and the explorer's page. Changed files are loaded anew."""
     from transduce.cli.text import tell
 
     asked = {
@@ -48,20 +49,30 @@ def serve(
         "sentences_above": sentences_above,
         "threads": threads,
         "api_key": _key(api_key_file),
-        "hosts": _hosts(host, allow_host or []),
+        "hosts": hosts_of(host, allow_host or []),
     }
-    try:
+    settings = _settings(asked)
+    with needed("serving"):
         from transduce.serve.models import Models
         from transduce.serve.run import run
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("transduce"):
-            raise
-        message = f'serving needs {error.name}, which is not installed: pip install "transduce[serve]"'
-        raise InputError(message) from None
+    from transduce.explore.page_file import page
+
     opened = Models.open(models, trust_code)
     for model in opened:
         tell(f"{model.name}: {model.path}")
-    run(opened, _settings(asked), host, port, tell=lambda address: tell(f"Serving on {address}, see {address}/docs"))
+    run(opened, settings, host, port, page(), lambda address: tell(f"Serving on {address}, see {address}/docs"))
+
+
+@contextmanager
+def needed(what: str) -> Iterator[None]:
+    """Imports of the extra `serve`; one that is missing is told as such."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("transduce"):
+            raise
+        message = f'{what} needs {error.name}, which is not installed: pip install "transduce[serve]"'
+        raise InputError(message) from None
 
 
 def _settings(asked: Mapping[str, object]) -> "ServeSettings":
@@ -76,7 +87,7 @@ def _settings(asked: Mapping[str, object]) -> "ServeSettings":
         raise InputError(explain(error, ServeSettings, "serve")) from None
 
 
-def _hosts(host: str, further: list[str]) -> tuple[str, ...]:
+def hosts_of(host: str, further: list[str]) -> tuple[str, ...]:
     """On loopback only its own names, so that no web page can reach the server under a name of its own."""
     loopback = host in ("localhost", "::1") or host.startswith("127.")
     return tuple(dict.fromkeys([*(LOOPBACK if loopback else ()), *further, *([host] if loopback else [])]))

@@ -111,8 +111,24 @@ class Tokenizer:
         """The vocabulary's own spelling of each id, "▁" for a space; for figures."""
         return [str(self._inner.id_to_token(int(index))) for index in ids]
 
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        """The ids that `tokens` spells so.
+
+        Raises:
+            InputError: a spelling is no token's; all such are named.
+        """
+        found = {token: self._inner.token_to_id(token) for token in tokens}
+        missing = [f'"{token}" is no token of this model.' for token, index in found.items() if index is None]
+        if missing:
+            raise InputError(missing)
+        return [index for token in tokens if (index := found[token]) is not None]
+
     def spellings(self) -> list[bytes]:
-        """For each id the UTF-8 bytes that it adds to a text: `decode` joins these, and drops a space in front.
+        """Of each id there is; see `spelled`."""
+        return self.spelled(range(self.size))
+
+    def spelled(self, ids: Iterable[int]) -> list[bytes]:
+        """For each of `ids` the UTF-8 bytes that it adds to a text: `decode` joins these, and drops a space in front.
 
         Raises:
             InputError: a foreign tokenizer, whose decoder does more than that.
@@ -129,7 +145,7 @@ class Tokenizer:
             raise InputError(
                 f"the tokenizer's decoder is {kind}; how its tokens write a text is known of {', '.join(spell)} only."
             )
-        names = [None if index in self._silent else self._inner.id_to_token(index) for index in range(self.size)]
+        names = [None if index in self._silent else self._inner.id_to_token(index) for index in ids]
         return [b"" if name is None else spell[kind](name) for name in names]
 
     def offsets(self, text: str) -> list[tuple[int, int]]:

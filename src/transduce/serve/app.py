@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from transduce.errors import InputError
-from transduce.serve import libretranslate, operations, v1
+from transduce.serve import explorer, libretranslate, operations, v1
 from transduce.serve.api_page import api_page
 from transduce.serve.batches import Busy
 from transduce.serve.guards import Guards, page_policy, problem
@@ -50,7 +50,7 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
         lifespan=lifespan,
     )
     app.state.service = service
-    for room in (libretranslate, v1, operations):
+    for room in (libretranslate, v1, explorer, operations):
         app.include_router(room.routes(service))
     _errors(app)
     _pages(app, page)

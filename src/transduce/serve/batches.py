@@ -11,11 +11,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from transduce.errors import TransduceError
+from transduce.errors import InputError, TransduceError
 from transduce.serve.measures import Measures
 from transduce.serve.settings import ServeSettings
-from transduce.serve.work import Answer, Left, Work, answer, use_threads
+from transduce.serve.work import Left, Work, answer, use_threads
 
 log = logging.getLogger("transduce.serve")
 
@@ -37,18 +38,18 @@ class _Waiting:
     """A work, and who waits for its answers."""
 
     work: Work
-    done: "asyncio.Future[list[Answer]]"
+    done: "asyncio.Future[list[Any]]"
     loop: asyncio.AbstractEventLoop
     since: float
 
-    def settle(self, result: list[Answer] | BaseException) -> None:
+    def settle(self, result: list[Any] | BaseException) -> None:
         """Hand over to the event loop; a request that left, or a loop that closed, wants it no more."""
         try:
             self.loop.call_soon_threadsafe(self._settle, result)
         except RuntimeError:
             log.warning("an answer came after the server had stopped.")
 
-    def _settle(self, result: list[Answer] | BaseException) -> None:
+    def _settle(self, result: list[Any] | BaseException) -> None:
         if self.done.done():
             return
         if isinstance(result, BaseException):
@@ -67,7 +68,7 @@ class Batches:
         self,
         settings: ServeSettings,
         measures: Measures,
-        run: Callable[[Sequence[Work]], list[list[Answer]]] = answer,
+        run: Callable[[Sequence[Work]], list[list[Any]]] = answer,
     ) -> None:
         self._settings, self._measures, self.run = settings, measures, run
         self._waiting: deque[_Waiting] = deque()
@@ -94,7 +95,7 @@ class Batches:
         """Whether works are being answered."""
         return self._thread.is_alive()
 
-    async def answers(self, works: Sequence[Work]) -> list[Answer]:
+    async def answers(self, works: Sequence[Work]) -> list[Any]:
         """The answers to all works of one request, in order. Cancelled, it takes out those that still wait.
 
         Raises:
@@ -152,10 +153,11 @@ class Batches:
         try:
             found = self.run([each.work for each in batch])
         except Left as error:
-            batch[0].settle(error)  # only a stream leaves, and a stream is a batch by itself
+            batch[0].settle(error)  # what can leave is a batch by itself
         except Exception as error:
             if len(batch) == 1:
-                log.exception("a text could not be answered.")
+                if not isinstance(error, InputError):  # that is the request's own fault
+                    log.exception("a text could not be answered.")
                 batch[0].settle(error)
             for each in batch if len(batch) > 1 else []:  # one text's fault is not its neighbours'
                 self._answer([each])

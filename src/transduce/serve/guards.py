@@ -5,9 +5,11 @@ import base64
 import hashlib
 import hmac
 import time
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -156,6 +158,16 @@ def right_key(settings: ServeSettings, request: Request, told: object = None) ->
     given += [bearer[2]] if bearer[0].lower() == "bearer" else []
     wanted = _digest(settings.api_key)
     return sum(hmac.compare_digest(_digest(each), wanted) for each in given if isinstance(each, str)) > 0
+
+
+def key_needed(settings: ServeSettings) -> Callable[[Request], None]:
+    """What a route depends on that wants the key."""
+
+    def check(request: Request) -> None:
+        if not right_key(settings, request):
+            raise HTTPException(403, "Invalid API key", {"www-authenticate": "Bearer"})
+
+    return check
 
 
 def _digest(text: str) -> bytes:

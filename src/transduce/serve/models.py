@@ -11,6 +11,7 @@ from transduce.errors import InputError
 from transduce.model_file import NAME, find_model_file
 from transduce.names import suggest
 from transduce.pipeline import Pipeline, load
+from transduce.training.log import NAME as LOG
 
 UNSAID = "und"  # ISO 639-2: the recipe does not say which language
 Stamp = tuple[int, int, int]  # what of a file changes when it does
@@ -32,12 +33,14 @@ class Loaded(NamedTuple):
 class Model:
     """A model file that is looked at now and then. `current` changes at once, from one whole model to another.
 
+    run: the directory of its training; None where nobody knows one.
     problem: why the file as it is now is not the one that serves; None when it is.
     """
 
-    def __init__(self, name: str, path: Path, trust_code: bool = False) -> None:
+    def __init__(self, name: str, path: Path, trust_code: bool = False, run: Path | None = None) -> None:
         self.name = name
         self.path = path
+        self.run = run or _run_of(path)
         self.problem: str | None = None
         self._trust_code = trust_code
         self._seen = self._stamp()
@@ -93,8 +96,11 @@ class Models:
             raise InputError("two models have one name; give them different ones: serve a=runs/one b=runs/two.")
 
     @classmethod
-    def open(cls, asked: Sequence[str | PathLike[str]], trust_code: bool = False) -> "Models":
+    def open(cls, asked: Sequence[str | PathLike[str]], trust_code: bool = False, run: Path | None = None) -> "Models":
         """From `path` or `name=path` each. Without a name a model is called as its file, or as its run's folder.
+
+        Args:
+            run: where the first one was trained, if not where its file lies.
 
         Raises:
             InputError: a file is missing or no good, or two have one name.
@@ -103,7 +109,8 @@ class Models:
         names = [name for name, _ in named]
         if len(set(names)) < len(names):
             raise InputError(f"two models have one name in {', '.join(names)}; name them: serve a=.. b=..")
-        return cls([Model(name, path, trust_code) for name, path in named])
+        runs = [run] + [None] * len(named)
+        return cls([Model(name, path, trust_code, run) for (name, path), run in zip(named, runs, strict=False)])
 
     def __iter__(self) -> Any:
         return iter(self._models.values())
@@ -112,6 +119,14 @@ class Models:
     def default(self) -> Loaded:
         """The first."""
         return next(iter(self._models.values())).current
+
+    def asked(self, name: str | None) -> Loaded:
+        """The current version of the model of this name; of the first for None.
+
+        Raises:
+            InputError: there is none of this name.
+        """
+        return self.default if name is None else self.named(name)
 
     def named(self, name: str) -> Loaded:
         """The current version of a model.
@@ -123,6 +138,11 @@ class Models:
             near = suggest(name[:80], list(self._models))
             raise InputError(f'no model "{name[:80]}"; there is {", ".join(self._models)}.{near}')
         return self._models[name].current
+
+    def run(self, name: str) -> Path | None:
+        """The directory of the training of the model of this name, which must be one."""
+        found: Path | None = self._models[name].run
+        return found
 
     def translator(self, source: str, target: str) -> Loaded:
         """The first model from `source`, or "auto", to `target`.
@@ -162,6 +182,12 @@ class Watcher(threading.Thread):
     def stop(self) -> None:
         self._stopped.set()
         self.join()
+
+
+def _run_of(path: Path) -> Path | None:
+    """The run that a model file lies in, as its training left it."""
+    folder = path if path.is_dir() else path.parent
+    return folder if (folder / LOG).is_file() and find_model_file(path).name == NAME else None
 
 
 def _named(asked: str) -> tuple[str, Path]:

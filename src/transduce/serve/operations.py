@@ -1,11 +1,9 @@
 """What those who run the server ask: is it alive, does it take requests, how is it doing."""
 
 from fastapi import APIRouter, Depends
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from transduce.serve.guards import right_key
+from transduce.serve.guards import key_needed
 from transduce.serve.schemas import Health, Problem, Ready
 from transduce.serve.service import Service
 from transduce.serve.v1 import states
@@ -14,11 +12,6 @@ from transduce.version import __version__
 
 def routes(service: Service) -> APIRouter:
     """/health, /ready and /metrics."""
-
-    def allowed(request: Request) -> None:
-        if not right_key(service.settings, request):
-            raise HTTPException(403, "Invalid API key", {"www-authenticate": "Bearer"})
-
     router = APIRouter(tags=["Operation"])
 
     @router.get("/health")
@@ -35,7 +28,7 @@ def routes(service: Service) -> APIRouter:
 
     @router.get(
         "/metrics",
-        dependencies=[Depends(allowed)],
+        dependencies=[Depends(key_needed(service.settings))],
         response_class=PlainTextResponse,
         responses={"4XX": {"model": Problem}},
     )

@@ -15,6 +15,7 @@ from transduce.serve.app import create_app
 from transduce.serve.models import Models
 from transduce.serve.settings import ServeSettings
 
+BACKLOG = 1024  # connections that wait to be accepted
 GRACE = 5  # seconds for connections to close after the last answer
 
 
@@ -34,6 +35,7 @@ def run(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     app = create_app(models, page, settings)
     listening = listen(host, port)
+    listening.listen(BACKLOG)  # whoever is told the address may come at once
     shown = f"[{host}]" if ":" in host else host
     tell(f"http://{shown}:{listening.getsockname()[1]}")
     Stopping(config_of(app)).run(sockets=[listening])

@@ -52,12 +52,11 @@ class Language(BaseModel):
     targets: list[str]
 
 
-class PredictRequest(BaseModel):
-    """What `transduce predict` does, over HTTP: a text is what a line is there."""
+class SearchRequest(BaseModel):
+    """How to search, and with which model."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"texts": ["Two dogs run."], "nbest": 3}})
+    model_config = ConfigDict(extra="forbid")
 
-    texts: list[str] = Field(description="Each is translated, or continued, by itself.")
     model: str | None = Field(default=None, description="A model by name; by default the first.")
     method: Literal["greedy", "beam", "sample"] | None = Field(default=None, description="By default the recipe's.")
     beam: int | None = Field(default=None, ge=1, le=1000)
@@ -70,6 +69,14 @@ class PredictRequest(BaseModel):
     top_k: int | None = Field(default=None, ge=1, le=1_000_000)
     top_p: float | None = Field(default=None, ge=0.001, le=1, allow_inf_nan=False)
     seed: int | None = Field(default=None, ge=0, le=2**32 - 1)
+
+
+class PredictRequest(SearchRequest):
+    """What `transduce predict` does, over HTTP: a text is what a line is there."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"texts": ["Two dogs run."], "nbest": 3}})
+
+    texts: list[str] = Field(description="Each is translated, or continued, by itself.")
     long: Literal["split", "truncate", "refuse"] = Field(default="split", description="Of a text too long to read.")
     scores: bool = Field(default=False, description="Add score and log_probability.")
     tokens: bool = Field(default=False, description="Add tokens and their log-probabilities.")
@@ -153,7 +160,7 @@ class Health(BaseModel):
     version: str
 
 
-def search_of(asked: PredictRequest | StreamRequest) -> tuple[tuple[str, Any], ...]:
+def search_of(asked: SearchRequest | StreamRequest) -> tuple[tuple[str, Any], ...]:
     """The search settings that a request names, by the recipe's keys."""
     keys = ("method", "beam", "alpha", "nbest", "temperature", "top_k", "top_p", "seed")
     values = {key: getattr(asked, key, None) for key in keys} | {"max_length_offset": asked.max_new}

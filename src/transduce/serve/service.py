@@ -1,7 +1,7 @@
 """What the routes share: the models, the batches, and how a request waits for its answers."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -14,7 +14,7 @@ from transduce.serve.guards import Door
 from transduce.serve.measures import Measures
 from transduce.serve.models import Loaded, Models, Watcher
 from transduce.serve.settings import ServeSettings
-from transduce.serve.work import Answer, Work
+from transduce.serve.work import Answer, Ask, Work
 
 Result = TypeVar("Result")
 
@@ -62,6 +62,16 @@ class Service:
         if texts > self.settings.queue:
             raise TooLong(f"{texts} segments in one request; this server takes {self.settings.queue}.")
         return await self.while_connected(request, self.batches.answers(works))
+
+    async def done(self, request: Request, model: Loaded, texts: Sequence[str], do: Callable[[Work], Result]) -> Result:
+        """What `do` gives, done where the model is, in its turn.
+
+        Raises:
+            As `answers`; TooLong for too many texts or characters.
+        """
+        self.check_lengths(texts)
+        (found,) = await self.while_connected(request, self.batches.answers([Work(model, tuple(texts), Ask(), do=do)]))
+        return found
 
     async def while_connected(self, request: Request, doing: Coroutine[Any, Any, Result]) -> Result:
         """What `doing` gives, unless the client leaves or the time is over: then it is cancelled."""

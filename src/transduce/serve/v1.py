@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import APIRouter, Depends
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from transduce.errors import InputError
 from transduce.long_text import shorten
-from transduce.serve.guards import right_key
+from transduce.serve.guards import key_needed
 from transduce.serve.models import Loaded
 from transduce.serve.schemas import (
     AttentionAnswer,
@@ -44,19 +43,17 @@ EVENT = {
 
 def routes(service: Service) -> APIRouter:
     """/v1/predict, /v1/stream and /v1/models."""
-
-    def allowed(request: Request) -> None:
-        if not right_key(service.settings, request):
-            raise HTTPException(403, "Invalid API key", {"www-authenticate": "Bearer"})
-
     router = APIRouter(
-        prefix="/v1", tags=["Transduce"], dependencies=[Depends(allowed)], responses={"4XX": {"model": Problem}}
+        prefix="/v1",
+        tags=["Transduce"],
+        dependencies=[Depends(key_needed(service.settings))],
+        responses={"4XX": {"model": Problem}},
     )
 
     @router.post("/predict", response_model=PredictAnswer)
     async def predict(request: Request, asked: PredictRequest) -> Response:
         """One prediction a text, as `transduce predict` gives it."""
-        model = _model(service, asked.model)
+        model = service.models.asked(asked.model)
         works = _works(service, model, asked)
         answers = await service.answers(request, works)
         if any(answer.withheld for answer in answers):
@@ -72,7 +69,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def stream(request: Request, asked: StreamRequest) -> StreamingResponse:
         """Greedy search, token by token."""
-        model = _model(service, asked.model)
+        model = service.models.asked(asked.model)
         service.check_lengths([asked.text])
         search = _greedy(asked)
         service.check_search(model, search)
@@ -102,10 +99,6 @@ def states(service: Service) -> list[ModelState]:
         )
         for model in service.models
     ]
-
-
-def _model(service: Service, name: str | None) -> Loaded:
-    return service.models.default if name is None else service.models.named(name)
 
 
 def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[Work]:
@@ -152,14 +145,16 @@ def _attention(asked: PredictRequest, answer: Answer) -> AttentionAnswer | None:
         return None
     found = answer.attention
     alignment_TS = found.alignment() if asked.alignment else None
-    tokens, sources = len(answer.prediction.tokens), max(1, len(found.source_tokens) - 1)
-    weights = {name: each.double().cpu().numpy().round(6).tolist() for name, each in found.weights.items()}
+    sources = [] if found.source is None else [token.text for token in found.source.tokens]
+    tokens = len(answer.prediction.tokens)
+    weights = {layer.name: layer.weights.double().numpy().round(6).tolist() for layer in found.layers}
+    aligned = None if alignment_TS is None else alignment_TS[:tokens, : max(1, len(sources) - 1)].argmax(1).tolist()
     return AttentionAnswer(
-        source_tokens=found.source_tokens,
-        target_tokens=found.target_tokens,
-        cross=found.cross,
+        source_tokens=sources,
+        target_tokens=[token.text for token in found.target.tokens],
+        cross=[layer.name for layer in found.of("cross")],
         weights=weights if asked.attention else None,
-        alignment=None if alignment_TS is None else alignment_TS[:tokens, :sources].argmax(1).tolist(),
+        alignment=aligned,
     )
 
 

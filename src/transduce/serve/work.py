@@ -9,14 +9,19 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from transduce.explore.attention import Attention
 from transduce.models.protocols import Tree
 from transduce.pipeline import Pipeline
-from transduce.serve.attention import Attention, attention_of, links
+from transduce.serve.attention import links
 from transduce.serve.markup import Link
 from transduce.serve.models import Loaded
 from transduce.tasks.protocols import Prediction
 
 Hear = Callable[[str], None]  # told the output so far, after each of its tokens
+
+
+class Left(Exception):
+    """Nobody listens any more."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class Work:
 
     looks: the most attention weights wanted of a text, 0 for none; links: whether words that belong together are.
     hear: the output is told token by token; greedy only.
+    do: done in place of a prediction, and what it gives is the answer; told the work itself.
     left: set when nobody waits for the answer any more.
     """
 
@@ -45,12 +51,13 @@ class Work:
     looks: int = 0
     links: bool = False
     hear: Hear | None = None
+    do: "Callable[[Work], Any] | None" = None
     left: threading.Event = field(default_factory=threading.Event)
 
     @property
     def alone(self) -> bool:
-        """Whether its batch is its own: what is told as it comes, and samples, whose numbers go by line."""
-        return self.hear is not None or self.samples
+        """Whether its batch is its own: what is told as it comes, samples, whose numbers go by line, what is done."""
+        return self.hear is not None or self.do is not None or self.samples
 
     @property
     def samples(self) -> bool:
@@ -61,6 +68,11 @@ class Work:
     def together(self) -> object:
         """Equal for works that may share a batch."""
         return (self.model.name, self.model.version, self.ask, id(self) if self.alone else 0)
+
+    def check_wanted(self) -> None:
+        """Raises Left when nobody waits any more, for work that takes long."""
+        if self.left.is_set():
+            raise Left
 
     @property
     def characters(self) -> int:
@@ -78,13 +90,14 @@ class Answer:
     withheld: bool = False
 
 
-class Left(Exception):
-    """Nobody listens any more."""
+def answer(works: Sequence[Work]) -> list[list[Any]]:
+    """The answers to works of one kind (`Work.together`), a list for each; what `transduce predict` would say.
 
-
-def answer(works: Sequence[Work]) -> list[list[Answer]]:
-    """The answers to works of one kind (`Work.together`), a list for each; what `transduce predict` would say."""
+    An `Answer` a text, or of a work that does something else what that gave.
+    """
     first = works[0]
+    if first.do:
+        return [[first.do(first)]]
     pipeline = _listening(first) if first.hear else first.model.pipeline
     texts = [text for work in works for text in work.texts]
     found = iter(pipeline.predict(texts, batch_size=len(texts), long=first.ask.long, **dict(first.ask.search)))
@@ -97,10 +110,10 @@ def _looked(work: Work, prediction: Prediction) -> Answer:
     in_one_piece = prediction.tokens and len(reads.encode([prediction.source])[0]) <= pipeline.task.readable
     if not (work.looks or work.links) or not in_one_piece:
         return Answer(prediction)
-    found = attention_of(pipeline, prediction)
+    found = pipeline.attention(prediction)
     if work.links:
-        return Answer(prediction, links=links(pipeline, prediction, found))
-    withheld = sum(weights.numel() for weights in found.weights.values()) > work.looks
+        return Answer(prediction, links=links(prediction, found))
+    withheld = sum(layer.weights.numel() for layer in found.layers) > work.looks
     return Answer(prediction, None if withheld else found, withheld=withheld)
 
 
@@ -126,8 +139,7 @@ class _Told(nn.Module):
         return started
 
     def step(self, token_B: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
-        if self._work.left.is_set():
-            raise Left
+        self._work.check_wanted()
         self._ids.append(int(token_B[0]))
         if self._work.hear and len(self._ids) > 1:  # the first is the start token
             self._work.hear(self._decode(self._ids[1:]))

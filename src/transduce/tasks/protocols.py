@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from transduce.data.store import Store
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
-from transduce.errors import TransduceError
+from transduce.errors import InputError, TransduceError
 from transduce.metrics.score import References, Score
 from transduce.metrics.tally import Tally
 from transduce.models.protocols import Sizes
@@ -79,6 +79,7 @@ class Prediction:
     unmet: phrases that had to appear and do not, because the limit came first; alternatives stand side by side: a / b.
     lattice: everything that the beam weighed, where it was asked for.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
+    look: what `attention` asks; whoever made the prediction fills it in. It is not part of what was predicted.
     """
 
     source: str
@@ -91,6 +92,27 @@ class Prediction:
     unmet: tuple[str, ...] = ()
     lattice: Lattice | None = None
     alternatives: tuple["Prediction", ...] = ()
+    look: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
+
+    def attention(self) -> Any:
+        """What the model attended to: a `transduce.explore.attention.Attention`, which a notebook draws.
+
+        Raises:
+            InputError: the text was empty, or read in several pieces, or by an ensemble; nobody knows the model.
+        """
+        if self.look is None:
+            raise InputError(
+                "this prediction does not know the model that made it: ask a pipeline to predict it again."
+            )
+        return self.look(self)
+
+    def shown_by(self, look: Callable[["Prediction"], Any]) -> "Prediction":
+        """The same, and its alternatives, whose `attention` asks `look`."""
+        return replace(self, look=look, alternatives=tuple(replace(each, look=look) for each in self.alternatives))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied to other processes: no model."""
+        return {**vars(self), "look": None}
 
     @classmethod
     def from_hypotheses(
@@ -140,7 +162,7 @@ class Prediction:
         values["lattice"] = [] if self.lattice is None else self.lattice.to_dict()
         for each in values["nbest"]:
             del each["source"]
-        return {name: value for name, value in values.items() if name != "alternatives" and value != []}
+        return {name: value for name, value in values.items() if name not in ("alternatives", "look") and value != []}
 
 
 def unmet(phrases: Phrases | None, text: str) -> tuple[str, ...]:

@@ -7,6 +7,10 @@ from typing import Any
 from transduce.errors import InputError, TransduceError
 from transduce.storage import write_text
 
+NAME = "log.jsonl"
+REPORT = "report.json"  # a training writes it at its end
+WATCHED = ("train", "validation", "samples")
+
 
 class Log:
     """Appends events of a run.
@@ -18,7 +22,7 @@ class Log:
     """
 
     def __init__(self, run: Path, update: int, tensorboard: bool) -> None:
-        self.path = run / "log.jsonl"
+        self.path = run / NAME
         kept = [event for event in read_log(self.path) if event["update"] <= update]
         write_text(self.path, "".join(_line(event) for event in kept))
         self._file = self.path.open("ab", buffering=0)
@@ -57,6 +61,33 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     """The events of a log; a line that was cut off by a kill or a full disk is left out. No log, no events."""
     lines = path.read_bytes().split(b"\n") if path.exists() else []
     return [event for line in lines if (event := _event(line))]
+
+
+def read_from(path: Path, offset: int) -> tuple[list[dict[str, Any]], int]:
+    """The events of a log from a byte on, and the byte behind them, to ask from the next time.
+
+    Lines are read whole: one that is being written is left for the next time. A log that is shorter than `offset`, as
+    after a resumption, is read from its beginning. No log, no events.
+    """
+    if not path.exists():
+        return [], 0
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        start = offset if offset <= size else 0
+        file.seek(start)
+        data = file.read()
+    whole = data.rfind(b"\n") + 1
+    return [event for line in data[:whole].split(b"\n") if (event := _event(line))], start + whole
+
+
+def trained(run: Path, offset: int = 0) -> dict[str, Any]:
+    """What a run has told from a byte of its log on, as people watch it: events, whether it ended, where to go on.
+
+    Events are those of updates ("train"), of validations, and "samples".
+    """
+    finished = (run / REPORT).exists()  # asked first: what a training writes last is in the log by then
+    events, size = read_from(run / NAME, offset)
+    return {"events": [each for each in events if each.get("event") in WATCHED], "finished": finished, "size": size}
 
 
 def _event(line: bytes) -> dict[str, Any] | None:

@@ -118,12 +118,17 @@ def _train(
     config = recipe.training
     batches = Batches(data.corpora, recipe.batch, config.seed)
     load = batches_of(batches.stores, task, device())
+    precision = resolve_precision(config.precision, device())
+    log = Log(run, trained.progress.update, config.tensorboard)
+
+    def keep(shown: list[tuple[str, str, str]]) -> None:
+        names = ("source", "output", "reference")
+        log.write("samples", trained.progress.update, samples=[dict(zip(names, row, strict=True)) for row in shown])
+
     validate = None
     if data.validation:
         entropy = target_entropy(batches.stores[0])
-        validate = Validator(trained.model, task, data.validation, config, display, entropy)
-    precision = resolve_precision(config.precision, device())
-    log = Log(run, trained.progress.update, config.tensorboard)
+        validate = Validator(trained.model, task, data.validation, config, display, entropy, keep)
     hands = Hands(validate, display.show)
     try:
         with stop_on_signals() as stop, display.open(config.updates, trained.progress.update):

@@ -1,6 +1,7 @@
 """How good is the model right now: loss on held-out examples, metrics of decoded ones, samples, alarms."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 
@@ -23,6 +24,7 @@ class Validator:
     """Validates a model as it stands.
 
     entropy: unigram entropy of the training targets, nats a token.
+    keep: given the sources, outputs and references that are shown.
     """
 
     model: nn.Module
@@ -31,6 +33,7 @@ class Validator:
     config: TrainingConfig
     display: Display
     entropy: float
+    keep: Callable[[list[tuple[str, str, str]]], None] = lambda shown: None
 
     def __call__(self) -> dict[str, float]:
         """`loss` (nats a token), `perplexity` (e^loss), and the task's metrics by name; tells what a person wants."""
@@ -43,8 +46,10 @@ class Validator:
             scores = self.task.evaluate(outputs, references)
             metrics |= {name: score.value for name, score in scores.items()}
         self.display.tell("validation: " + ", ".join(f"{name} {value:.3f}" for name, value in metrics.items()))
-        shown = list(zip(sources, outputs, references, strict=True))
-        self.display.samples(shown[: self.config.samples])
+        shown = list(zip(sources, outputs, references, strict=True))[: self.config.samples]
+        self.display.samples(shown)
+        if shown:
+            self.keep(shown)
         for alarm in alarms(sources, outputs, references, loss, self.entropy):
             self.display.warn(f"Alarm: {alarm}")
         return metrics

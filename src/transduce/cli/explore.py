@@ -1,0 +1,77 @@
+"""`transduce explore MODEL`: attention in the browser, or in one file that works offline."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transduce.cli.serve import hosts_of, needed
+from transduce.errors import InputError
+
+if TYPE_CHECKING:
+    from transduce.serve.models import Models
+
+LOOPBACK = "127.0.0.1"
+
+
+def explore(
+    models: Annotated[list[str], typer.Argument(help="Run directories or model files, also as name=path.")],
+    run: Annotated[
+        Path | None, typer.Option(help="Show this training, live while it goes on; by default the first model's own.")
+    ] = None,
+    port: Annotated[int, typer.Option(help="0 takes any free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
+    file: Annotated[Path | None, typer.Option(help="Write one HTML file that works offline; serve nothing.")] = None,
+    text: Annotated[list[str] | None, typer.Option(help="With --file: a sentence to show, repeatable.")] = None,
+    trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
+) -> None:
+    """See what a model predicts, what else it weighed and what it looked at, in the browser. Nobody else can ask."""
+    _check(run, file, text or [])
+    with needed("exploring"):
+        from transduce.serve.models import Models
+    opened = Models.open(models, trust_code, run)
+    if file:
+        _write(opened, file, text or [])
+    else:
+        _serve(opened, port, browser)
+
+
+def _check(run: Path | None, file: Path | None, texts: list[str]) -> None:
+    problems = []
+    if file and not texts:
+        problems.append('--file shows sentences that are given: add --text "..", as often as you like.')
+    if texts and not file:
+        problems.append("--text is for --file; in the browser you type.")
+    if run and not run.is_dir():
+        problems.append(f"--run {run}: there is no such directory.")
+    if problems:
+        raise InputError(problems)
+
+
+def _write(models: "Models", file: Path, texts: list[str]) -> None:
+    from transduce.atomic import human_size, write_text
+    from transduce.cli.text import tell
+    from transduce.explore.offline import offline
+    from transduce.explore.page_file import page
+
+    loaded = [model.current for model in models]
+    data = offline({each.name: each.pipeline for each in loaded}, texts, models.run(loaded[0].name))
+    written = page(data)
+    write_text(file, written)
+    tell(f"{file}: {human_size(len(written.encode()))}, works offline.")
+
+
+def _serve(models: "Models", port: int, browser: bool) -> None:
+    import webbrowser
+
+    from transduce.cli.text import tell
+    from transduce.explore.page_file import page
+    from transduce.serve.run import run
+    from transduce.serve.settings import ServeSettings
+
+    def ready(address: str) -> None:
+        tell(f"Exploring on {address}; Ctrl-C ends it.")
+        if browser and not webbrowser.open(address):
+            tell("No browser was found: open the address yourself.")
+
+    run(models, ServeSettings(hosts=hosts_of(LOOPBACK, [])), LOOPBACK, port, page(), ready)

@@ -1,0 +1,41 @@
+"""What a model is, and what of it can be shown."""
+
+from typing import Any
+
+from torch import nn
+
+from transduce.attention.ablation import HasHeads
+from transduce.explore.layers import attending
+from transduce.explore.steps import HasSteps
+from transduce.models.protocols import Fills
+from transduce.recipe import Recipe
+from transduce.tasks.protocols import Task
+
+NO_POSITIONS = "none"
+
+
+def described(name: str, model: nn.Module, task: Task, recipe: Recipe, training: bool) -> dict[str, Any]:
+    """A model for the explorer's list: its kind, its languages, its parts that attend, and which views it has.
+
+    Args:
+        training: whether there is a log of its training.
+    """
+    table = recipe.to_table()
+    parts = attending(model, task)
+    modules = [model.get_submodule(part.name) for part in parts]
+    return {
+        "name": name,
+        "kind": table["model"]["kind"],
+        "task": table["task"]["kind"],
+        "source": table["task"].get("source") or None,
+        "target": table["task"].get("target") or None,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "layers": [{"name": part.name, "kind": part.kind, "layer": part.layer, "heads": part.heads} for part in parts],
+        "shows": {
+            "beam": not isinstance(model, Fills),
+            "steps": any(isinstance(module, HasSteps) for module in modules),
+            "importance": any(isinstance(module, HasHeads) for module in modules),
+            "training": training,
+            "positions": table["model"].get("positions", NO_POSITIONS),
+        },
+    }

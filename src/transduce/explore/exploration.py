@@ -1,0 +1,127 @@
+"""One sentence seen through a model: what it predicts, what else it weighed, and what it looked at.
+
+What is computed here is what the browser's page shows; docs/explorer.md says what each number means.
+
+Shapes: T target positions, V vocabulary, H heads, S keys.
+"""
+
+from typing import Any
+
+from torch import Tensor
+
+from transduce.data.tokenizer import Tokenizer
+from transduce.errors import InputError
+from transduce.explore.attention import looked
+from transduce.explore.given import Given, given_of, source_ids
+from transduce.explore.layers import attending
+from transduce.explore.sides import shown_tokens
+from transduce.models.protocols import Fills
+from transduce.pipeline import EnsemblePipeline, Pipeline, search_settings
+from transduce.tasks.protocols import Prediction
+
+ALTERNATIVES = 10
+MOST = 2_000_000  # attention weights in one answer
+
+
+def explore(pipeline: Pipeline, text: str, name: str = "", most: int = MOST, **search: Any) -> dict[str, Any]:
+    """The prediction with its n-best list, the ten likeliest tokens at each place, the beam, and all attention.
+
+    Args:
+        name: what the model is called in the answer.
+        most: attention weights at most.
+        search: any key of `transduce.search.settings.Search` in place of the recipe's.
+
+    Raises:
+        InputError: an ensemble; an empty text, or one that the model does not read in one piece; too many weights; a
+            wrong setting.
+    """
+    check_text(pipeline, text)
+    settings = search_settings(pipeline.recipe.search, search)
+    if settings.method == "beam" and "nbest" not in search:
+        search = {**search, "nbest": settings.beam}  # all that the beam found: the best stays the best
+    (prediction,) = pipeline.predict([text], long="refuse", lattice=settings.method == "beam", **search)
+    given = given_of(pipeline.task, prediction)
+    check_size(pipeline, given, most)
+    attention, next_TV = looked(pipeline.model, pipeline.task, given, prediction.source, prediction.text)
+    return {
+        "model": name,
+        "text": text,
+        **attention.sides(),
+        "score": prediction.score,
+        "log_probability": prediction.log_probability,
+        "ended": prediction.ended,
+        "nbest": [_listed(each) for each in prediction.alternatives or (prediction,)],
+        "alternatives": alternatives(next_TV, pipeline.task.tokenizers["target"]),
+        "lattice": prediction.lattice.to_dict() if prediction.lattice else None,
+        "attention": [layer.to_dict(whole=False) for layer in attention.layers],
+    }
+
+
+def alternatives(next_TV: Tensor, tokenizer: Tokenizer) -> list[list[dict[str, Any]]]:
+    """At each place the likeliest tokens, best first, with their log-probabilities of all tokens there are."""
+    found = next_TV.topk(min(ALTERNATIVES, next_TV.shape[1]))
+    rows = zip(found.values.tolist(), found.indices.tolist(), strict=True)
+    return [
+        [
+            {"token": token, "log_probability": value}
+            for token, value in zip(shown_tokens(tokenizer, ids), values, strict=True)
+        ]
+        for values, ids in rows
+    ]
+
+
+def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: int = MOST) -> Given:
+    """A source and an output: what the model predicts for it, or `target`.
+
+    Args:
+        target: a text, or the tokens of one as `nbest` lists them; None = the prediction.
+
+    Raises:
+        InputError: as `explore`; the target is empty, or its tokens are not the model's.
+    """
+    check_text(pipeline, text)
+    if target is None:
+        (prediction,) = pipeline.predict([text], long="refuse")
+        given = given_of(pipeline.task, prediction)
+    else:
+        writes = pipeline.task.tokenizers["target"]
+        ids = writes.encode([target])[0] if isinstance(target, str) else writes.ids(target)
+        given = Given(source_ids(pipeline.task, text), ids)
+    if not given.target:
+        raise InputError("target: an output of at least one token is wanted.")
+    check_size(pipeline, given, most)
+    return given
+
+
+def check_text(pipeline: Pipeline, text: str) -> None:
+    """Raises InputError for what cannot be explored: an ensemble, no text, one too long for one piece."""
+    if isinstance(pipeline, EnsemblePipeline):
+        raise InputError("an ensemble cannot be explored; name one of its members alone.")
+    reads = pipeline.task.tokenizers.get("source") or pipeline.task.tokenizers["target"]
+    length = len(reads.encode([text])[0])
+    if not length or not text.strip():
+        raise InputError("text: a sentence is wanted, and this one is empty.")
+    if length > pipeline.task.readable:
+        raise InputError(f"text: {length} tokens; the model reads {pipeline.task.readable} in one piece: shorten it.")
+
+
+def check_size(pipeline: Pipeline, given: Given, most: int) -> None:
+    """Raises InputError for more attention weights than `most`, before any is computed."""
+    columns = len(given.target) + (not isinstance(pipeline.model, Fills))
+    sizes = {"source": len(given.source or ()), "target": columns, "decoder_input": columns, "other": 1}
+    parts = attending(pipeline.model, pipeline.task)
+    count = sum(part.heads * sizes[part.rows] * sizes[part.columns] for part in parts)
+    if count > most:
+        raise InputError(
+            f"this sentence and its output have {count:,} attention weights; {most:,} at most: shorten it."
+        )
+
+
+def _listed(prediction: Prediction) -> dict[str, Any]:
+    return {
+        "text": prediction.text,
+        "score": prediction.score,
+        "log_probability": prediction.log_probability,
+        "tokens": list(prediction.tokens),
+        "token_log_probabilities": list(prediction.token_log_probabilities),
+    }

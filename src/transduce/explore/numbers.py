@@ -1,0 +1,22 @@
+"""Tensors as JSON carries them: little-endian fp32 in base64, row after row."""
+
+import base64
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+
+def packed(tensor: Tensor) -> dict[str, Any]:
+    """{"shape", "weights"} of a tensor of any shape."""
+    return {"shape": list(tensor.shape), "weights": in_base64(tensor)}
+
+
+def in_base64(tensor: Tensor) -> str:
+    """The numbers alone."""
+    return base64.b64encode(tensor.detach().cpu().numpy().astype("<f4").tobytes()).decode()
+
+
+def from_base64(text: str, shape: list[int]) -> "np.ndarray[Any, np.dtype[np.float32]]":
+    """What `packed` packed."""
+    return np.frombuffer(base64.b64decode(text), "<f4").reshape(shape)

@@ -1,0 +1,52 @@
+"""The explorer without a server: everything that its page shows of a few sentences, computed beforehand."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from transduce.explore.attention import looked
+from transduce.explore.described import described
+from transduce.explore.example import example
+from transduce.explore.exploration import asked, explore
+from transduce.explore.importance import importance
+from transduce.explore.placed import placed
+from transduce.explore.rollout import rollout_dict
+from transduce.pipeline import Pipeline
+from transduce.training.log import trained
+from transduce.version import __version__
+
+VERSION = 1  # of the data's form
+POSITIONS = 50
+
+
+def offline(pipelines: Mapping[str, Pipeline], texts: Sequence[str], run: Path | None = None) -> dict[str, Any]:
+    """What the offline file holds: every text through every model.
+
+    Args:
+        pipelines: by name.
+        run: the directory of a training.
+
+    Raises:
+        InputError: a text cannot be explored; see `explore`.
+    """
+    first, *_ = pipelines.values()
+    return {
+        "version": VERSION,
+        "created_with": f"transduce {__version__}",
+        "models": [
+            described(name, each.model, each.task, each.recipe, run is not None) for name, each in pipelines.items()
+        ],
+        "explorations": [explored(name, each, text) for text in texts for name, each in pipelines.items()],
+        "positions": placed(first.model, POSITIONS),
+        "training": trained(run) if run else None,
+        "example": example(),
+    }
+
+
+def explored(name: str, pipeline: Pipeline, text: str) -> dict[str, Any]:
+    """An exploration, and beside it which heads matter and the roll-out; steps are asked of a server."""
+    found = explore(pipeline, text, name)
+    model, task = pipeline.model, pipeline.task
+    given = asked(pipeline, text, found["nbest"][0]["tokens"])
+    attention, _ = looked(model, task, given, text, found["nbest"][0]["text"])
+    return {**found, "heads": importance(model, task, given), "rollout": rollout_dict(attention), "steps": None}

@@ -1,0 +1,265 @@
+"""The bodies of the explorer's requests and answers, which are also the OpenAPI description.
+
+Matrices come as `weights`, or under their own names, in base64: little-endian fp32, row after row.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+
+from transduce.serve.schemas import SearchRequest
+
+EXAMPLE: JsonDict = {"text": "Two dogs run."}
+Kind = Literal["encoder", "decoder", "cross", "other"]
+Axis = Literal["source", "target", "decoder_input", "other"]
+
+
+class ExploreRequest(SearchRequest):
+    """One sentence, and how to search, as /v1/predict has it."""
+
+    model_config = ConfigDict(json_schema_extra={"example": EXAMPLE})
+
+    text: str = Field(description="A sentence that the model reads in one piece.")
+
+
+class PairRequest(BaseModel):
+    """One sentence and an output of it."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": EXAMPLE})
+
+    text: str = Field(description="A sentence that the model reads in one piece.")
+    model: str | None = Field(default=None, description="A model by name; by default the first.")
+    target: str | list[str] | None = Field(
+        default=None, description="A text, or the tokens of one as nbest lists them; by default the prediction."
+    )
+
+
+class StepsRequest(PairRequest):
+    """One query of one head."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {**EXAMPLE, "name": "decoder.reader", "query": 0}})
+
+    name: str = Field(description="The module that attends, as `attention` and /v1/explore/models name it.")
+    head: int = Field(default=0, ge=0, le=100_000)
+    query: int = Field(ge=0, le=100_000, description="The row of the weights.")
+
+
+class PositionsRequest(BaseModel):
+    """Positions of a model; without one, sinusoidal ones of any width."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"length": 50, "width": 128}})
+
+    model: str | None = None
+    length: int = Field(default=50, ge=1, le=200)
+    width: int | None = Field(default=None, ge=2, le=1024, description="Without a model.")
+
+
+class TrainingRequest(BaseModel):
+    """The training of a model that is served from its run directory."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, json_schema_extra={"example": {}})
+
+    model: str | None = Field(default=None, description="A model by name; by default the first.")
+    start: int = Field(default=0, ge=0, le=2**53, alias="from", description="`size` of the answer before.")
+
+
+class TokenAnswer(BaseModel):
+    """A token without the mark of a word's beginning, and its characters [start, end) of the text."""
+
+    text: str
+    start: int
+    end: int
+
+
+class WordAnswer(TokenAnswer):
+    """A word and the places of its tokens."""
+
+    tokens: list[int]
+
+
+class SideAnswer(BaseModel):
+    """One text."""
+
+    text: str
+    tokens: list[TokenAnswer]
+    words: list[WordAnswer]
+
+
+class ListedAnswer(BaseModel):
+    """One output of the n-best list; tokens are the model's own pieces."""
+
+    text: str
+    score: float
+    log_probability: float
+    tokens: list[str]
+    token_log_probabilities: list[float]
+
+
+class AlternativeAnswer(BaseModel):
+    """A token that could have stood there."""
+
+    token: str
+    log_probability: float
+
+
+class CandidateAnswer(BaseModel):
+    """A token that the beam weighed. parent: its place in the step before, -1 at the start."""
+
+    token: int
+    text: str
+    parent: int
+    log_probability: float
+    total: float
+    kept: bool
+    finished: bool
+
+
+class LatticeAnswer(BaseModel):
+    """Everything that the beam weighed, step by step."""
+
+    steps: list[list[CandidateAnswer]]
+
+
+class MatrixAnswer(BaseModel):
+    """Numbers in base64."""
+
+    shape: list[int]
+    weights: str
+
+
+class LayerAnswer(MatrixAnswer):
+    """A part that attends: heads x rows x columns. decoder_input is the start token and then the output."""
+
+    name: str
+    kind: Kind
+    layer: int
+    heads: int
+    rows: Axis
+    columns: Axis
+    causal: bool
+
+
+class ExplorationAnswer(BaseModel):
+    """A prediction with all that was seen on the way. source is null for a language model, lattice without a beam."""
+
+    model: str
+    text: str
+    source: SideAnswer | None
+    target: SideAnswer
+    score: float
+    log_probability: float
+    ended: bool
+    nbest: list[ListedAnswer]
+    alternatives: list[list[AlternativeAnswer]]
+    lattice: LatticeAnswer | None
+    attention: list[LayerAnswer]
+
+
+class HeadAnswer(BaseModel):
+    """By how much log p of the output changes when this one head is switched off."""
+
+    name: str
+    kind: Kind
+    layer: int
+    head: int
+    change: float
+
+
+class HeadsAnswer(BaseModel):
+    """log_probability is with all heads."""
+
+    log_probability: float
+    heads: list[HeadAnswer]
+
+
+class RolloutAnswer(BaseModel):
+    """Attention roll-out (Abnar and Zuidema 2020, equation 1); what a model does not have is absent."""
+
+    encoder: MatrixAnswer | None = None
+    decoder: MatrixAnswer | None = None
+    cross: MatrixAnswer | None = None
+
+
+class StepsAnswer(BaseModel):
+    """One query's computation. joined and output are of all heads; output is null where nothing follows the heads."""
+
+    query_token: str
+    columns: list[str]
+    score: str
+    formula: str
+    weighing: str
+    width: int
+    q: list[float]
+    k: list[list[float]]
+    v: list[list[float]]
+    scores: list[float]
+    divisor: float | None
+    scaled: list[float]
+    bias: list[float] | None
+    mask: list[bool]
+    weights: list[float]
+    read_besides: list[float] | None
+    head_output: list[float]
+    joined: list[float]
+    output: list[float] | None
+    example: bool = False
+
+
+class PositionsAnswer(BaseModel):
+    """What there is of a kind; docs/explorer.md has the list."""
+
+    kind: str
+    length: int
+    width: int | None = None
+    heads: int | None = None
+    table: str | None = None
+    clock: str | None = None
+    dots: str | None = None
+    bias: str | None = None
+
+
+class TrainingAnswer(BaseModel):
+    """Events of the training's log: train, validation, samples. Ask again from `size` for newer ones."""
+
+    events: list[dict[str, Any]]
+    finished: bool
+    size: int
+
+
+class PartAnswer(BaseModel):
+    """A part that attends."""
+
+    name: str
+    kind: Kind
+    layer: int
+    heads: int
+
+
+class ShowsAnswer(BaseModel):
+    """Which views a model has."""
+
+    beam: bool
+    steps: bool
+    importance: bool
+    training: bool
+    positions: str
+
+
+class DescribedAnswer(BaseModel):
+    """A model."""
+
+    name: str
+    kind: str
+    task: str
+    source: str | None
+    target: str | None
+    parameters: int
+    layers: list[PartAnswer]
+    shows: ShowsAnswer
+
+
+class DescribedModelsAnswer(BaseModel):
+    """The default first."""
+
+    models: list[DescribedAnswer]
