@@ -12,7 +12,7 @@ import pytest
 
 import forked
 import transduce
-from conftest import TINY_RECIPE
+from tiny_recipe import TINY_RECIPE
 
 Run = Callable[..., forked.Ended]
 

@@ -9,7 +9,7 @@
       const { exploration, state } = scene;
       const choice = T.chosen(exploration);
       if (!choice) return T.fill(area, T.html("p", { class: "empty" }, T.say("attention.none")));
-      const rollout = choice.over === "rollout" ? await T.ask.rollout(scene.model, scene.text) : null;
+      const rollout = choice.over === "rollout" ? await T.ask.rollout(scene.model, scene.text, scene.tokens) : null;
       const worth = state.worth ? await T.worthOf(scene) : null;
       if (!scene.current()) return;
       if (rollout && !rollout[choice.kind]) throw new Error(T.say("rollout.none", { kind: T.kindName(choice.kind) }));
@@ -27,7 +27,7 @@
   }
 
   const rowOf = (area, { exploration, state }, choice) =>
-    state.row !== "" && T.rowFigure(area, { exploration, choice, unit: state.unit, row: Number(state.row) || 0 });
+    state.row !== "" && T.rowFigure(area, { exploration, choice, unit: state.unit, row: T.place(state.row, Infinity) });
 
   function overview(area, { scene, choice, worth }) {
     const picture = T.overview(area, {
@@ -57,7 +57,7 @@
   function large(area, { scene, choice, rollout }) {
     const { state, exploration } = scene;
     const matrix = T.matrix(exploration, choice, state.unit, rollout);
-    const row = state.row === "" ? -1 : Math.min(Number(state.row) || 0, matrix.T - 1);
+    const row = state.row === "" ? -1 : T.place(state.row, matrix.T);
     const drawing = {
       matrix, row, rowTitle: T.axisName(matrix.like.rows), columnTitle: T.axisName(matrix.like.columns),
       label: T.describe(matrix, T.choiceName(choice)), choose: (place) => T.go({ row: place === row || place < 0 ? "" : place }, true),

@@ -65,7 +65,7 @@
     const top = Math.min(...nodes.map((node) => node.x)) - ROW, bottom = Math.max(...nodes.map((node) => node.x)) + ROW;
     const right = Math.max(...nodes.map((node) => node.y)) + 150;
     const picture = T.svg("svg", {
-      class: "picture beam", viewBox: `-14 ${top} ${right} ${bottom - top}`, width: right, height: bottom - top, role: "tree",
+      class: "picture beam", viewBox: `-14 ${top} ${right} ${bottom - top}`, width: right, height: bottom - top, role: "tree", "data-roving": "beam",
       "aria-label": T.say("beam.label", { count: nodes.length }),
     });
     const onBest = new Set(tree.best.ancestors()), onPath = new Set(focus.ancestors());

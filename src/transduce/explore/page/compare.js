@@ -27,7 +27,7 @@
     if (T.offline) return offlineForm(scene, other);
     const box = T.html("input", { type: "text", id: "sentence2", value: other.text, spellcheck: "false" });
     const model = modelSelect(scene, other);
-    const send = (event) => (event.preventDefault(), T.go({ text2: box.value.trim() === scene.text ? "" : box.value.trim(), model2: model ? model.value : "" }));
+    const send = (event) => (event.preventDefault(), T.go({ text2: box.value.trim() === scene.text ? "" : box.value.trim(), model2: model && model.value !== scene.model ? model.value : "" }));
     return T.html("form", { class: "controls compare-form", on: { submit: send } },
       T.html("label", { class: "grow" }, T.say("compare.sentence"), box), model && T.html("label", {}, T.say("composer.model"), model),
       T.html("button", { type: "submit", class: "primary", id: "compare" }, T.say("compare.go")), T.html("div", { class: "suggestions" }, suggestions(scene)));

@@ -46,7 +46,8 @@
 
   const shortened = (text) => {
     const letters = Array.from(text);
-    return letters.length > LONGEST_EXAMPLE ? `${letters.slice(0, LONGEST_EXAMPLE - 1).join("")}…` : text;
+    const half = LONGEST_EXAMPLE / 2;
+    return letters.length > LONGEST_EXAMPLE ? `${letters.slice(0, half - 2).join("")} … ${letters.slice(-half).join("")}` : text;
   };
 
   T.languageName = (code) => {
@@ -97,7 +98,8 @@
     const letters = Array.from(side.text);
     const parts = [], buttons = [];
     let at = 0;
-    side.words.forEach((word, i) => {
+    const words = side.words.filter((word) => word.end > word.start);
+    words.forEach((word, i) => {
       if (word.start > at) parts.push(letters.slice(at, word.start).join(""));
       const button = T.html("span", { class: "w", "data-i": i, role: "button", tabindex: i ? "-1" : "0", "aria-pressed": "false" }, letters.slice(word.start, word.end).join(""));
       parts.push(button);
@@ -106,7 +108,7 @@
     });
     parts.push(letters.slice(at).join(""));
     const node = T.html("span", { role: "group", "aria-label": T.say(`prediction.${which}`), lang: language || false, dir: "auto" }, parts.length > 1 || parts[0] ? parts : T.say("prediction.empty"));
-    return { node, buttons, side };
+    return { node, buttons, words };
   }
 
   /** Pointing at a word shades the words of the other side by the mean of all cross-attention. */
@@ -114,8 +116,7 @@
     const layers = exploration.attention.filter((layer) => layer.kind === "cross" && layer.columns === "source" && layer.rows === "target");
     if (!layers.length || !(T.canMean(layers) || layers.length === 1)) return;
     const [rows, columns] = layers[0].shape.slice(1);
-    const groups = (side) => side.words.map((word) => ({ text: word.text, tokens: word.tokens }));
-    const weights = T.joined(T.meanOfLayers(layers), rows, columns, groups(outputs.side), groups(inputs.side));
+    const weights = T.joined(T.meanOfLayers(layers), rows, columns, outputs.words, inputs.words);
     const width = inputs.buttons.length, most = T.largest(weights) || 1;
     const weight = (output, input) => weights[output * width + input] / most;
     const names = (found) => found.map(([text, share]) => `${text} ${T.percent(share * most)}`).join(", ");

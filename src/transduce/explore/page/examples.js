@@ -5,8 +5,8 @@
     en: [
       "Two dogs run through the snow.",
       "A man in a blue shirt is standing on a ladder cleaning a window.",
-      "The animal did not cross the street because it was too tired.",
-      "The animal did not cross the street because it was too wide.",
+      "The animal didn't cross the street because it was too tired.",
+      "The animal didn't cross the street because it was too wide.",
     ],
     de: [
       "Zwei Hunde rennen durch den Schnee.",

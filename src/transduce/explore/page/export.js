@@ -20,7 +20,7 @@
     const size = [-MARGIN, -MARGIN, width + 2 * MARGIN, height + 2 * MARGIN];
     const paper = getComputedStyle(document.documentElement).getPropertyValue("--surface").trim();
     copy.prepend(T.svg("rect", { x: size[0], y: size[1], width: size[2], height: size[3], fill: paper }));
-    for (const name of ["class", "style", "tabindex", "role", "aria-describedby"]) copy.removeAttribute(name);
+    for (const name of ["class", "style", "tabindex", "role", "aria-describedby", "data-roving"]) copy.removeAttribute(name);
     for (const [name, value] of [["viewBox", size.join(" ")], ["width", size[2]], ["height", size[3]]]) {
       copy.setAttribute(name, value);
     }

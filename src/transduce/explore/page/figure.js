@@ -45,7 +45,7 @@
     const shown = rows.slice(0, Math.max(1, Math.floor(MOST_CELLS / Math.max(1, head.length))));
     return T.html("div", { class: "table-box", tabindex: "0", role: "region", "aria-label": title },
       T.html("table", {},
-        T.html("thead", {}, T.html("tr", {}, head.map((text) => T.html("th", { scope: "col" }, text)))),
+        T.html("thead", {}, T.html("tr", {}, head.map((text) => (text ? T.html("th", { scope: "col" }, text) : T.html("td", {}))))),
         T.html("tbody", {}, shown.map((row) => T.html("tr", {}, row.map((text, i) =>
           i ? T.html("td", {}, text) : T.html("th", { scope: "row" }, text)))))),
       shown.length < rows.length && T.html("p", { class: "note" }, T.say("figure.table.cut", { rows: shown.length, all: rows.length })));

@@ -12,12 +12,20 @@
     frame();
     try {
       const scene = await load(current);
-      if (scene && current()) await T.keepingFocus(() => T.views[scene.view].draw(area, scene));
+      if (scene && current()) await timed(scene, () => T.keepingFocus(() => T.views[scene.view].draw(area, scene)));
       if (scene && current()) settle(area);
     } catch (error) {
       if (current()) failed(area, error);
     }
   };
+
+  /** Draws, and leaves how long that took, up to the layout, where the browser's own tools show it. */
+  async function timed(scene, draw) {
+    const start = performance.now();
+    await draw();
+    place("view").getBoundingClientRect();
+    performance.measure(`draw ${scene.view}`, { start, end: performance.now() });
+  }
 
   /** Theme, language and the names of things, which need nobody's answer. */
   function frame() {
@@ -59,6 +67,7 @@
     if (text) scene.exploration = await predicted(scene, state.beam);
     if (!current()) return null;
     T.shown = scene.exploration;
+    scene.tokens = scene.exploration?.nbest[0].tokens;
     predict(scene);
     if (!scene.exploration && T.views[view].needs === "exploration") {
       T.fill(place("view"), T.html("p", { class: "empty" }, T.say("empty")));
@@ -117,10 +126,11 @@
     const active = document.activeElement;
     const id = active && active.id;
     const figure = active && active.closest && active.closest("[data-name]")?.dataset.name;
+    const roving = active && active.closest && active.closest("[data-roving]")?.dataset.roving;
     const isPicture = active && active.classList && active.classList.contains("picture");
     await draw();
     if (active && document.contains(active)) return;
-    const again = id ? place(id) : isPicture ? document.querySelector(`[data-name="${figure}"] .picture`) : null;
+    const again = roving ? document.querySelector(`[data-roving="${roving}"] [tabindex="0"]`) : id ? place(id) : isPicture ? document.querySelector(`[data-name="${figure}"] .picture`) : null;
     again?.focus({ preventScroll: true });
   };
 

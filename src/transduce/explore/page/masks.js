@@ -12,7 +12,7 @@
       if (!choice) return T.fill(area, T.html("p", { class: "empty" }, T.say("attention.none")));
       const layer = T.layersOf(scene.exploration, choice.kind)[0];
       const seen = visible(scene.exploration, choice.kind);
-      const row = Math.min(Number(scene.state.query) || Math.floor(seen.T / 2), seen.T - 1);
+      const row = T.place(scene.state.query, seen.T, Math.floor(seen.T / 2));
       const figureBox = T.html("div", {}), why = T.html("section", { class: "figure" });
       T.fill(area,
         T.html("div", { class: "controls" }, T.choice(T.say("masks.of"), choice.kind, kinds.map((kind) => [kind, T.kindName(kind)]), (kind) => T.go({ kind, layer: "mean", query: "" }))),

@@ -9,7 +9,7 @@
     const tiles = [];
     const room = T.widthOf(area, 200, 420);
     let y = 0, width = 0;
-    const picture = T.svg("svg", { class: "picture overview", role: "radiogroup", "aria-label": T.say("overview.label") });
+    const picture = T.svg("svg", { class: "picture overview", role: "radiogroup", "data-roving": "overview", "aria-label": T.say("overview.label") });
     for (const kind of kinds) {
       const block = blockOf(exploration, kind, room, rollout.includes(kind));
       picture.append(T.svg("text", { x: 0, y: y + 14, class: "block-name" }, T.kindName(kind)));

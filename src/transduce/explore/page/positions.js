@@ -7,7 +7,7 @@
   T.views.positions = {
     needs: "positions",
     async draw(area, scene) {
-      const length = Number(scene.state.length) || DEFAULT_LENGTH;
+      const length = LENGTHS.includes(scene.state.length) ? Number(scene.state.length) : DEFAULT_LENGTH;
       const found = await T.ask.positions(scene.model, length);
       if (!scene.current()) return;
       const stack = T.html("div", { class: "stack" });
@@ -57,7 +57,7 @@
 
   function clocks(area, scene, found) {
     const angles = grid(found.clock, found.length);
-    const at = Math.max(0, Math.min(Number(scene.state.position) || 0, found.length - 1));
+    const at = T.place(scene.state.position, found.length);
     const box = T.html("div", {});
     const slider = T.html("input", { type: "range", id: "position", min: "0", max: String(found.length - 1), value: String(at) });
     const told = T.html("output", { for: "position" }, String(at));

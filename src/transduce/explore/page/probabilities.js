@@ -16,7 +16,7 @@
 
   /** The output of the n-best list that is looked at, with what is known of its tokens. */
   function lookedAt({ exploration, state }) {
-    const place = Math.min(Number(state.best) || 0, exploration.nbest.length - 1);
+    const place = T.place(state.best, exploration.nbest.length);
     const other = exploration.nbest[place];
     const alternatives = place <= 0 ? exploration.alternatives : null;
     const pieces = [...other.tokens.map(T.piece), ...(other.token_log_probabilities.length > other.tokens.length ? ["</s>"] : [])];
@@ -127,7 +127,7 @@
   /** The outputs found, best first; words that the first has not are underlined. */
   function list({ exploration, state }) {
     const best = exploration.nbest[0];
-    const chosen = Math.min(Number(state.best) || 0, exploration.nbest.length - 1);
+    const chosen = T.place(state.best, exploration.nbest.length);
     return T.html("section", { class: "figure" },
       T.html("h2", { class: "figure-title" }, T.say("nbest.title")), T.html("p", { class: "caption" }, T.say("nbest.caption")),
       T.html("ol", { class: "nbest" }, exploration.nbest.map((each, i) => T.html("li", {},

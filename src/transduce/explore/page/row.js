@@ -1,7 +1,7 @@
 /* One query in every head of its kind: a row for each head, the same columns as the large matrix. */
 "use strict";
 (function (T) {
-  const CELL = 30;
+  const CELL = 30, SMALL = 20;
 
   /** choice: whose kind is shown; row: the query's place in `unit`. */
   T.rowFigure = (area, { exploration, choice, unit, row }) => {
@@ -15,7 +15,7 @@
     const names = heads.map((each) => `${each.layer.layer + 1}.${each.head + 1}`);
     const marked = choice.layer && choice.head !== null ? heads.findIndex((each) => each.layer === choice.layer && each.head === choice.head) : -1;
     const picture = T.heatMap(area, {
-      rows: names, columns: columns.map((each) => each.text), values, cell: CELL, row: marked, rowTitle: T.say("overview.head"), columnTitle: T.axisName(matrices[0].like.columns),
+      rows: names, columns: columns.map((each) => each.text), values, cell: heads.length > 12 ? SMALL : CELL, row: marked, rowTitle: T.say("overview.head"), columnTitle: T.axisName(matrices[0].like.columns),
       colour: (value) => T.weightBytes(value / most), print: T.cellNumber, label: T.say("row.label", { word }),
       tell: (r, c) => [`${word} → ${columns[c].text}`, T.choiceName(heads[r]), `${T.say("matrix.weight")} ${T.number(values[r * S + c])}`],
       choose: (r) => T.go({ ...T.choiceState(heads[r]), row }),

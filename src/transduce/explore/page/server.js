@@ -61,9 +61,9 @@
   const online = {
     models: async () => (await kept("GET", "/v1/explore/models")).models,
     predict: (model, text, beam) => post("predict", { model, text, ...(beam ? { beam: Number(beam) } : {}) }),
-    heads: (model, text) => post("heads", { model, text }),
-    rollout: (model, text) => post("rollout", { model, text }),
-    steps: (model, text, name, head, query) => post("steps", { model, text, name, head, query }),
+    heads: (model, text, target) => post("heads", { model, text, target }),
+    rollout: (model, text, target) => post("rollout", { model, text, target }),
+    steps: (model, text, target, name, head, query) => post("steps", { model, text, target, name, head, query }),
     example: () => kept("GET", "/v1/explore/example"),
     positions: (model, length) => post("positions", { model, length }),
     training: (model, from) => call("POST", "/v1/explore/training", { model, ...(from ? { from } : {}) }),
@@ -77,8 +77,8 @@
     rollout: (model, text) => given(stored(model, text)?.rollout),
     steps: () => given(null),
     example: () => given(data.example),
-    positions: (model) => given(data.positions?.kind ? data.positions : data.positions?.[model]),
-    training: (model) => given(data.training?.events ? data.training : data.training?.[model]),
+    positions: (model) => given(model === data.models[0].name ? data.positions : null),
+    training: (model) => given(model === data.models[0].name ? data.training : null),
     examples: (model) => data.explorations.filter((each) => each.model === model).map((each) => each.text),
   };
 

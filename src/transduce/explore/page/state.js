@@ -45,6 +45,12 @@
 
   T.state = () => current;
 
+  /** A place of the state among so many, whatever the link said; `otherwise` where it said nothing. */
+  T.place = (text, count, otherwise = 0) => {
+    const place = text === "" ? otherwise : Math.floor(Number(text)) || 0;
+    return Math.max(0, Math.min(count - 1, place));
+  };
+
   /** Changes the state and the link. `quiet` changes leave no step behind for the browser's back button. */
   T.go = (patch, quiet = false) => {
     const link = T.linkTo(patch);

@@ -20,7 +20,7 @@
   /** The computation, or a sentence about why there is none. */
   async function numbers(scene, example, at, stack) {
     try {
-      return example ? await T.ask.example() : await T.ask.steps(scene.model, scene.text, at.layer.name, at.head, at.query);
+      return example ? await T.ask.example() : await T.ask.steps(scene.model, scene.text, scene.tokens, at.layer.name, at.head, Number(at.query));
     } catch (error) {
       if (scene.current()) {
         T.fill(stack, T.html("div", { class: "empty", role: "status" }, error.message, " ",
@@ -36,7 +36,7 @@
     if (!choice) return null;
     const layer = choice.layer || T.layersOf(exploration, choice.kind).at(-1);
     const rows = T.axis(exploration, layer.rows, layer.shape[1], "tokens");
-    return { layer, head: choice.head ?? 0, rows, query: Math.max(0, Math.min(Number(state.query) || 0, rows.length - 1)) };
+    return { layer, head: choice.head ?? 0, rows, query: T.place(state.query, rows.length) };
   }
 
   function whose(scene, example) {

@@ -121,20 +121,20 @@
 
   /** All heads of this query side by side; the one computed above is framed. */
   function joinStrip(picture, d, { y, width, head, now }) {
-    const room = width - 90, each = room / d.joined.length, most = greatest([d.joined]);
+    const room = width - 104, each = room / d.joined.length, most = greatest([d.joined]);
     const mine = d.head_output.length * each;
     if (now === "join") picture.append(T.svg("rect", { class: "now", x: 0, y: y - 14, width, height: 58, rx: 8 }));
     picture.append(T.svg("text", { x: 12, y: y + 14, class: "column-title" }, "c = [z₁; …]"));
-    fine(picture, d.joined, { x: 84, y, each, most });
-    picture.append(T.svg("rect", { class: "mine", x: 84 + head * mine, y: y - 2, width: mine, height: STRIP + 4, rx: 3 }),
-      T.svg("text", { x: Math.max(84, Math.min(width - 8, 84 + (head + 0.5) * mine)), y: y + STRIP + 18, "text-anchor": "middle", class: "quiet-text" }, T.say("steps.this", { head: head + 1 })));
+    fine(picture, d.joined, { x: 98, y, each, most });
+    picture.append(T.svg("rect", { class: "mine", x: 98 + head * mine, y: y - 2, width: mine, height: STRIP + 4, rx: 3 }),
+      T.svg("text", { x: Math.max(98, Math.min(width - 8, 98 + (head + 0.5) * mine)), y: y + STRIP + 18, "text-anchor": "middle", class: "quiet-text" }, T.say("steps.this", { head: head + 1 })));
   }
 
   function outputStrip(picture, d, { y, width, now }) {
-    const room = width - 90;
+    const room = width - 104;
     if (now === "output") picture.append(T.svg("rect", { class: "now", x: 0, y: y - 10, width, height: 40, rx: 8 }));
     picture.append(T.svg("text", { x: 12, y: y + 14, class: "column-title" }, "o = c Wᴼ"));
-    fine(picture, d.output, { x: 84, y, each: room / d.output.length, most: greatest([d.output]) });
+    fine(picture, d.output, { x: 98, y, each: room / d.output.length, most: greatest([d.output]) });
   }
 
   /** A long vector, painted as one image. */

@@ -87,7 +87,7 @@ window.Transduce.texts = { ...window.Transduce.texts, en: {
   "caption.rollout": "Attention followed through all layers, half of it staying in place at each (Abnar and Zuidema 2020).",
   "caption.rollout.cross": "What of each source word reached each output word through all layers; what is missing to 1 came from the output's own words.",
   "rollout.none": "{kind}: this model has no roll-out.",
-  "attention.none": "This model shows no attention weights for this sentence.",
+  "attention.none": "This model has no attention to show: it reads the sentence into one vector, or keeps its weights to itself.",
 
   "overview.title": "All heads",
   "overview.caption": "Layers downwards, heads across. Choose one to see it large.",
@@ -183,7 +183,6 @@ window.Transduce.texts = { ...window.Transduce.texts, en: {
   "steps.may.not": "no",
   "steps.mask.where": "where it may not look",
   "steps.this": "head {head}",
-  "steps.cut": "The {shown} keys with the most weight, of {all}.",
   "step.score": "Scores",
   "step.score.short": "score",
   "step.score.why": "The query of “{query}” is multiplied with the key of every word it may look at. The more alike two vectors are, the larger their product.",
@@ -201,7 +200,7 @@ window.Transduce.texts = { ...window.Transduce.texts, en: {
   "step.sum.why": "Each word's value vector is taken times its weight, and all are added: z, what this head read.",
   "step.join": "Join heads",
   "step.join.why": "What all heads read for “{query}” is put side by side. The frame is this head's part.",
-  "step.output": "Times W^O",
+  "step.output": "Times Wᴼ",
   "step.output.why": "One matrix mixes the heads; its product is what attention adds to “{query}”.",
 
   "masks.of": "Attention",

@@ -87,7 +87,7 @@ window.Transduce.texts = { ...window.Transduce.texts, zh: {
   "caption.rollout": "注意力逐层相乘，每层有一半留在原处（Abnar 与 Zuidema 2020）。",
   "caption.rollout.cross": "每个源词经过所有层后到达每个输出词的份额；不足 1 的部分来自输出自己的词。",
   "rollout.none": "{kind}：这个模型没有注意力展开。",
-  "attention.none": "对于这个句子，模型没有可显示的注意力权重。",
+  "attention.none": "这个模型没有可显示的注意力：它把句子读成一个向量，或不给出权重。",
 
   "overview.title": "所有的头",
   "overview.caption": "向下是层，向右是头。选一个放大看。",
@@ -183,7 +183,6 @@ window.Transduce.texts = { ...window.Transduce.texts, zh: {
   "steps.may.not": "不可以",
   "steps.mask.where": "不可以看的地方",
   "steps.this": "第 {head} 头",
-  "steps.cut": "{all} 个键中权重最大的 {shown} 个。",
   "step.score": "打分",
   "step.score.short": "得分",
   "step.score.why": "“{query}”的查询向量与它能看的每个词的键向量相乘。两个向量越相似，乘积越大。",
@@ -201,7 +200,7 @@ window.Transduce.texts = { ...window.Transduce.texts, zh: {
   "step.sum.why": "每个词的值向量乘以其权重再相加：得到 z，即这个头读到的内容。",
   "step.join": "拼接各头",
   "step.join.why": "把所有头为“{query}”读到的内容并排放在一起。方框是这个头的部分。",
-  "step.output": "乘 W^O",
+  "step.output": "乘 Wᴼ",
   "step.output.why": "一个矩阵混合各头；乘积就是注意力加给“{query}”的内容。",
 
   "masks.of": "注意力",

@@ -83,7 +83,7 @@
   function samples({ state }) {
     const found = known.events.filter((event) => event.event === "samples" && event.samples?.length);
     if (!found.length) return T.html("p", { class: "hint" }, T.say("training.samples.none"));
-    const at = Math.max(0, state.position === "" ? found.length - 1 : Math.min(found.length - 1, Number(state.position)));
+    const at = T.place(state.position, found.length, found.length - 1);
     const slider = T.html("input", { type: "range", id: "sample-time", min: "0", max: String(found.length - 1), value: String(at), on: { input: (event) => T.go({ position: event.target.value }, true) } });
     return T.html("section", { class: "figure" }, T.html("h2", { class: "figure-title" }, T.say("training.samples")),
       T.html("div", { class: "controls" }, T.html("label", {}, T.say("training.samples.at", { update: T.whole(found[at].update) }), slider)),

@@ -5,7 +5,7 @@
 
   /** (layer name, head) -> change, of the scene's sentence. */
   T.worthOf = async (scene) => {
-    const answer = await T.ask.heads(scene.model, scene.text);
+    const answer = await T.ask.heads(scene.model, scene.text, scene.tokens);
     const changes = new Map(answer.heads.map((each) => [`${each.name}\n${each.head}`, each.change]));
     const find = (name, head) => changes.get(`${name}\n${head}`);
     find.all = answer.heads;
