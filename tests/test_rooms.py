@@ -44,6 +44,7 @@ FLOORS = [
     "distillation",
     "explore.pronouns",
     "explore.exploration",
+    "explore.offline",
     "serve",
     "training",
     "compare",

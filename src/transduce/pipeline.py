@@ -104,7 +104,7 @@ class Pipeline:
         """What the model attended to while it gave a prediction that was read in one piece.
 
         Raises:
-            InputError: it has no tokens; its tokens are not this model's.
+            InputError: its text was empty; its tokens are not this model's.
         """
         return attention_of(self.model, self.task, prediction)
 

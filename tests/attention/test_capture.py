@@ -1,10 +1,12 @@
 """Attention weights for the asking."""
 
 import threading
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from transduce.attention import MultiHeadAttention, attention_weights, capture, core
 from transduce.attention.capture import active_record
@@ -122,3 +124,40 @@ def test_gradients_flow_through_a_watched_call(model: Two) -> None:
     with capture(model):
         watched = gradient()
     torch.testing.assert_close(watched, plain)
+
+
+class Counted(TorchDispatchMode):
+    """The tensor operations that are done inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("fused_from", [0, 10**9])
+def test_nothing_is_computed_for_it_while_nobody_asks(
+    model: Two, monkeypatch: pytest.MonkeyPatch, fused_from: int
+) -> None:
+    monkeypatch.setattr(core, "FUSED_FROM_KEYS", fused_from)
+    attention = model.first
+
+    def bare() -> Tensor:
+        """The same without a place where one could ask."""
+        memory = attention.keys_values(X_BTD)
+        query_BHTE = torch.unflatten(attention.query(X_BTD), -1, (2, 4)).transpose(1, 2)
+        read_BHTE = core.attend(query_BHTE, memory.key, memory.value)
+        joined: Tensor = attention.output(read_BHTE.transpose(1, 2).flatten(2))
+        return joined
+
+    with Counted() as able:
+        attention(X_BTD, attention.keys_values(X_BTD))
+    with Counted() as unable:
+        bare()
+    assert sorted(able.names) == sorted(unable.names)
+    with Counted() as asked, capture(model):
+        attention(X_BTD, attention.keys_values(X_BTD))
+    assert fused_from or sorted(asked.names) != sorted(able.names)  # the count would see it

@@ -5,7 +5,8 @@ import random
 import string
 from typing import Any
 
-PATHS = ("/translate", "/v1/predict", "/v1/stream", "/detect")
+EXPLORED = tuple(f"/v1/explore/{name}" for name in ("predict", "heads", "rollout", "steps", "positions", "training"))
+PATHS = ("/translate", "/v1/predict", "/v1/stream", "/detect", *EXPLORED)
 KINDS = (
     "application/json",
     "application/x-www-form-urlencoded",
@@ -18,6 +19,10 @@ GOOD: list[dict[str, Any]] = [
     {"q": "ba de", "source": "de", "target": "en", "format": "html", "alternatives": 1, "api_key": ""},
     {"texts": ["ba", "de"], "beam": 2, "nbest": 2, "alpha": 0.5, "scores": True, "attention": True, "seed": 1},
     {"text": "ba", "max_new": 3},
+    {"text": "ba de", "target": ["ba"], "name": "decoder.blocks.0.cross_attention", "head": 1, "query": 0},
+    {"text": "ba de", "target": "de ba"},
+    {"length": 9, "width": 4},
+    {"from": 0},
 ]
 ODD: list[Any] = [
     *(

@@ -1,57 +1,26 @@
-"""The attention behind an output: the same weights as while it was searched, and words that belong together."""
+"""The attention behind an output over HTTP, and words that belong together by it."""
 
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
-import numpy as np
-import pytest
 import torch
 from served import serving
 
-from random_models import language_model, model_file, sentences
-from transduce.attention.capture import capture
+from random_models import language_model, model_file
 from transduce.model_file import save_model_file
 from transduce.pipeline import Pipeline
-from transduce.serve.attention import Attention, attention_of, links
-
-
-@pytest.mark.parametrize("text", [text for text in sentences(12, seed=4) if text])
-def test_weights_are_those_of_the_search(offline: Pipeline, text: str) -> None:
-    with capture(offline.model) as record:
-        [prediction] = offline.predict([text], method="greedy", max_length_factor=1.0, max_length_offset=0)
-    found = attention_of(offline, prediction)
-    steps = len(prediction.tokens) + prediction.ended
-    assert len(found.cross) == 2
-    for name in found.cross:
-        stepped_HTS = torch.cat([step[0] for step in record[name]], dim=1)
-        assert stepped_HTS.shape[1] == steps
-        torch.testing.assert_close(found.weights[name][:, :steps], stepped_HTS, atol=1e-5, rtol=1e-4)
-        assert found.weights[name].shape[1:] == (len(found.target_tokens), len(found.source_tokens))
-
-
-def test_cross_attention_is_told_from_self_attention_where_lengths_are_equal(offline: Pipeline) -> None:
-    found = [
-        attention_of(offline, prediction)
-        for prediction in offline.predict([" ".join(["ba"] * length) for length in range(1, 12)], method="greedy")
-    ]
-    assert any(len(each.source_tokens) == len(each.target_tokens) for each in found)
-    assert all(sorted(each.cross) == sorted(found[0].cross) and len(each.cross) == 2 for each in found)
-    for each in found:
-        shapes = {weights.shape[1:] for name, weights in each.weights.items() if name not in each.cross}
-        assert shapes == {(len(each.source_tokens),) * 2, (len(each.target_tokens),) * 2}
+from transduce.serve.attention import links
 
 
 def test_links_follow_the_strongest_attention(offline: Pipeline) -> None:
     [prediction] = offline.predict(["ba de fi go"], method="greedy")
-    found = attention_of(offline, prediction)
-    [name] = found.cross[:1]
+    found = offline.attention(prediction)
     words = prediction.text.split()
-    weights = np.zeros((1, len(words) + 1, 5))
+    weights = torch.zeros(1, len(words) + 1, 5)
     order = [3, 0, 0, 1]
     for row in range(len(words)):
         weights[0, row, order[row % 4]] = 1
-    made: Any = links(offline, prediction, Attention([], [], {name: torch.tensor(weights)}, [name]))
+    made = links(prediction, replace(found, layers=(replace(found.of("cross")[0], weights=weights),)))
     spans = {link.output: link.source for link in made if link.source != (6, 8)}
     outputs = sorted(spans)
     assert [prediction.text[a:b] for a, b in outputs] == words
@@ -60,8 +29,7 @@ def test_links_follow_the_strongest_attention(offline: Pipeline) -> None:
         sources[order[n % 4]] for n in range(len(words))
     ]
     assert (6, 8) in {link.source for link in made}  # "fi" is nobody's first choice and still belongs somewhere
-    nothing = SimpleNamespace(alignment=lambda: None)
-    assert links(offline, prediction, nothing) == []  # type: ignore[arg-type]
+    assert links(prediction, replace(found, layers=())) == []
 
 
 def test_a_language_model_shows_its_own_attention_alone(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from transduce.errors import InputError, TransduceError
-from transduce.training.log import Log, read_log
+from transduce.training.log import Log, read_from, read_log, trained
 
 
 def logged(run: Path, *updates: int, after: int = 0) -> None:
@@ -80,3 +80,38 @@ def test_tensorboard_gets_the_same_numbers(tmp_path: Path) -> None:
     assert read["train/loss"] == [(50, 2.5)]
     assert read["validation/loss"] == [(50, 2.25)]
     assert read["validation/bleu"] == [(50, 12.0)]
+
+
+def test_reading_goes_on_where_it_stopped_and_leaves_half_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    lines = [f'{{"event": "train", "update": {n}, "text": "Übung"}}\n'.encode() for n in range(4)]
+    whole, seen, offset = b"".join(lines), [], 0
+    for size in range(0, len(whole) + 1, 7):  # as it is being written
+        path.write_bytes(whole[:size])
+        events, offset = read_from(path, offset)
+        seen += events
+        assert offset == len(b"".join(lines[: len(seen)]))
+    path.write_bytes(whole)
+    events, offset = read_from(path, offset)
+    assert [each["update"] for each in seen + events] == [0, 1, 2, 3]
+    assert (read_from(path, offset), offset) == (([], offset), len(whole))
+
+
+def test_a_log_that_was_cut_by_a_resumption_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    line = '{"event": "train", "update": 1}\n'
+    path.write_text(line)
+    assert read_from(path, 10_000) == ([{"event": "train", "update": 1}], len(line))
+    assert read_from(tmp_path / "none.jsonl", 5) == ([], 0)
+
+
+def test_what_is_watched_of_a_training(tiny_run: Path) -> None:
+    found = trained(tiny_run)
+    assert found["finished"]
+    kinds = [each["event"] for each in found["events"]]
+    assert (kinds.count("train"), kinds.count("validation"), kinds.count("samples")) == (8, 4, 4)
+    [shown, *_] = [each["samples"] for each in found["events"] if each["event"] == "samples"]
+    assert len(shown) == 2
+    assert set(shown[0]) == {"source", "output", "reference"}
+    assert trained(tiny_run, found["size"])["events"] == []
+    assert trained(tiny_run.parent) == {"events": [], "finished": False, "size": 0}

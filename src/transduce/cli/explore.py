@@ -40,6 +40,8 @@ def _check(run: Path | None, file: Path | None, texts: list[str]) -> None:
     problems = []
     if file and not texts:
         problems.append('--file shows sentences that are given: add --text "..", as often as you like.')
+    if file and not file.absolute().parent.is_dir():
+        problems.append(f"--file {file}: there is no folder {file.absolute().parent}.")
     if texts and not file:
         problems.append("--text is for --file; in the browser you type.")
     if run and not run.is_dir():

@@ -151,6 +151,8 @@ class Attention:
     def _repr_html_(self) -> str:
         from transduce.explore.notebook import Map, Strip, drawn
 
+        if not self.layers:
+            return "<p>This model has no attention.</p>"
         strips = [Strip(f"{layer.part.kind} {layer.part.layer}", layer.weights) for layer in self.layers]
         return drawn(Map(*self.matrix()), strips)
 
@@ -159,7 +161,7 @@ def attention_of(model: nn.Module, task: Task, prediction: Prediction) -> Attent
     """The weights behind a prediction that was read and written in one piece.
 
     Raises:
-        InputError: it has no tokens.
+        InputError: its text was empty.
     """
     return looked(model, task, given_of(task, prediction), prediction.source, prediction.text)[0]
 
@@ -185,7 +187,7 @@ def read_record(model: nn.Module, task: Task, record: Record, texts: tuple[str, 
 
 
 def _source_side(tokenizer: Tokenizer, text: str, before: int) -> Side:
-    own = [Token(LENGTH_TOKEN, 0, 0)] * before
+    own = [Token(LENGTH_TOKEN, 0, 0, LENGTH_TOKEN)] * before
     return side(text, [*own, *read_tokens(tokenizer, text), end_token(tokenizer, text)])
 
 

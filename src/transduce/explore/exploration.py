@@ -77,7 +77,7 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
         target: a text, or the tokens of one as `nbest` lists them; None = the prediction.
 
     Raises:
-        InputError: as `explore`; the target is empty, or its tokens are not the model's.
+        InputError: as `explore`; the target's tokens are not the model's.
     """
     check_text(pipeline, text)
     if target is None:
@@ -87,8 +87,6 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
         writes = pipeline.task.tokenizers["target"]
         ids = writes.encode([target])[0] if isinstance(target, str) else writes.ids(target)
         given = Given(source_ids(pipeline.task, text), ids)
-    if not given.target:
-        raise InputError("target: an output of at least one token is wanted.")
     check_size(pipeline, given, most)
     return given
 
@@ -107,9 +105,10 @@ def check_text(pipeline: Pipeline, text: str) -> None:
 
 def check_size(pipeline: Pipeline, given: Given, most: int) -> None:
     """Raises InputError for more attention weights than `most`, before any is computed."""
-    columns = len(given.target) + (not isinstance(pipeline.model, Fills))
-    sizes = {"source": len(given.source or ()), "target": columns, "decoder_input": columns, "other": 1}
     parts = attending(pipeline.model, pipeline.task)
+    reads = len(given.source or ()) + max((part.before for part in parts), default=0)
+    writes = len(given.target) + (not isinstance(pipeline.model, Fills))
+    sizes = {"source": reads, "target": writes, "decoder_input": writes, "other": 1}
     count = sum(part.heads * sizes[part.rows] * sizes[part.columns] for part in parts)
     if count > most:
         raise InputError(

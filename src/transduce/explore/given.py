@@ -27,10 +27,10 @@ def given_of(task: Task, prediction: Prediction) -> Given:
     """What a prediction was made from, and what it is.
 
     Raises:
-        InputError: it has no tokens, as that of an empty text.
+        InputError: its text was empty.
     """
-    if not prediction.tokens:
-        raise InputError("an empty output has no attention; give the model a text.")
+    if not prediction.source.strip():
+        raise InputError("there is no attention in an empty text; give the model a sentence.")
     return Given(source_ids(task, prediction.source), task.tokenizers["target"].ids(prediction.tokens))
 
 
@@ -45,11 +45,16 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
 
     Of a model that writes all words at once: of each word with all of them hidden, as it begins to write; T is then
     the number of words, otherwise one more.
+
+    Raises:
+        InputError: such a model, and no words.
     """
     device = next(model.parameters()).device
     source = None if given.source is None else _row(given.source, device)
     if isinstance(model, Fills):
         assert source is not None
+        if not given.target:
+            raise InputError("an output without words has no attention in a model that writes all words at once.")
         hidden_BT = torch.ones(1, len(given.target), dtype=torch.bool, device=device)
         logits_TV = model.fill(_row(given.target, device), hidden_BT, model.remember(source))
     else:

@@ -18,11 +18,15 @@ WORDS = re.compile(r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 
 
 class Token(NamedTuple):
-    """A token: how it is shown, and its characters [start, end) of the text, none for a special token."""
+    """A token: how it is shown, its characters [start, end) of the text, none for a special token; as the model has it.
+
+    piece: the vocabulary's own spelling.
+    """
 
     text: str
     start: int
     end: int
+    piece: str
 
 
 class Word(NamedTuple):
@@ -46,7 +50,7 @@ class Side:
         """For JSON."""
         return {
             "text": self.text,
-            "tokens": [token._asdict() for token in self.tokens],
+            "tokens": [{"text": token.text, "start": token.start, "end": token.end} for token in self.tokens],
             "words": [{**word._asdict(), "tokens": list(word.tokens)} for word in self.words],
         }
 
@@ -58,20 +62,23 @@ def side(text: str, tokens: Sequence[Token]) -> Side:
 
 def read_tokens(tokenizer: Tokenizer, text: str) -> list[Token]:
     """What `text` is cut into on the way in."""
-    shown = shown_tokens(tokenizer, tokenizer.encode([text])[0])
-    spans = (_trimmed(text, *span) for span in tokenizer.offsets(text))
-    return [Token(each, *span) for each, span in zip(shown, spans, strict=True)]
+    return _tokens(tokenizer, tokenizer.encode([text])[0], tokenizer.offsets(text), text)
 
 
 def written_tokens(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[Token]:
     """The tokens `ids`, of which `text` was written."""
-    spans = (_trimmed(text, *span) for span in written_spans(tokenizer, ids, text))
-    return [Token(each, *span) for each, span in zip(shown_tokens(tokenizer, ids), spans, strict=True)]
+    return _tokens(tokenizer, ids, written_spans(tokenizer, ids, text), text)
 
 
 def end_token(tokenizer: Tokenizer, text: str) -> Token:
     """The one that ends a text, behind its last character."""
-    return Token(tokenizer.tokens([tokenizer.end])[0], len(text), len(text))
+    (name,) = tokenizer.tokens([tokenizer.end])
+    return Token(name, len(text), len(text), name)
+
+
+def _tokens(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[Span], text: str) -> list[Token]:
+    named = zip(shown_tokens(tokenizer, ids), spans, tokenizer.tokens(ids), strict=True)
+    return [Token(shown, *_trimmed(text, *span), piece) for shown, span, piece in named]
 
 
 def shown_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:

@@ -64,13 +64,17 @@ class Service:
         return await self.while_connected(request, self.batches.answers(works))
 
     async def done(self, request: Request, model: Loaded, texts: Sequence[str], do: Callable[[Work], Result]) -> Result:
-        """What `do` gives, done where the model is, in its turn.
+        """What `do` gives, done where the model is, in its turn, which counts as one text.
+
+        Args:
+            texts: of the request, whose lengths are limited.
 
         Raises:
             As `answers`; TooLong for too many texts or characters.
         """
         self.check_lengths(texts)
-        (found,) = await self.while_connected(request, self.batches.answers([Work(model, tuple(texts), Ask(), do=do)]))
+        work = Work(model, tuple(texts[:1]), Ask(), do=do)
+        (found,) = await self.while_connected(request, self.batches.answers([work]))
         return found
 
     async def while_connected(self, request: Request, doing: Coroutine[Any, Any, Result]) -> Result:

@@ -145,13 +145,13 @@ def _attention(asked: PredictRequest, answer: Answer) -> AttentionAnswer | None:
         return None
     found = answer.attention
     alignment_TS = found.alignment() if asked.alignment else None
-    sources = [] if found.source is None else [token.text for token in found.source.tokens]
+    sources = [] if found.source is None else [token.piece for token in found.source.tokens]
     tokens = len(answer.prediction.tokens)
     weights = {layer.name: layer.weights.double().numpy().round(6).tolist() for layer in found.layers}
     aligned = None if alignment_TS is None else alignment_TS[:tokens, : max(1, len(sources) - 1)].argmax(1).tolist()
     return AttentionAnswer(
         source_tokens=sources,
-        target_tokens=[token.text for token in found.target.tokens],
+        target_tokens=[token.piece for token in found.target.tokens],
         cross=[layer.name for layer in found.of("cross")],
         weights=weights if asked.attention else None,
         alignment=aligned,

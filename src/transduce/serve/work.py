@@ -107,7 +107,7 @@ def answer(works: Sequence[Work]) -> list[list[Any]]:
 def _looked(work: Work, prediction: Prediction) -> Answer:
     pipeline = work.model.pipeline
     reads = pipeline.task.tokenizers.get("source") or pipeline.task.tokenizers["target"]
-    in_one_piece = prediction.tokens and len(reads.encode([prediction.source])[0]) <= pipeline.task.readable
+    in_one_piece = prediction.source.strip() and len(reads.encode([prediction.source])[0]) <= pipeline.task.readable
     if not (work.looks or work.links) or not in_one_piece:
         return Answer(prediction)
     found = pipeline.attention(prediction)

@@ -1,0 +1,107 @@
+"""`transduce explore`: a page on loopback that ends with Ctrl-C, or one file."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+# A page of our own, so that this tests the command; and the "browser" tells what it is sent to.
+SCRIPT = """
+import sys, webbrowser
+from pathlib import Path
+from transduce.explore import page_file
+from transduce.cli.app import main
+whole, folder = page_file.page, Path(sys.argv.pop(1))
+page_file.page = lambda data=None: whole(data, folder)
+webbrowser.open = lambda address: bool(print(f"opened {address}", file=sys.stderr)) or True
+main()
+"""
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """The least that is a page."""
+    folder = tmp_path / "page"
+    folder.mkdir()
+    index = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>ours</title></head><body>'
+    (folder / "index.html").write_text(f'{index}<script src="main.js"></script></body></html>', encoding="utf-8")
+    (folder / "main.js").write_text("start();", encoding="utf-8")
+    return folder
+
+
+def start(page: Path, *arguments: str | Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", SCRIPT, str(page), "explore", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+
+
+def test_it_opens_the_browser_serves_the_page_and_stops(page: Path, tiny_run: Path) -> None:
+    process = start(page, tiny_run)
+    assert process.stderr is not None
+    told = process.stderr.readline()
+    address = re.search(r"Exploring on (http://127\.0\.0\.1:\d+);", told)
+    assert address, told
+    assert process.stderr.readline() == f"opened {address[1]}\n"
+    shown = httpx.get(address[1], timeout=60)
+    assert "start();" in shown.text
+    assert "script-src 'sha256-" in shown.headers["content-security-policy"]
+    models = httpx.get(f"{address[1]}/v1/explore/models").json()["models"]
+    assert (models[0]["name"], models[0]["shows"]["training"]) == ("run", True)
+    assert httpx.get(address[1], headers={"host": "rebound.example"}).status_code == 421
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+
+
+def test_it_writes_one_file_that_holds_everything(page: Path, tiny_run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out.html"
+    process = start(page, f"tiny={tiny_run}", "--file", file, "--text", "1 2", "--text", "3")
+    _, told = process.communicate(timeout=120)
+    assert process.returncode == 0, told
+    html = file.read_text(encoding="utf-8")
+    size = f"{len(html.encode()) / 1000:.1f} kB"
+    assert told == f"{file}: {size}, works offline.\n"
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html)
+    assert found
+    data = json.loads(found[1])
+    assert [each["text"] for each in data["explorations"]] == ["1 2", "3"]
+    assert data["training"]["events"]
+    assert set(tmp_path.iterdir()) == {page, file}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--file", "out.html"], "add --text"),
+        (["--text", "1 2"], "--text is for --file"),
+        (["--run", "nowhere"], "no such directory"),
+        (["--file", "nowhere/out.html", "--text", "1"], "no folder"),
+        (["--file", "out.html", "--text", " "], "empty"),
+    ],
+)
+def test_what_is_wrong_is_said(page: Path, tiny_run: Path, tmp_path: Path, asked: list[str], said: str) -> None:
+    placed = [str(tmp_path / each) if each.endswith(("html", "nowhere")) else each for each in asked]
+    process = start(page, tiny_run, *placed)
+    _, told = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert said in told
+    assert "Traceback" not in told
+    assert not (tmp_path / "out.html").exists()
+
+
+def test_ctrl_c_while_it_loads_is_an_interruption(page: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.safetensors")  # a model that never comes
+    process = start(page, tmp_path / "model.safetensors")
+    time.sleep(1)
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+    assert process.returncode == 130
