@@ -10,12 +10,11 @@ import pytest
 pytest.importorskip("playwright", reason="no playwright: pip install transduce[dev]")
 
 from playwright.sync_api import Browser, sync_playwright
-from served import Server, serving
 from visiting import TEXT, Open, Visit, chromium, visiting
 
-from tiny_recipe import TINY_RECIPE
-
 from random_models import language_model, model_file, translator
+from served import Server, serving
+from tiny_recipe import TINY_RECIPE
 from transduce.explore.page_file import page
 from transduce.model_file import save_model_file
 

@@ -1,6 +1,6 @@
-"""Everybody can use the page: axe-core finds nothing, every control is reached by keys, it is narrow where it must be."""
+"""Everybody can use the page: axe-core finds nothing, keys reach every control, it is narrow where it must be."""
 
-import json
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +42,18 @@ def test_axe_finds_nothing_in_tables_and_in_an_empty_page(visit: Open) -> None:
     check(tab, "table")
 
 
+# What has the focus, and whether one sees that: an outline, or a thick frame around a part of a picture.
+FOCUSED = """() => {
+  const here = document.activeElement;
+  if (here === document.body) return null;
+  const look = getComputedStyle(here);
+  const outlined = look.outlineStyle !== "none" && parseFloat(look.outlineWidth) > 0;
+  const frames = [...here.querySelectorAll(".tile-frame, .node-back, .catch")];
+  const framed = frames.some((frame) => parseFloat(getComputedStyle(frame).strokeWidth) >= 2);
+  return [outlined || framed, here.outerHTML.slice(0, 120)];
+}"""
+
+
 def test_every_control_is_reached_by_tab_and_shows_its_focus(visit: Open) -> None:
     for view in VIEWS:
         tab = visit(view=view, **MORE.get(view, {}))
@@ -53,18 +65,7 @@ def test_every_control_is_reached_by_tab_and_shows_its_focus(visit: Open) -> Non
         reached, unseen = 0, []
         for _ in range(wanted + 1):
             tab.page.keyboard.press("Tab")
-            told = tab.page.evaluate(
-                """() => {
-                  const here = document.activeElement;
-                  if (here === document.body) return null;
-                  const seen = (node) => {
-                    const look = getComputedStyle(node);
-                    return (look.outlineStyle !== "none" && parseFloat(look.outlineWidth) > 0);
-                  };
-                  const marks = here.querySelectorAll(".tile-frame, .node-back, .catch");
-                  return [seen(here) || [...marks].some((mark) => parseFloat(getComputedStyle(mark).strokeWidth) >= 2), here.outerHTML.slice(0, 120)];
-                }"""
-            )
+            told = tab.page.evaluate(FOCUSED)
             if told is None:
                 break
             reached += 1
@@ -158,15 +159,13 @@ def names(text: str) -> set[str]:
 
 def test_texts_are_used_and_uses_have_texts() -> None:
     """A key named outright in a script is in the table, and no text of the table is left over."""
-    import re
-
     scripts = "\n".join(
         path.read_text(encoding="utf-8") for path in PAGE.glob("*.js") if not path.name.startswith("text_")
     )
     keys = set(re.findall(r'^\s*"([\w.-]+)": ', (PAGE / "text_en.js").read_text(encoding="utf-8"), re.M))
     outright = set(re.findall(r'T\.say\("([\w.-]+)"', scripts))
     assert outright <= keys, outright - keys
-    begun = {prefix for prefix in re.findall(r"`([\w.]+\.)\$\{", scripts)}
+    begun = set(re.findall(r"`([\w.]+\.)\$\{", scripts))
     left = {key for key in keys if f'"{key}"' not in scripts and not any(key.startswith(prefix) for prefix in begun)}
     assert not left, left
 
@@ -198,12 +197,6 @@ def test_nothing_moves_for_those_who_asked_for_that(visit: Open) -> None:
 def test_tables_hold_the_numbers_of_the_picture(visit: Open) -> None:
     tab = visit(unit="tokens", layer="decoder.blocks.0.cross_attention", head=0)
     tab.find('[data-figure="attention"]').click()
-    cells = [
-        [float(text) for text in row]
-        for row in json.loads(
-            tab.page.evaluate(
-                """JSON.stringify([...document.querySelectorAll('[data-name="attention"] tbody tr')].map((row) => [...row.querySelectorAll("td")].map((cell) => cell.textContent)))"""
-            )
-        )
-    ]
+    rows = tab.find('[data-name="attention"] tbody tr').all()
+    cells = [[float(text) for text in row.locator("td").all_inner_texts()] for row in rows]
     assert cells and all(abs(sum(row) - 1) < 0.02 for row in cells)

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from playwright.sync_api import expect
-from served import Server, serving
 from visiting import TEXT, VIEWS, Open, visiting
 
+from served import Server, serving
 from transduce.explore.page_file import page
 from transduce.pipeline import load
 

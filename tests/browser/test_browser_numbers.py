@@ -83,7 +83,7 @@ def test_offsets_count_characters_not_utf16_units(visit: Open) -> None:
     tab = visit(text=text)
     assert tab.find(".source").first.inner_text() == text
     assert tab.find(".source .w").all_inner_texts()[0] == "3"
-    words = [each for each in tab.find(".source .w").all_inner_texts()]
+    words = tab.find(".source .w").all_inner_texts()
     assert words[-1] == "4" and "".join(words) == text.replace(" ", "")
 
 
@@ -91,8 +91,13 @@ def test_what_moved_is_the_difference_of_alike_cells(tab: Visit) -> None:
     found = tab.page.evaluate(
         """() => {
           const side = (texts) => texts.map((text) => ({ text, tokens: [] }));
-          const one = { values: Float32Array.of(1, 2, 3, 4, 5, 6), T: 2, S: 3, rows: side(["it", "."]), columns: side(["was", "tired", "."]) };
-          const other = { values: Float32Array.of(9, 7, 5, 3, 1, 0, 2, 4), T: 2, S: 4, rows: side(["it", "."]), columns: side(["was", "too", "wide", "."]) };
+          const rows = side(["it", "."]);
+          const one = {
+            values: Float32Array.of(1, 2, 3, 4, 5, 6), T: 2, S: 3, rows, columns: side(["was", "tired", "."]),
+          };
+          const other = {
+            values: Float32Array.of(9, 7, 5, 3, 1, 0, 2, 4), T: 2, S: 4, rows, columns: side(["was", "too", "wide", "."]),
+          };
           const moved = Transduce.difference(one, other);
           return [[...moved.values], moved.columns.map((each) => each.text)];
         }"""

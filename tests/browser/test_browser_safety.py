@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Route
-from served import serving
 from visiting import TEXT, VIEWS, Open, Visit, visiting
 
 from random_models import model_file, translator
+from served import serving
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page

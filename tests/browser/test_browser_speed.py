@@ -1,14 +1,14 @@
-"""Long sentences: every view of 200 x 200 tokens is drawn, as images rather than shapes, and how long that takes is told."""
+"""Every view of 200 x 200 tokens is drawn, with images for shapes, and how long that takes is told."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
-from served import serving
 from visiting import VIEWS, Visit, visiting
 
 from random_models import SYLLABLES, model_file, translator
+from served import serving
 from transduce.explore.page_file import page
 from transduce.model_file import save_model_file
 
@@ -36,7 +36,7 @@ def tab(browser: Browser, long_file: Path) -> Iterator[Visit]:
 
 
 class Stopwatch:
-    """What drawing costs: the page's own clock, and the processor time of all its work, which a busy machine leaves alone."""
+    """What drawing costs by the clock, and in processor time, which a busy machine leaves alone."""
 
     def __init__(self, tab: Visit) -> None:
         self._tab = tab
