@@ -13,17 +13,25 @@
       const worth = state.worth ? await T.worthOf(scene) : null;
       if (!scene.current()) return;
       if (rollout && !rollout[choice.kind]) throw new Error(T.say("rollout.none", { kind: T.kindName(choice.kind) }));
-      const aside = T.html("div", { class: "aside" }), stage = T.html("div", { class: "stage stack" });
+      const aside = T.html("div", { class: "aside" }),
+        stage = T.html("div", { class: "stage stack" });
       T.fill(area, T.html("div", { class: "split" }, stage, aside));
-      T.fill(stage, large(stage, { scene, choice, rollout }), rowOf(stage, scene, choice), T.worthFigure(stage, { scene, worth }));
+      T.fill(
+        stage,
+        large(stage, { scene, choice, rollout }),
+        rowOf(stage, scene, choice),
+        T.worthFigure(stage, { scene, worth }),
+      );
       T.fill(aside, overview(aside, { scene, choice, worth }));
     },
   };
 
-  /** The kinds that have a roll-out: those in the file, or all that a server may have. */
+  /** The kinds that have a roll-out: of self-attention, and of cross-attention between layers of it. */
   function rolled({ exploration }) {
-    const kept = T.offline ? exploration.rollout || {} : { encoder: true, decoder: true, cross: true };
-    return T.kinds(exploration).filter((kind) => kept[kind]);
+    const kinds = T.kinds(exploration),
+      own = kinds.includes("decoder");
+    const known = { encoder: true, decoder: true, cross: own };
+    return kinds.filter((kind) => (T.offline ? exploration.rollout?.[kind] : known[kind]));
   }
 
   const rowOf = (area, { exploration, state }, choice) =>
@@ -31,10 +39,17 @@
 
   function overview(area, { scene, choice, worth }) {
     const picture = T.overview(area, {
-      exploration: scene.exploration, choice, worth, rollout: rolled(scene), choose: (picked) => T.go(T.choiceState(picked)),
+      exploration: scene.exploration,
+      choice,
+      worth,
+      rollout: rolled(scene),
+      choose: (picked) => T.go(T.choiceState(picked)),
     });
     return T.figure({
-      name: "overview", title: T.say("overview.title"), caption: T.say("overview.caption"), picture,
+      name: "overview",
+      title: T.say("overview.title"),
+      caption: T.say("overview.caption"),
+      picture,
       table: () => strongestTable(scene.exploration),
     });
   }
@@ -46,8 +61,10 @@
       for (let head = 0; head < layer.shape[0]; head++) {
         const choice = { kind: layer.kind, layer, head, over: "layer" };
         const matrix = T.matrix(exploration, choice, "tokens");
-        const most = T.largest(matrix.values), place = matrix.values.indexOf(most);
-        const row = matrix.rows[Math.floor(place / matrix.S)].text, column = matrix.columns[place % matrix.S].text;
+        const most = T.largest(matrix.values),
+          place = matrix.values.indexOf(most);
+        const row = matrix.rows[Math.floor(place / matrix.S)].text,
+          column = matrix.columns[place % matrix.S].text;
         rows.push([T.choiceName(choice), `${row} → ${column}`, T.number(most)]);
       }
     }
@@ -59,26 +76,68 @@
     const matrix = T.matrix(exploration, choice, state.unit, rollout);
     const row = state.row === "" ? -1 : T.place(state.row, matrix.T);
     const drawing = {
-      matrix, row, rowTitle: T.axisName(matrix.like.rows), columnTitle: T.axisName(matrix.like.columns),
-      label: T.describe(matrix, T.choiceName(choice)), choose: (place) => T.go({ row: place === row || place < 0 ? "" : place }, true),
+      matrix,
+      row,
+      rowTitle: T.axisName(matrix.like.rows),
+      columnTitle: T.axisName(matrix.like.columns),
+      label: T.describe(matrix, T.choiceName(choice)),
+      choose: (place) => T.go({ row: place === row || place < 0 ? "" : place }, true),
     };
     const most = T.largest(matrix.values) || 1;
     return T.figure({
-      name: "attention", title: T.choiceName(choice), caption: T.say(captionOf(choice)),
-      picture: state.show === "lines" ? T.lines(area, { ...drawing, tell: tellLines(matrix) }) : matrixPicture(area, drawing, most),
-      table: () => T.matrixTable(matrix), tools: tools(state),
-      note: [T.legend(most), " ", T.say(state.show === "lines" ? "lines.note" : "matrix.note")],
+      name: "attention",
+      title: T.choiceName(choice),
+      caption: T.say(captionOf(choice)),
+      picture:
+        state.show === "lines"
+          ? T.lines(area, { ...drawing, strands: strandsOf(exploration, choice, state.unit), tell: tellLines(matrix) })
+          : matrixPicture(area, drawing, most),
+      table: () => T.matrixTable(matrix),
+      tools: tools(state),
+      note:
+        state.show === "lines" ? [headKey(choice), T.say("lines.note")] : [T.legend(most), " ", T.say("matrix.note")],
     });
   }
 
-  const captionOf = ({ over, kind }) => (over !== "rollout" ? `caption.${kind}` : kind === "cross" ? "caption.rollout.cross" : "caption.rollout");
+  const MOST_STRANDS = T.HEADS.length;
+  const strandsShown = ({ layer, head }) => layer && head === null && layer.shape[0] <= MOST_STRANDS;
+
+  /** Where the heads of one layer are averaged, lines show each head in its colour. */
+  const strandsOf = (exploration, choice, unit) =>
+    strandsShown(choice) &&
+    T.range(choice.layer.shape[0]).map((head) => ({
+      values: T.matrix(exploration, { ...choice, head }, unit).values,
+      colour: T.headColour(head),
+    }));
+
+  const headKey = (choice) =>
+    strandsShown(choice) &&
+    T.range(choice.layer.shape[0]).map((head) =>
+      T.html(
+        "span",
+        { class: "key" },
+        T.html("span", { class: "swatch", style: { background: T.headColour(head) } }),
+        T.say("choice.head", { head: head + 1 }),
+      ),
+    );
+
+  const captionOf = ({ over, kind }) =>
+    over !== "rollout" ? `caption.${kind}` : kind === "cross" ? "caption.rollout.cross" : "caption.rollout";
 
   function matrixPicture(area, { matrix, row, rowTitle, columnTitle, label, choose }, most) {
     return T.heatMap(area, {
-      rows: matrix.rows.map((each) => each.text), columns: matrix.columns.map((each) => each.text), values: matrix.values,
-      colour: (value) => T.weightBytes(value / most), print: T.cellNumber, row, rowTitle, columnTitle, label,
+      rows: matrix.rows.map((each) => each.text),
+      columns: matrix.columns.map((each) => each.text),
+      values: matrix.values,
+      colour: (value) => T.weightBytes(value / most),
+      print: T.cellNumber,
+      row,
+      rowTitle,
+      columnTitle,
+      label,
       hole: matrix.causal ? (r, c) => c > r && !matrix.values[r * matrix.S + c] : null,
-      tell: T.tellCell(matrix), choose: (r) => choose(r),
+      tell: T.tellCell(matrix),
+      choose: (r) => choose(r),
     });
   }
 
@@ -94,17 +153,38 @@
   };
 
   const tellLines = (matrix) => (which, i) => {
-    const [labels, others, weight] = which === "rows"
-      ? [matrix.rows, matrix.columns, (j) => matrix.values[i * matrix.S + j]]
-      : [matrix.columns, matrix.rows, (j) => matrix.values[j * matrix.S + i]];
-    const best = T.range(others.length).sort((one, other) => weight(other) - weight(one)).slice(0, 4);
-    return [T.say(which === "rows" ? "lines.looks" : "lines.seen", { word: labels[i].text }),
-      ...best.map((j) => `${others[j].text}  ${T.number(weight(j))}`)];
+    const [labels, others, weight] =
+      which === "rows"
+        ? [matrix.rows, matrix.columns, (j) => matrix.values[i * matrix.S + j]]
+        : [matrix.columns, matrix.rows, (j) => matrix.values[j * matrix.S + i]];
+    const best = T.range(others.length)
+      .sort((one, other) => weight(other) - weight(one))
+      .slice(0, 4);
+    return [
+      T.say(which === "rows" ? "lines.looks" : "lines.seen", { word: labels[i].text }),
+      ...best.map((j) => `${others[j].text}  ${T.number(weight(j))}`),
+    ];
   };
 
   const tools = (state) => [
-    T.choice(T.say("show.label"), state.show, [["matrix", T.say("show.matrix")], ["lines", T.say("show.lines")]], (show) => T.go({ show })),
-    T.choice(T.say("unit.label"), state.unit, [["words", T.say("unit.words")], ["tokens", T.say("unit.tokens")]], (unit) => T.go({ unit, row: "" })),
+    T.choice(
+      T.say("show.label"),
+      state.show,
+      [
+        ["matrix", T.say("show.matrix")],
+        ["lines", T.say("show.lines")],
+      ],
+      (show) => T.go({ show }),
+    ),
+    T.choice(
+      T.say("unit.label"),
+      state.unit,
+      [
+        ["words", T.say("unit.words")],
+        ["tokens", T.say("unit.tokens")],
+      ],
+      (unit) => T.go({ unit, row: "" }),
+    ),
   ];
 
   /** A matrix in one sentence: its size, and the strongest link of the first rows. */
@@ -118,6 +198,9 @@
 
   T.matrixTable = (matrix, format = T.number) => ({
     head: ["", ...matrix.columns.map((each) => each.text)],
-    rows: matrix.rows.map((row, r) => [row.text, ...matrix.columns.map((_, c) => format(matrix.values[r * matrix.S + c]))]),
+    rows: matrix.rows.map((row, r) => [
+      row.text,
+      ...matrix.columns.map((_, c) => format(matrix.values[r * matrix.S + c])),
+    ]),
   });
 })(window.Transduce);

@@ -15,7 +15,8 @@
       if (same) return T.fill(stack, T.html("p", { class: "empty" }, T.say("compare.empty")));
       const second = await T.ask.predict(other.model, other.text, state.beam);
       if (!scene.current()) return;
-      const choice = T.chosen(exploration), like = choice && T.sameChoice(second, choice);
+      const choice = T.chosen(exploration),
+        like = choice && T.sameChoice(second, choice);
       T.fill(stack, outputs(exploration, second));
       if (!like) return stack.append(T.html("p", { class: "empty" }, T.say("compare.none")));
       stack.prepend(T.html("div", { class: "controls" }, T.choiceSelects(exploration, choice)));
@@ -27,40 +28,112 @@
     if (T.offline) return offlineForm(scene, other);
     const box = T.html("input", { type: "text", id: "sentence2", value: other.text, spellcheck: "false" });
     const model = modelSelect(scene, other);
-    const send = (event) => (event.preventDefault(), T.go({ text2: box.value.trim() === scene.text ? "" : box.value.trim(), model2: model && model.value !== scene.model ? model.value : "" }));
-    return T.html("form", { class: "controls compare-form", on: { submit: send } },
-      T.html("label", { class: "grow" }, T.say("compare.sentence"), box), model && T.html("label", {}, T.say("composer.model"), model),
-      T.html("button", { type: "submit", class: "primary", id: "compare" }, T.say("compare.go")), T.html("div", { class: "suggestions" }, suggestions(scene)));
+    const send = (event) => (
+      event.preventDefault(),
+      T.go({
+        text2: box.value.trim() === scene.text ? "" : box.value.trim(),
+        model2: model && model.value !== scene.model ? model.value : "",
+      })
+    );
+    return T.html(
+      "form",
+      { class: "controls compare-form", on: { submit: send } },
+      T.html("label", { class: "grow" }, T.say("compare.sentence"), box),
+      model && T.html("label", {}, T.say("composer.model"), model),
+      T.html("button", { type: "submit", class: "primary", id: "compare" }, T.say("compare.go")),
+      T.html("div", { class: "suggestions" }, suggestions(scene)),
+    );
   }
 
   function modelSelect(scene, other) {
     if (scene.models.length < 2) return null;
-    return T.html("select", { id: "model2" }, scene.models.map((each) => T.html("option", { value: each.name, selected: each.name === other.model }, each.name)));
+    return T.html(
+      "select",
+      { id: "model2" },
+      scene.models.map((each) =>
+        T.html("option", { value: each.name, selected: each.name === other.model }, each.name),
+      ),
+    );
   }
 
   function offlineForm(scene, other) {
-    const all = scene.models.flatMap((model) => T.ask.examples(model.name).map((text) => ({ model: model.name, text })));
+    const all = scene.models.flatMap((model) =>
+      T.ask.examples(model.name).map((text) => ({ model: model.name, text })),
+    );
     const chosen = all.findIndex((each) => each.model === other.model && each.text === other.text);
-    return T.html("div", { class: "controls" }, T.html("label", { class: "grow" }, T.say("compare.sentence"), T.html("select", {
-      id: "sentence2", on: { change: (event) => T.go({ text2: all[event.target.value].text, model2: all[event.target.value].model }) } },
-    all.map((each, i) => T.html("option", { value: i, selected: i === chosen }, `${each.model}: ${each.text}`)))));
+    return T.html(
+      "div",
+      { class: "controls" },
+      T.html(
+        "label",
+        { class: "grow" },
+        T.say("compare.sentence"),
+        T.html(
+          "select",
+          {
+            id: "sentence2",
+            on: {
+              change: (event) => T.go({ text2: all[event.target.value].text, model2: all[event.target.value].model }),
+            },
+          },
+          all.map((each, i) => T.html("option", { value: i, selected: i === chosen }, `${each.model}: ${each.text}`)),
+        ),
+      ),
+    );
   }
 
   /** Pairs of words whose exchange moves what a pronoun stands for. */
-  const SWAPS = [["tired", "wide"], ["dogs", "cats"], ["man", "woman"], ["müde", "breit"], ["Hunde", "Katzen"], ["fatigué", "large"], ["累", "宽"]];
+  const SWAPS = [
+    ["tired", "wide"],
+    ["dogs", "cats"],
+    ["man", "woman"],
+    ["müde", "breit"],
+    ["Hunde", "Katzen"],
+    ["fatigué", "large"],
+    ["累", "宽"],
+  ];
 
   function suggestions(scene) {
-    return SWAPS.flatMap(([one, other]) => [[one, other], [other, one]])
-      .filter(([from]) => new RegExp(`(^|[^\\p{L}])${from}([^\\p{L}]|$)|[一-鿿]`, "u").test(scene.text) && scene.text.includes(from))
-      .map(([from, to], i) => T.html("button", { type: "button", class: "example", id: `swap-${i}`, on: { click: () => T.go({ text2: scene.text.replace(from, to), model2: "" }) } }, T.say("compare.swap", { from, to })));
+    return SWAPS.flatMap(([one, other]) => [
+      [one, other],
+      [other, one],
+    ])
+      .filter(
+        ([from]) =>
+          new RegExp(`(^|[^\\p{L}])${from}([^\\p{L}]|$)|[一-鿿]`, "u").test(scene.text) && scene.text.includes(from),
+      )
+      .map(([from, to], i) =>
+        T.html(
+          "button",
+          {
+            type: "button",
+            class: "example",
+            id: `swap-${i}`,
+            on: { click: () => T.go({ text2: scene.text.replace(from, to), model2: "" }) },
+          },
+          T.say("compare.swap", { from, to }),
+        ),
+      );
   }
 
   function outputs(one, other) {
-    const side = (mine, theirs, letter) => T.html("section", { class: "figure" },
-      T.html("h2", { class: "figure-title" }, letter, " ", T.html("span", { class: "language" }, mine.model)),
-      T.html("p", { class: "source" }, T.marked(mine.text, theirs.text)),
-      T.html("p", { class: "output small" }, mine.target.text ? T.marked(mine.target.text, theirs.target.text) : T.say("prediction.empty")),
-      T.html("p", { class: "hint" }, T.say("prediction.probability", { p: T.percent(Math.exp(mine.log_probability)) })));
+    const side = (mine, theirs, letter) =>
+      T.html(
+        "section",
+        { class: "figure" },
+        T.html("h2", { class: "figure-title" }, letter, " ", T.html("span", { class: "language" }, mine.model)),
+        T.html("p", { class: "source" }, T.marked(mine.text, theirs.text)),
+        T.html(
+          "p",
+          { class: "output small" },
+          mine.target.text ? T.marked(mine.target.text, theirs.target.text) : T.say("prediction.empty"),
+        ),
+        T.html(
+          "p",
+          { class: "hint" },
+          T.say("prediction.probability", { p: T.percent(Math.exp(mine.log_probability)) }),
+        ),
+      );
     return T.html("div", { class: "pair" }, side(one, other, "A"), side(other, one, "B"));
   }
 
@@ -69,13 +142,15 @@
     const most = Math.max(...matrices.map((matrix) => T.largest(matrix.values))) || 1;
     const pair = T.html("div", { class: "pair" }, T.html("div", {}), T.html("div", {}));
     stack.append(pair);
-    matrices.forEach((matrix, i) => T.fill(pair.children[i], matrixFigure(pair.children[i], matrix, choices[i], most, "AB"[i])));
+    matrices.forEach((matrix, i) =>
+      T.fill(pair.children[i], matrixFigure(pair.children[i], matrix, choices[i], most, "AB"[i])),
+    );
     const difference = T.difference(...matrices);
     if (!difference.T || !difference.S) return stack.append(T.html("p", { class: "empty" }, T.say("compare.unlike")));
     const below = T.html("div", { class: "pair" }, T.html("div", {}), T.html("div", {}));
     stack.append(below);
     T.fill(below.children[0], differenceFigure(below.children[0], difference, choices[0]));
-    T.fill(below.children[1], movesFigure(below.children[1], difference));
+    T.fill(below.children[1], T.movesFigure(below.children[1], difference));
   }
 
   const plain = (choice) => (choice.over === "rollout" ? { ...choice, over: "mean" } : choice);
@@ -83,44 +158,54 @@
   function matrixFigure(area, matrix, choice, most, letter) {
     const title = `${letter}: ${T.choiceName(plain(choice))}`;
     const picture = T.heatMap(area, {
-      rows: matrix.rows.map((each) => each.text), columns: matrix.columns.map((each) => each.text), values: matrix.values, colour: (value) => T.weightBytes(value / most), print: T.cellNumber,
-      rowTitle: T.axisName(matrix.like.rows), columnTitle: T.axisName(matrix.like.columns), label: T.describe(matrix, title), tell: T.tellCell(matrix), cell: 40,
+      rows: matrix.rows.map((each) => each.text),
+      columns: matrix.columns.map((each) => each.text),
+      values: matrix.values,
+      colour: (value) => T.weightBytes(value / most),
+      print: T.cellNumber,
+      rowTitle: T.axisName(matrix.like.rows),
+      columnTitle: T.axisName(matrix.like.columns),
+      label: T.describe(matrix, title),
+      tell: T.tellCell(matrix),
+      cell: 40,
       hole: matrix.causal ? (r, c) => c > r && !matrix.values[r * matrix.S + c] : null,
     });
-    return T.figure({ name: `compare-${letter}`, title, picture, table: () => T.matrixTable(matrix), note: T.legend(most) });
+    return T.figure({
+      name: `compare-${letter}`,
+      title,
+      picture,
+      table: () => T.matrixTable(matrix),
+      note: T.legend(most),
+    });
   }
 
   function differenceFigure(area, difference, choice) {
     const most = Math.max(...T.largestMoves(difference, 1).map((each) => Math.abs(each.change)), 0.01);
     const picture = T.heatMap(area, {
-      rows: difference.rows.map((each) => each.text), columns: difference.columns.map((each) => each.text), values: difference.values, colour: (value) => T.signedBytes(value / most), print: T.cellNumber, cell: 40,
-      label: T.say("compare.difference.label", { name: T.choiceName(plain(choice)) }), tell: (r, c) => {
+      rows: difference.rows.map((each) => each.text),
+      columns: difference.columns.map((each) => each.text),
+      values: difference.values,
+      colour: (value) => T.signedBytes(value / most),
+      print: T.cellNumber,
+      cell: 40,
+      label: T.say("compare.difference.label", { name: T.choiceName(plain(choice)) }),
+      tell: (r, c) => {
         const i = r * difference.S + c;
-        return [`${difference.rows[r].text} → ${difference.columns[c].text}`, `A ${T.number(difference.before[i])}`, `B ${T.number(difference.after[i])}`, `B − A ${T.number(difference.values[i])}`];
+        return [
+          `${difference.rows[r].text} → ${difference.columns[c].text}`,
+          `A ${T.number(difference.before[i])}`,
+          `B ${T.number(difference.after[i])}`,
+          `B − A ${T.number(difference.values[i])}`,
+        ];
       },
     });
-    return T.figure({ name: "compare-difference", title: T.say("compare.difference"), caption: T.say("compare.difference.caption"), picture, table: () => T.matrixTable(difference), note: T.legend(most, { signed: true }) });
-  }
-
-  const ROW = 34, NUMBERS = 110;
-
-  function movesFigure(area, difference) {
-    const moves = T.largestMoves(difference, MOVES);
-    if (!moves.length) return T.html("p", { class: "empty" }, T.say("compare.still"));
-    const width = T.widthOf(area, 260, 640) - 38, height = moves.length * ROW + 26;
-    const left = Math.min(width * 0.45, Math.max(...moves.map((each) => T.textWidth(`${each.row} → ${each.column}`, 13))) + 14);
-    const x = d3.scaleLinear([0, Math.max(...moves.flatMap((each) => [each.before, each.after]))], [left + 8, width - NUMBERS]);
-    const picture = T.svg("svg", { class: "picture moves", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": T.say("compare.moves.label", { moves: moves.map((each) => `${each.row} → ${each.column} ${T.number(each.before)} → ${T.number(each.after)}`).join("; ") }) },
-      T.svg("text", { x: left + 8, y: 14, class: "quiet-text" }, T.say("compare.moves.key")));
-    moves.forEach((each, i) => {
-      const y = 26 + i * ROW + ROW / 2;
-      picture.append(T.svg("text", { x: left - 6, y: y + 4.5, "text-anchor": "end" }, T.fit(`${each.row} → ${each.column}`, left - 8)),
-        T.svg("line", { x1: x(each.before), x2: x(each.after), y1: y, y2: y, class: "move", style: { stroke: T.signedColour(each.change > 0 ? 0.75 : -0.75) } }),
-        T.svg("circle", { cx: x(each.before), cy: y, r: 5, class: "from" }),
-        T.svg("circle", { cx: x(each.after), cy: y, r: 6, style: { fill: T.signedColour(each.change > 0 ? 0.75 : -0.75) }, class: "to" }),
-        T.svg("text", { x: width - 2, y: y + 4.5, "text-anchor": "end", class: "number" }, `${T.number(each.before)} → ${T.number(each.after)}`));
+    return T.figure({
+      name: "compare-difference",
+      title: T.say("compare.difference"),
+      caption: T.say("compare.difference.caption"),
+      picture,
+      table: () => T.matrixTable(difference),
+      note: T.legend(most, { signed: true }),
     });
-    return T.figure({ name: "compare-moves", title: T.say("compare.moves"), caption: T.say("compare.moves.caption"), picture,
-      table: () => ({ head: [T.say("compare.link"), "A", "B", "B − A"], rows: moves.map((each) => [`${each.row} → ${each.column}`, T.number(each.before), T.number(each.after), T.number(each.change)]) }) });
   }
 })(window.Transduce);

@@ -20,7 +20,9 @@
   /** Sentences for a model: those in the offline file, else those of its language. */
   T.examples = (model) => {
     if (T.offline) return T.ask.examples(model.name);
-    const language = String(model.source || model.target || "").slice(0, 2).toLowerCase();
+    const language = String(model.source || model.target || "")
+      .slice(0, 2)
+      .toLowerCase();
     return SENTENCES[language] || [];
   };
 })(window.Transduce);

@@ -2,8 +2,21 @@
 "use strict";
 (function (T) {
   const LOOKS = [
-    "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap", "opacity",
-    "font-family", "font-size", "font-weight", "font-style", "text-anchor", "dominant-baseline", "image-rendering",
+    "fill",
+    "fill-opacity",
+    "stroke",
+    "stroke-width",
+    "stroke-opacity",
+    "stroke-dasharray",
+    "stroke-linecap",
+    "opacity",
+    "font-family",
+    "font-size",
+    "font-weight",
+    "font-style",
+    "text-anchor",
+    "dominant-baseline",
+    "image-rendering",
   ];
   const MARGIN = 12;
   const SHARPER = 2;
@@ -20,8 +33,13 @@
     const size = [-MARGIN, -MARGIN, width + 2 * MARGIN, height + 2 * MARGIN];
     const paper = getComputedStyle(document.documentElement).getPropertyValue("--surface").trim();
     copy.prepend(T.svg("rect", { x: size[0], y: size[1], width: size[2], height: size[3], fill: paper }));
-    for (const name of ["class", "style", "tabindex", "role", "aria-describedby", "data-roving"]) copy.removeAttribute(name);
-    for (const [name, value] of [["viewBox", size.join(" ")], ["width", size[2]], ["height", size[3]]]) {
+    for (const name of ["class", "style", "tabindex", "role", "aria-describedby", "data-roving"])
+      copy.removeAttribute(name);
+    for (const [name, value] of [
+      ["viewBox", size.join(" ")],
+      ["width", size[2]],
+      ["height", size[3]],
+    ]) {
       copy.setAttribute(name, value);
     }
     return copy;
@@ -37,7 +55,8 @@
   }
 
   /** The text of an SVG file. */
-  T.svgText = (picture) => `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(standalone(picture))}\n`;
+  T.svgText = (picture) =>
+    `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(standalone(picture))}\n`;
 
   function save(blob, name) {
     const link = T.html("a", { href: URL.createObjectURL(blob), download: name });

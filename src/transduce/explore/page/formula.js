@@ -18,16 +18,76 @@
 
   /** Each step's formula with the numbers of one key in it. d: the computation; j: the key. */
   const FORMULAS = {
-    score: (d, j) => row(sub(i("s"), i("j")), o("="), T.isDot(d) ? product() : word(d.formula), o("="), value(d.scores[j])),
-    scale: (d, j) => row(fraction(sub(i("s"), i("j")), m("msqrt", {}, i("d"))), o("="), fraction(value(d.scores[j]), value(d.divisor)), o("="), value(d.scaled[j])),
-    bias: (d, j) => row(sub(i("s"), i("j")), o("+"), sub(i("b"), i("j")), o("="), value(d.scaled[j]), o("+"), value(d.bias[j]), o("="), value(d.scaled[j] + d.bias[j])),
-    mask: () => row(sub(i("s"), i("j")), o("="), o("−"), n("∞"), m("mspace", { width: "0.6em" }), word(T.say("steps.mask.where"))),
-    weigh: (d, j) => (d.weighing && d.weighing !== "softmax"
-      ? row(sub(i("α"), i("j")), o("="), word(d.weighing), o("("), i("s"), o(")"), o("="), value(d.weights[j]))
-      : row(sub(i("α"), i("j")), o("="), fraction(sup(i("e"), sub(i("s"), i("j"))), row(sum(i("l")), sup(i("e"), sub(i("s"), i("l"))))), o("="), value(d.weights[j]))),
+    score: (d, j) =>
+      row(
+        sub(i("s"), i("j")),
+        o("="),
+        T.isDot(d) ? product() : row(word("score"), o("("), b("q"), o(","), sub(b("k"), i("j")), o(")")),
+        o("="),
+        value(d.scores[j]),
+      ),
+    scale: (d, j) =>
+      row(
+        fraction(sub(i("s"), i("j")), m("msqrt", {}, i("d"))),
+        o("="),
+        fraction(value(d.scores[j]), value(d.divisor)),
+        o("="),
+        value(d.scaled[j]),
+      ),
+    bias: (d, j) =>
+      row(
+        sub(i("s"), i("j")),
+        o("+"),
+        sub(i("b"), i("j")),
+        o("="),
+        value(d.scaled[j]),
+        o("+"),
+        value(d.bias[j]),
+        o("="),
+        value(d.scaled[j] + d.bias[j]),
+      ),
+    mask: () =>
+      row(
+        sub(i("s"), i("j")),
+        o("="),
+        o("−"),
+        n("∞"),
+        m("mspace", { width: "0.6em" }),
+        word(T.say("steps.mask.where")),
+      ),
+    weigh: (d, j) =>
+      d.weighing && d.weighing !== "softmax"
+        ? row(sub(i("α"), i("j")), o("="), word(d.weighing), o("("), i("s"), o(")"), o("="), value(d.weights[j]))
+        : row(
+            sub(i("α"), i("j")),
+            o("="),
+            fraction(sup(i("e"), sub(i("s"), i("j"))), row(sum(i("l")), sup(i("e"), sub(i("s"), i("l"))))),
+            o("="),
+            value(d.weights[j]),
+          ),
     sum: () => row(b("z"), o("="), sum(i("j")), sub(i("α"), i("j")), sub(b("v"), i("j"))),
-    join: (d) => row(b("c"), o("="), o("["), ...T.range(headsOf(d)).flatMap((head) => [head ? o(";") : null, sub(b("z"), n(head + 1))]).filter(Boolean), o("]")),
-    besides: () => row(b("z"), o("="), sum(i("j")), sub(i("α"), i("j")), o("("), sub(b("v"), i("j")), o("+"), sub(b("a"), i("j")), o(")")),
+    join: (d) =>
+      row(
+        b("c"),
+        o("="),
+        o("["),
+        ...T.range(headsOf(d))
+          .flatMap((head) => [head ? o(";") : null, sub(b("z"), n(head + 1))])
+          .filter(Boolean),
+        o("]"),
+      ),
+    besides: () =>
+      row(
+        b("z"),
+        o("="),
+        sum(i("j")),
+        sub(i("α"), i("j")),
+        o("("),
+        sub(b("v"), i("j")),
+        o("+"),
+        sub(b("a"), i("j")),
+        o(")"),
+      ),
     output: () => row(b("o"), o("="), b("c"), sup(b("W"), i("O"))),
   };
 
@@ -37,5 +97,10 @@
   /** Whether its score is a dot product, maybe divided. */
   T.isDot = (d) => ["dot", "scaled_dot"].includes(d.score);
 
-  T.formula = (name, d, j) => T.math("math", { display: "block", class: "formula" }, FORMULAS[name === "sum" && d.read_besides ? "besides" : name](d, j));
+  T.formula = (name, d, j) =>
+    T.math(
+      "math",
+      { display: "block", class: "formula" },
+      FORMULAS[name === "sum" && d.read_besides ? "besides" : name](d, j),
+    );
 })(window.Transduce);

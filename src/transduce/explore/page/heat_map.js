@@ -3,8 +3,13 @@
    Small ones are drawn as shapes; above 60 x 60 the cells are one painted image, which stays fast. */
 "use strict";
 (function (T) {
-  const LARGEST_CELL = 56, SMALLEST_CELL = 1.5, NUMBER_CELL = 33, SHAPES = 3600;
-  const LABEL = 13, LINE = 14, LONGEST_LABEL = 130;
+  const LARGEST_CELL = 56,
+    SMALLEST_CELL = 1.5,
+    NUMBER_CELL = 33,
+    SHAPES = 3600;
+  const LABEL = 13,
+    LINE = 14,
+    LONGEST_LABEL = 130;
   const SLANT = Math.PI / 4;
 
   /** rows, columns: [text]. values: row after row. colour(value) -> [r, g, b] bytes; print(value) -> text in a cell.
@@ -14,8 +19,14 @@
     const o = { row: -1, print: null, choose: null, hole: null, ...options };
     const size = measure(area, o);
     const picture = T.svg("svg", {
-      class: "picture heat-map", viewBox: `0 0 ${size.width} ${size.height}`, width: size.width, height: size.height,
-      tabindex: "0", role: "application", "aria-roledescription": T.say("matrix.role"), "aria-label": o.label,
+      class: "picture heat-map",
+      viewBox: `0 0 ${size.width} ${size.height}`,
+      width: size.width,
+      height: size.height,
+      tabindex: "0",
+      role: "application",
+      "aria-roledescription": T.say("matrix.role"),
+      "aria-label": o.label,
     });
     const cells = o.values.length > SHAPES ? painted(o, size) : shapes(o, size);
     const marks = marking(o, size);
@@ -36,8 +47,13 @@
     const cell = Math.max(SMALLEST_CELL, Math.min(o.cell || LARGEST_CELL, across));
     const top = rise + (o.columnTitle ? LINE + 6 : 0);
     return {
-      cell, left, top, limit, title,
-      width: Math.max(left + cell * o.columns.length + overhang, title + 120), height: top + cell * o.rows.length + 4,
+      cell,
+      left,
+      top,
+      limit,
+      title,
+      width: Math.max(left + cell * o.columns.length + overhang, title + 120),
+      height: top + cell * o.rows.length + 4,
     };
   }
 
@@ -46,19 +62,37 @@
     const S = o.columns.length;
     const group = T.svg("g", {});
     for (let i = 0; i < o.values.length; i++) {
-      const row = Math.floor(i / S), column = i % S;
+      const row = Math.floor(i / S),
+        column = i % S;
       if (o.hole && o.hole(row, column)) continue;
-      const x = left + column * cell, y = top + row * cell;
+      const x = left + column * cell,
+        y = top + row * cell;
       const bytes = o.colour(o.values[i]);
-      group.append(T.svg("rect", {
-        x, y, width: cell - gap, height: cell - gap, rx: cell > 16 ? 2.5 : 0, fill: `rgb(${bytes.join(",")})`,
-      }));
+      group.append(
+        T.svg("rect", {
+          x,
+          y,
+          width: cell - gap,
+          height: cell - gap,
+          rx: cell > 16 ? 2.5 : 0,
+          fill: `rgb(${bytes.join(",")})`,
+        }),
+      );
       const number = o.print && cell >= NUMBER_CELL ? o.print(o.values[i]) : "";
       if (number) {
-        group.append(T.svg("text", {
-          x: x + cell / 2, y: y + cell / 2 + 4, "text-anchor": "middle", class: "cell-number",
-          style: { fill: T.readableOn(bytes.map((byte) => byte / 255)) },
-        }, number));
+        group.append(
+          T.svg(
+            "text",
+            {
+              x: x + cell / 2,
+              y: y + cell / 2 + 4,
+              "text-anchor": "middle",
+              class: "cell-number",
+              style: { fill: T.readableOn(bytes.map((byte) => byte / 255)) },
+            },
+            number,
+          ),
+        );
       }
     }
     return group;
@@ -81,9 +115,15 @@
   };
 
   function painted(o, { cell, left, top }) {
-    const T_ = o.rows.length, S = o.columns.length;
+    const T_ = o.rows.length,
+      S = o.columns.length;
     return T.svg("image", {
-      x: left, y: top, width: cell * S, height: cell * T_, preserveAspectRatio: "none", class: "pixels",
+      x: left,
+      y: top,
+      width: cell * S,
+      height: cell * T_,
+      preserveAspectRatio: "none",
+      class: "pixels",
       href: T.paint(o.values, T_, S, o.colour),
     });
   }
@@ -94,7 +134,8 @@
     const group = T.svg("g", { class: "names columns" });
     o.columns.forEach((text, i) => {
       if (i % every(cell)) return;
-      const x = left + (i + 0.5) * cell, y = top - 7;
+      const x = left + (i + 0.5) * cell,
+        y = top - 7;
       group.append(T.svg("text", { x, y, transform: `rotate(-45 ${x} ${y})`, "data-i": i }, T.fit(text, limit)));
     });
     return group;
@@ -105,9 +146,19 @@
     o.rows.forEach((text, i) => {
       if (i % every(cell)) return;
       const y = top + (i + 0.5) * cell + 4.5;
-      group.append(T.svg("text", {
-        x: left - 8, y, "text-anchor": "end", "data-i": i, class: i === o.row ? "chosen" : null,
-      }, T.fit(text, limit)));
+      group.append(
+        T.svg(
+          "text",
+          {
+            x: left - 8,
+            y,
+            "text-anchor": "end",
+            "data-i": i,
+            class: i === o.row ? "chosen" : null,
+          },
+          T.fit(text, limit),
+        ),
+      );
     });
     return group;
   }
@@ -117,22 +168,36 @@
     if (o.columnTitle) group.append(T.svg("text", { x: left, y: LINE - 2 }, `${o.columnTitle} →`));
     const y = top + (cell * o.rows.length) / 2;
     if (o.rowTitle && T.textWidth(o.rowTitle, 12) + 20 < cell * o.rows.length) {
-      group.append(T.svg("text", { x: title - 8, y, "text-anchor": "middle", transform: `rotate(-90 ${title - 8} ${y})` },
-        `← ${o.rowTitle}`));
+      group.append(
+        T.svg(
+          "text",
+          { x: title - 8, y, "text-anchor": "middle", transform: `rotate(-90 ${title - 8} ${y})` },
+          `← ${o.rowTitle}`,
+        ),
+      );
     }
     return group;
   }
 
   /** The band of the row, the band of the column, and the cell, where the pointer or the focus is. */
   function marking(o, { cell, left, top }) {
-    const T_ = o.rows.length, S = o.columns.length;
+    const T_ = o.rows.length,
+      S = o.columns.length;
     const band = () => T.svg("rect", { class: "band", visibility: "hidden" });
     const [row, column, spot] = [band(), band(), T.svg("rect", { class: "spot", visibility: "hidden", rx: 3 })];
-    const chosen = o.row >= 0 && T.svg("rect", {
-      class: "chosen-row", x: left - 2, y: top + o.row * cell - 1.5, width: cell * S + 3, height: cell + 2, rx: 4,
-    });
+    const chosen =
+      o.row >= 0 &&
+      T.svg("rect", {
+        class: "chosen-row",
+        x: left - 2,
+        y: top + o.row * cell - 1.5,
+        width: cell * S + 3,
+        height: cell + 2,
+        rx: 4,
+      });
     const place = (rect, x, y, width, height) => {
-      for (const [name, value] of Object.entries({ x, y, width, height, visibility: "visible" })) rect.setAttribute(name, value);
+      for (const [name, value] of Object.entries({ x, y, width, height, visibility: "visible" }))
+        rect.setAttribute(name, value);
     };
     return {
       group: T.svg("g", {}, chosen, T.svg("g", { "data-passing": true }, row, column, spot)),
@@ -165,7 +230,11 @@
     const atFocus = () => {
       const box = picture.getBoundingClientRect();
       const scale = box.width / size.width;
-      show(box.left + (size.left + (at[1] + 0.5) * size.cell) * scale, box.top + (size.top + (at[0] + 0.5) * size.cell) * scale, true);
+      show(
+        box.left + (size.left + (at[1] + 0.5) * size.cell) * scale,
+        box.top + (size.top + (at[0] + 0.5) * size.cell) * scale,
+        true,
+      );
     };
     const under = (event) => {
       const box = picture.getBoundingClientRect();
@@ -201,7 +270,10 @@
   }
 
   function emphasise(picture, [row, column]) {
-    for (const [name, i] of [["rows", row], ["columns", column]]) {
+    for (const [name, i] of [
+      ["rows", row],
+      ["columns", column],
+    ]) {
       for (const text of picture.querySelectorAll(`.names.${name} .near`)) text.classList.remove("near");
       picture.querySelector(`.names.${name} [data-i="${i}"]`)?.classList.add("near");
     }
@@ -218,7 +290,12 @@
       context.fillStyle = `rgb(${bytes.join(",")})`;
       context.fillRect(x, 0, 1, 10);
     }
-    return T.html("span", { class: "legend" },
-      T.html("span", {}, format(signed ? -most : 0)), canvas, T.html("span", {}, format(most)));
+    return T.html(
+      "span",
+      { class: "legend" },
+      T.html("span", {}, format(signed ? -most : 0)),
+      canvas,
+      T.html("span", {}, format(most)),
+    );
   };
 })(window.Transduce);

@@ -24,13 +24,17 @@
     return { kind, layer, head: known ? head : layer.shape[0] === 1 ? 0 : null, over: "layer" };
   };
 
-  const sameShape = (layers) => layers.every((layer) => String(layer.shape.slice(1)) === String(layers[0].shape.slice(1)));
+  const sameShape = (layers) =>
+    layers.every((layer) => String(layer.shape.slice(1)) === String(layers[0].shape.slice(1)));
   /** Whether the mean of a kind's layers has a meaning. */
   T.canMean = (layers) => layers.length > 1 && sameShape(layers);
 
   /** The link's part for a choice. */
   T.choiceState = ({ kind, layer, head, over }) => ({
-    kind, layer: layer ? layer.name : over, head: head === null ? "mean" : head, row: "",
+    kind,
+    layer: layer ? layer.name : over,
+    head: head === null ? "mean" : head,
+    row: "",
   });
 
   /** What a choice is called. */
@@ -50,22 +54,57 @@
     if (!layers.length) return null;
     if (!choice.layer && T.canMean(layers)) return { ...choice, over: "mean" };
     const layer = layers.find((each) => choice.layer && each.layer === choice.layer.layer) || layers.at(-1);
-    return { kind: choice.kind, layer, over: "layer", head: choice.head !== null && choice.head < layer.shape[0] ? choice.head : null };
+    return {
+      kind: choice.kind,
+      layer,
+      over: "layer",
+      head: choice.head !== null && choice.head < layer.shape[0] ? choice.head : null,
+    };
   };
 
   /** Two selects: a layer or the mean of all of a kind, and a head or the mean of all. */
   T.choiceSelects = (exploration, choice) => {
-    const select = (id, label, options, value, change) => T.html("label", {}, label, T.html("select", { id, on: { change: (event) => change(event.target.value) } },
-      options.map(([each, text]) => T.html("option", { value: each, selected: String(each) === String(value) }, text))));
+    const select = (id, label, options, value, change) =>
+      T.html(
+        "label",
+        {},
+        label,
+        T.html(
+          "select",
+          { id, on: { change: (event) => change(event.target.value) } },
+          options.map(([each, text]) =>
+            T.html("option", { value: each, selected: String(each) === String(value) }, text),
+          ),
+        ),
+      );
     const layers = T.kinds(exploration).flatMap((kind) => [
-      ...(T.canMean(T.layersOf(exploration, kind)) ? [[`mean ${kind}`, T.say("name.layers", { kind: T.kindName(kind) })]] : []),
-      ...T.layersOf(exploration, kind).map((layer) => [layer.name, T.say("name.layer", { kind: T.kindName(kind), layer: layer.layer + 1 })]),
+      ...(T.canMean(T.layersOf(exploration, kind))
+        ? [[`mean ${kind}`, T.say("name.layers", { kind: T.kindName(kind) })]]
+        : []),
+      ...T.layersOf(exploration, kind).map((layer) => [
+        layer.name,
+        T.say("name.layer", { kind: T.kindName(kind), layer: layer.layer + 1 }),
+      ]),
     ]);
-    const heads = choice.layer ? [["mean", T.say("choice.heads")], ...T.range(choice.layer.shape[0]).map((head) => [head, T.say("choice.head", { head: head + 1 })])] : [];
+    const heads = choice.layer
+      ? [
+          ["mean", T.say("choice.heads")],
+          ...T.range(choice.layer.shape[0]).map((head) => [head, T.say("choice.head", { head: head + 1 })]),
+        ]
+      : [];
     return [
-      select("choose-layer", T.say("steps.layer"), layers, choice.layer ? choice.layer.name : `mean ${choice.kind}`, (name) =>
-        T.go(name.startsWith("mean ") ? { kind: name.slice(5), layer: "mean", head: "mean" } : { layer: name })),
-      heads.length > 2 && select("choose-head", T.say("steps.head"), heads, choice.head ?? "mean", (head) => T.go({ layer: choice.layer.name, head })),
+      select(
+        "choose-layer",
+        T.say("steps.layer"),
+        layers,
+        choice.layer ? choice.layer.name : `mean ${choice.kind}`,
+        (name) =>
+          T.go(name.startsWith("mean ") ? { kind: name.slice(5), layer: "mean", head: "mean" } : { layer: name }),
+      ),
+      heads.length > 2 &&
+        select("choose-head", T.say("steps.head"), heads, choice.head ?? "mean", (head) =>
+          T.go({ layer: choice.layer.name, head }),
+        ),
     ];
   };
 
@@ -73,7 +112,8 @@
   T.matrix = (exploration, choice, unit, rollout = null) => {
     const like = choice.layer || T.layersOf(exploration, choice.kind)[0];
     const [T_, S] = like.shape.slice(1);
-    const rows = T.axis(exploration, like.rows, T_, unit), columns = T.axis(exploration, like.columns, S, unit);
+    const rows = T.axis(exploration, like.rows, T_, unit),
+      columns = T.axis(exploration, like.columns, S, unit);
     const values = T.joined(tokensOf(exploration, choice, rollout), T_, S, rows, columns);
     return { values, T: rows.length, S: columns.length, rows, columns, causal: like.causal, like };
   };

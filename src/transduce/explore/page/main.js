@@ -42,9 +42,26 @@
 
   function tabs() {
     const view = viewOf(T.state());
-    return T.html("ul", {}, T.VIEWS.map((name) => T.html("li", {},
-      T.html("a", { href: T.linkTo({ view: name }), id: `tab-${name}`, "aria-current": name === view ? "page" : false,
-        on: { click: (event) => follow(event, name) } }, T.say(`view.${name}`)))));
+    return T.html(
+      "ul",
+      {},
+      T.VIEWS.map((name) =>
+        T.html(
+          "li",
+          {},
+          T.html(
+            "a",
+            {
+              href: T.linkTo({ view: name }),
+              id: `tab-${name}`,
+              "aria-current": name === view ? "page" : false,
+              on: { click: (event) => follow(event, name) },
+            },
+            T.say(`view.${name}`),
+          ),
+        ),
+      ),
+    );
   }
 
   function follow(event, view) {
@@ -56,13 +73,24 @@
   const viewOf = (state) => (T.VIEWS.includes(state.view) ? state.view : "attention");
 
   async function load(current) {
-    const state = T.state(), view = viewOf(state);
+    const state = T.state(),
+      view = viewOf(state);
     const models = await T.ask.models();
     if (!current()) return null;
     const info = models.find((each) => each.name === state.model) || models[0];
     const text = state.text || T.examples(info)[0] || "";
     compose(models, info, text);
-    const scene = { state, view, models, info, model: info.name, text, shows: info.shows || {}, current, exploration: null };
+    const scene = {
+      state,
+      view,
+      models,
+      info,
+      model: info.name,
+      text,
+      shows: info.shows || {},
+      current,
+      exploration: null,
+    };
     place("view").setAttribute("aria-busy", "true");
     if (text) scene.exploration = await predicted(scene, state.beam);
     if (!current()) return null;
@@ -96,7 +124,9 @@
 
   let told = "";
   function predict(scene) {
-    const now = scene.exploration ? JSON.stringify([scene.model, scene.text, scene.state.beam, T.language(), T.dark()]) : "";
+    const now = scene.exploration
+      ? JSON.stringify([scene.model, scene.text, scene.state.beam, T.language(), T.dark()])
+      : "";
     if (now === told) return;
     told = now;
     T.fill(place("prediction"), scene.exploration ? T.prediction(scene) : null);
@@ -109,15 +139,33 @@
     if (T.shown === null) T.fill(place("prediction"));
     if (error instanceof T.KeyNeeded) return keyForm(area);
     const offline = error instanceof T.Unavailable;
-    T.fill(area, T.html("div", { class: offline ? "empty" : "error", role: "alert" },
-      offline ? null : T.html("strong", {}, T.say("error.title")), " ", error.message));
+    T.fill(
+      area,
+      T.html(
+        "div",
+        { class: offline ? "empty" : "error", role: "alert" },
+        offline ? null : T.html("strong", {}, T.say("error.title")),
+        " ",
+        error.message,
+      ),
+    );
     settle(area);
   }
 
   function keyForm(area) {
     const box = T.html("input", { type: "password", id: "api-key", autocomplete: "off" });
-    T.fill(area, T.html("form", { class: "empty controls", on: { submit: (event) => (event.preventDefault(), T.useKey(box.value), T.redraw()) } },
-      T.html("label", {}, T.say("key.label"), box), T.html("button", { type: "submit", class: "primary" }, T.say("key.use"))));
+    T.fill(
+      area,
+      T.html(
+        "form",
+        {
+          class: "empty controls",
+          on: { submit: (event) => (event.preventDefault(), T.useKey(box.value), T.redraw()) },
+        },
+        T.html("label", {}, T.say("key.label"), box),
+        T.html("button", { type: "submit", class: "primary" }, T.say("key.use")),
+      ),
+    );
     settle(area);
   }
 
@@ -130,7 +178,13 @@
     const isPicture = active && active.classList && active.classList.contains("picture");
     await draw();
     if (active && document.contains(active)) return;
-    const again = roving ? document.querySelector(`[data-roving="${roving}"] [tabindex="0"]`) : id ? place(id) : isPicture ? document.querySelector(`[data-name="${figure}"] .picture`) : null;
+    const again = roving
+      ? document.querySelector(`[data-roving="${roving}"] [tabindex="0"]`)
+      : id
+        ? place(id)
+        : isPicture
+          ? document.querySelector(`[data-name="${figure}"] .picture`)
+          : null;
     again?.focus({ preventScroll: true });
   };
 
@@ -140,7 +194,8 @@
       place("view").focus();
     });
     T.onChange(T.redraw);
-    let width = innerWidth, waiting;
+    let width = innerWidth,
+      waiting;
     addEventListener("resize", () => {
       clearTimeout(waiting);
       if (innerWidth !== width) waiting = setTimeout(() => ((width = innerWidth), T.redraw()), 150);

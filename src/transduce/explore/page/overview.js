@@ -1,15 +1,27 @@
-/* All heads at a glance: for each kind of attention its layers below each other, heads side by side, means at the end. */
+/* All heads at a glance: for each kind its layers below each other, heads side by side, means at the end. */
 "use strict";
 (function (T) {
-  const GAP = 4, HEADING = 22, SIDE = 26, TOP = 18, LARGEST = 54, SMALLEST = 14, PIXELS = 48;
+  const GAP = 4,
+    HEADING = 22,
+    SIDE = 26,
+    TOP = 18,
+    LARGEST = 54,
+    SMALLEST = 14,
+    PIXELS = 48;
 
-  /** choose(choice) is called for the small picture picked. rollout: kinds that have one. worth: {name, head} -> change. */
+  /** choose(choice): a small picture was picked. rollout: kinds that have one; worth(name, head) -> change. */
   T.overview = (area, { exploration, choice, choose, rollout, worth }) => {
     const kinds = T.kinds(exploration);
     const tiles = [];
     const room = T.widthOf(area, 200, 420);
-    let y = 0, width = 0;
-    const picture = T.svg("svg", { class: "picture overview", role: "radiogroup", "data-roving": "overview", "aria-label": T.say("overview.label") });
+    let y = 0,
+      width = 0;
+    const picture = T.svg("svg", {
+      class: "picture overview",
+      role: "radiogroup",
+      "data-roving": "overview",
+      "aria-label": T.say("overview.label"),
+    });
     for (const kind of kinds) {
       const block = blockOf(exploration, kind, room, rollout.includes(kind));
       picture.append(T.svg("text", { x: 0, y: y + 14, class: "block-name" }, T.kindName(kind)));
@@ -20,7 +32,11 @@
     }
     for (const tile of tiles) picture.append(drawn(exploration, tile, choice, worth));
     const height = Math.max(y - 10, 10);
-    for (const [name, value] of Object.entries({ viewBox: `0 0 ${Math.max(width, 180)} ${height}`, width: Math.max(width, 180), height })) {
+    for (const [name, value] of Object.entries({
+      viewBox: `0 0 ${Math.max(width, 180)} ${height}`,
+      width: Math.max(width, 180),
+      height,
+    })) {
       picture.setAttribute(name, value);
     }
     walk(picture, tiles, choose);
@@ -46,7 +62,9 @@
     const bottom = TOP + layers.length * (size + GAP);
     wide.forEach((choice, i) => tiles.push({ x: SIDE, y: bottom + i * 30, size: 26, choice, caption: true }));
     return {
-      tiles, width: SIDE + columns * (size + GAP), height: bottom + wide.length * 30,
+      tiles,
+      width: SIDE + columns * (size + GAP),
+      height: bottom + wide.length * 30,
       drawInto: (picture, y) => names(picture, y, { layers, heads, size }),
     };
   }
@@ -66,13 +84,18 @@
   /** A head's weights, small: painted once per theme. */
   const painted = new Map();
   function thumbnail(exploration, choice) {
-    const key = [T.dark(), exploration.model, exploration.text, choice.kind, choice.layer?.name, choice.head].join("\n");
+    const key = [T.dark(), exploration.model, exploration.text, choice.kind, choice.layer?.name, choice.head].join(
+      "\n",
+    );
     if (!painted.has(key)) {
       const matrix = T.matrix(exploration, choice, "tokens");
       const small = T.shrunk(matrix.values, matrix.T, matrix.S, PIXELS);
       const most = T.largest(small.values) || 1;
       if (painted.size > 600) painted.clear();
-      painted.set(key, T.paint(small.values, small.T, small.S, (value) => T.weightBytes(value / most)));
+      painted.set(
+        key,
+        T.paint(small.values, small.T, small.S, (value) => T.weightBytes(value / most)),
+      );
     }
     return painted.get(key);
   }
@@ -81,16 +104,38 @@
     const { x, y, size, choice } = tile;
     const on = same(choice, chosen);
     const change = worth && choice.head !== null && choice.layer ? worth(choice.layer.name, choice.head) : undefined;
-    const name = T.choiceName(choice) + (change === undefined ? "" : `: ${T.say("worth.of", { change: T.number(change) })}`);
-    tile.node = T.svg("g", {
-      class: on ? "tile on" : "tile", role: "radio", "aria-checked": String(on), tabindex: on ? "0" : "-1", "aria-label": name,
-      id: `tile-${T.key(`${choice.kind} ${choice.layer ? choice.layer.name : choice.over} ${choice.head}`)}`,
-    },
-    T.svg("rect", { class: "tile-frame", x: x - 1.5, y: y - 1.5, width: size + 3, height: size + 3, rx: 4 }),
-    choice.over === "rollout" ? T.svg("text", { x: x + size / 2, y: y + 18, "text-anchor": "middle", class: "tile-sign" }, "∏")
-      : T.svg("image", { x, y, width: size, height: size, preserveAspectRatio: "none", class: "pixels", href: thumbnail(exploration, choice) }),
-    tile.caption && T.svg("text", { x: x + size + 10, y: y + 17, class: "tile-caption" }, T.say(choice.over === "rollout" ? "overview.rollout" : "overview.mean.all")),
-    T.svg("title", {}, name));
+    const name =
+      T.choiceName(choice) + (change === undefined ? "" : `: ${T.say("worth.of", { change: T.number(change) })}`);
+    tile.node = T.svg(
+      "g",
+      {
+        class: on ? "tile on" : "tile",
+        role: "radio",
+        "aria-checked": String(on),
+        tabindex: on ? "0" : "-1",
+        "aria-label": name,
+        id: `tile-${T.key(`${choice.kind} ${choice.layer ? choice.layer.name : choice.over} ${choice.head}`)}`,
+      },
+      T.svg("rect", { class: "tile-frame", x: x - 1.5, y: y - 1.5, width: size + 3, height: size + 3, rx: 4 }),
+      choice.over === "rollout"
+        ? T.svg("text", { x: x + size / 2, y: y + 18, "text-anchor": "middle", class: "tile-sign" }, "∏")
+        : T.svg("image", {
+            x,
+            y,
+            width: size,
+            height: size,
+            preserveAspectRatio: "none",
+            class: "pixels",
+            href: thumbnail(exploration, choice),
+          }),
+      tile.caption &&
+        T.svg(
+          "text",
+          { x: x + size + 10, y: y + 17, class: "tile-caption" },
+          T.say(choice.over === "rollout" ? "overview.rollout" : "overview.mean.all"),
+        ),
+      T.svg("title", {}, name),
+    );
     return tile.node;
   }
 
@@ -112,7 +157,8 @@
   function next(tiles, from, key) {
     if (!AHEAD[key]) return null;
     const [dx, dy] = AHEAD[key];
-    let best = null, least = Infinity;
+    let best = null,
+      least = Infinity;
     for (const tile of tiles) {
       const ahead = (tile.x - from.x) * dx + (tile.y - from.y) * dy;
       const aside = Math.abs((tile.x - from.x) * dy) + Math.abs((tile.y - from.y) * dx);

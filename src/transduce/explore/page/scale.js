@@ -4,9 +4,12 @@
    do not tell red from green. Head colours: Okabe and Ito (2008), with grey for their yellow. */
 "use strict";
 (function (T) {
-  const LIGHTEST = 0.975, DARKEST = 0.27;
-  const FIRST_HUE = 105, LAST_HUE = 272;
-  const FIRST_CHROMA = 0.02, LAST_CHROMA = 0.085;
+  const LIGHTEST = 0.975,
+    DARKEST = 0.27;
+  const FIRST_HUE = 105,
+    LAST_HUE = 272;
+  const FIRST_CHROMA = 0.02,
+    LAST_CHROMA = 0.085;
   const WARM_HUE = 55;
 
   T.HEADS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7A7A7A"];

@@ -21,7 +21,10 @@
   class KeyNeeded extends Error {}
   T.KeyNeeded = KeyNeeded;
 
-  const headers = (body) => ({ ...(body ? { "content-type": "application/json" } : {}), ...(key ? { "x-api-key": key } : {}) });
+  const headers = (body) => ({
+    ...(body ? { "content-type": "application/json" } : {}),
+    ...(key ? { "x-api-key": key } : {}),
+  });
 
   async function call(method, path, body) {
     let response;

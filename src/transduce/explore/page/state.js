@@ -2,29 +2,29 @@
 "use strict";
 (function (T) {
   const DEFAULTS = {
-    view: "attention",  // which view
-    model: "",          // model's name; empty: the first
-    text: "",           // sentence; empty: the first example
-    lang: "",           // en or zh; empty: the browser's
-    theme: "",          // light or dark; empty: the system's
-    beam: "",           // width of the beam; empty: the recipe's
-    kind: "",           // encoder, decoder, cross; empty: the most telling one there is
-    layer: "mean",      // a layer's module name, "mean" of all layers, or "rollout"
-    head: "mean",       // a head's number from 0, or "mean"
-    unit: "words",      // words or tokens
-    show: "matrix",     // matrix or lines
-    row: "",            // the query in focus
-    worth: "",          // 1: show what each head is worth
-    node: "",           // the beam's node in focus, as step.place
-    dropped: "",        // 1: the beam's dropped candidates too
-    best: "",           // the output of the n-best list that is looked at; empty: the first
-    step: "1",          // the step of the computation reached
-    query: "",          // the query whose computation is shown, by its token's place
-    example: "",        // 1: the notes' example instead of the model's numbers
-    length: "",         // how many positions
-    position: "",       // the position in focus
-    model2: "",         // the other model
-    text2: "",          // the other sentence
+    view: "attention", // which view
+    model: "", // model's name; empty: the first
+    text: "", // sentence; empty: the first example
+    lang: "", // en or zh; empty: the browser's
+    theme: "", // light or dark; empty: the system's
+    beam: "", // width of the beam; empty: the recipe's
+    kind: "", // encoder, decoder, cross; empty: the most telling one there is
+    layer: "mean", // a layer's module name, "mean" of all layers, or "rollout"
+    head: "mean", // a head's number from 0, or "mean"
+    unit: "words", // words or tokens
+    show: "matrix", // matrix or lines
+    row: "", // the query in focus
+    worth: "", // 1: show what each head is worth
+    node: "", // the beam's node in focus, as step.place
+    dropped: "", // 1: the beam's dropped candidates too
+    best: "", // the output of the n-best list that is looked at; empty: the first
+    step: "1", // the step of the computation reached
+    query: "", // the query whose computation is shown, by its token's place
+    example: "", // 1: the notes' example instead of the model's numbers
+    length: "", // how many positions
+    position: "", // the position in focus
+    model2: "", // the other model
+    text2: "", // the other sentence
   };
   let current = read();
   const listeners = [];

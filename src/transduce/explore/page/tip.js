@@ -9,7 +9,10 @@
 
   /** Shows lines at a place of the window; the first is the heading. */
   T.tip = (x, y, lines) => {
-    T.fill(box, lines.filter(Boolean).map((line, i) => T.html("div", { class: i ? "" : "tip-head" }, line)));
+    T.fill(
+      box,
+      lines.filter(Boolean).map((line, i) => T.html("div", { class: i ? "" : "tip-head" }, line)),
+    );
     box.hidden = false;
     const { width, height } = box.getBoundingClientRect();
     const left = x + GAP + width > innerWidth ? x - GAP - width : x + GAP;

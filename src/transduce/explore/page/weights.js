@@ -60,9 +60,11 @@
     if (!side || !side.words) return single;
     const shift = shifted ? 1 : 0;
     const owner = new Map();
-    side.words.forEach((word, number) => word.tokens.forEach((token) => {
-      owner.set(token + shift, [...(owner.get(token + shift) || []), number]);
-    }));
+    side.words.forEach((word, number) =>
+      word.tokens.forEach((token) => {
+        owner.set(token + shift, [...(owner.get(token + shift) || []), number]);
+      }),
+    );
     const groups = side.words.map((word) => ({ text: word.text, tokens: word.tokens.map((token) => token + shift) }));
     return placed(groups, single, owner);
   }
@@ -83,7 +85,7 @@
           out.push({ text: groups[number].text, tokens: [...waiting, ...tokens] });
           waiting = [];
         }
-      } else if (special(label.text)) out.push(...alone(waiting, single), label), (waiting = []);
+      } else if (special(label.text)) (out.push(...alone(waiting, single), label), (waiting = []));
       else waiting.push(token);
     });
     return [...out, ...alone(waiting, single)];
@@ -108,7 +110,8 @@
   /** (T, S) tokens -> (rows, columns) groups: a word receives what its tokens receive (their sum) and attends as they
       do on average, so rows keep their sum. As explore/words.py. */
   T.joined = (values, T_, S, rows, columns) => {
-    const rowShares = shares(rows, T_), columnShares = shares(columns, S);
+    const rowShares = shares(rows, T_),
+      columnShares = shares(columns, S);
     const out = new Float32Array(rows.length * columns.length);
     rows.forEach((row, r) => {
       const whole = row.tokens.reduce((sum, token) => sum + 1 / rowShares[token], 0);
@@ -126,7 +129,8 @@
 
   /** A picture no larger than `most` on a side, each cell the largest of those it stands for. */
   T.shrunk = (values, T_, S, most) => {
-    const height = Math.min(T_, most), width = Math.min(S, most);
+    const height = Math.min(T_, most),
+      width = Math.min(S, most);
     if (height === T_ && width === S) return { values, T: T_, S };
     const out = new Float32Array(height * width);
     for (let t = 0; t < T_; t++) {

@@ -24,11 +24,21 @@
   /** Whether there is such a text. */
   T.says = (key) => key in T.texts[T.language()];
 
-  const two = d3.format(".2f"), three = d3.format(".3f"), short = d3.format(".3~g"), grouped = d3.format(",");
+  const two = d3.format(".2f"),
+    three = d3.format(".3f"),
+    short = d3.format(".3~g"),
+    grouped = d3.format(",");
   const minus = (text) => text.replace(/^-/, "−");
 
   /** A weight: two or three places, as its size asks for. */
-  T.number = (value) => minus(Math.abs(value) >= 0.995 && Math.abs(value) <= 1.005 ? two(value) : Math.abs(value) >= 10 ? short(value) : three(value));
+  T.number = (value) =>
+    minus(
+      Math.abs(value) >= 0.995 && Math.abs(value) <= 1.005
+        ? two(value)
+        : Math.abs(value) >= 10
+          ? short(value)
+          : three(value),
+    );
   /** A weight in a cell, where there is room for two figures; nothing for next to nothing. */
   T.cellNumber = (value) => (Math.abs(value) < 0.015 ? "" : minus(two(value)).replace(/^(−?)0\./, "$1."));
   /** Any number, short. */
