@@ -1,6 +1,7 @@
 """What models and people write is text, and the page asks nobody but its server; the saved file asks nobody at all."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def hostile_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = model_file(pipeline)
     packed = pack_tokenizers({"source": tokenizer, "target": tokenizer})
     path = tmp_path_factory.mktemp("hostile") / "<b>hostile.safetensors"
-    save_model_file(path, type(made)(made.weights, made.recipe, packed, made.provenance, made.metrics))
+    save_model_file(path, replace(made, tokenizers=packed))
     return path
 
 

@@ -2,7 +2,6 @@
 "use strict";
 (function (T) {
   T.views = T.views || {};
-  const MOVES = 10;
 
   T.views.compare = {
     needs: "exploration",
