@@ -129,5 +129,7 @@ def test_the_description_is_json(served_file: Path) -> None:
             "/health",
             "/ready",
             "/metrics",
-        )
+        ),
+        *(f"/v1/explore/{name}" for name in ("models", "predict", "heads", "rollout", "steps", "example")),
+        *(f"/v1/explore/{name}" for name in ("positions", "training")),
     }
