@@ -87,7 +87,7 @@
     return T.figure({
       name: "attention",
       title: T.choiceName(choice),
-      caption: T.say(captionOf(choice)),
+      caption: T.say(state.show === "lines" ? "lines.caption" : captionOf(choice)),
       picture:
         state.show === "lines"
           ? T.lines(area, { ...drawing, strands: strandsOf(exploration, choice, state.unit), tell: tellLines(matrix) })

@@ -5,7 +5,7 @@
   const ROW = 26,
     RADIUS = 4.5,
     LABEL = 13,
-    LEVEL_GAP = 30;
+    LEVEL_GAP = 16;
 
   T.views.beam = {
     needs: "exploration",
@@ -98,7 +98,7 @@
     });
     const hierarchy = d3.hierarchy(root).sort((one, other) => other.data.total - one.data.total);
     const widest = Math.max(...hierarchy.descendants().map((node) => T.textWidth(node.data.text, LABEL)), 24);
-    d3.tree().nodeSize([ROW, Math.min(widest, 110) + 44 + LEVEL_GAP])(hierarchy);
+    d3.tree().nodeSize([ROW, Math.min(widest, 112) + 58 + LEVEL_GAP])(hierarchy);
     const byKey = new Map(hierarchy.descendants().map((node) => [node.data.key, node]));
     return { root: hierarchy, byKey, best: bestOf(hierarchy) };
   }
@@ -130,8 +130,8 @@
       onPath = new Set(focus.ancestors());
     const shape = d3
       .linkHorizontal()
-      .x((node) => node.y)
-      .y((node) => node.x);
+      .source(({ source }) => [source.y + wide(source.data) - 10, source.x])
+      .target(({ target }) => [target.y - RADIUS, target.x]);
     for (const link of tree.root.links()) {
       const classes = [
         "branch",
@@ -152,6 +152,14 @@
     return picture;
   }
 
+  const chance = (data) => (data.step < 0 ? "" : T.percent(Math.exp(data.log_probability)));
+
+  /** How wide a node's label is, its dot included. */
+  const wide = (data) => {
+    const p = chance(data);
+    return Math.min(T.textWidth(data.text, LABEL, 600), 112) + (p ? T.textWidth(p, 11) + 32 : 24);
+  };
+
   function leaf(node, { focus, onBest, onPath }) {
     const { data } = node;
     const classes = [
@@ -162,8 +170,7 @@
       data.finished && "finished",
       node === focus && "focus",
     ];
-    const p = data.step < 0 ? "" : T.percent(Math.exp(data.log_probability));
-    const width = T.textWidth(data.text, LABEL);
+    const p = chance(data);
     return T.svg(
       "g",
       {
@@ -180,7 +187,7 @@
       T.svg("rect", {
         x: -9,
         y: -11,
-        width: Math.min(width, 112) + (p ? T.textWidth(p, 11) + 34 : 20),
+        width: wide(data),
         height: 22,
         rx: 11,
         class: "node-back",

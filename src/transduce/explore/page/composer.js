@@ -34,9 +34,7 @@
           T.say(model.source === null && model.task !== "translation" ? "composer.prompt" : "composer.sentence"),
           model.source ? T.html("span", { class: "language" }, T.languageName(model.source)) : null,
         ),
-        models.length > 1 || T.offline
-          ? modelChoice(models, model)
-          : T.html("span", { class: "model-name" }, model.name),
+        models.length > 1 ? modelChoice(models, model) : T.html("span", { class: "model-name" }, model.name),
       ),
       box,
       T.html(

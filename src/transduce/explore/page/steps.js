@@ -123,6 +123,8 @@
       d.output ? "output" : "",
     ].filter(Boolean);
 
+  const WITH_NUMBERS = ["score", "scale", "bias", "weigh"]; // steps whose formula shows those of one key
+
   function show(area, scene, d, at) {
     const names = T.stepsOf(d);
     const reached = Math.max(1, Math.min(names.length, Number(scene.state.step) || 1));
@@ -148,7 +150,7 @@
           "div",
           { class: "formula-box" },
           T.formula(now, d, key),
-          T.html("p", { class: "hint" }, T.say("steps.for", words)),
+          WITH_NUMBERS.includes(now) && T.html("p", { class: "hint" }, T.say("steps.for", words)),
         ),
       ),
       T.figure({

@@ -114,6 +114,7 @@ window.Transduce.texts = {
       "Point at a cell for its number, or walk with the arrow keys; a click or Enter opens the row in every head.",
     "matrix.describe": "{name}: {rows} rows, {columns} columns. Strongest links: {links}.",
     "lines.role": "lines between words",
+    "lines.caption": "On the left who looks, on the right what is looked at; the thicker a line, the more.",
     "lines.looks": "{word} looks at",
     "lines.seen": "{word} is seen by",
     "lines.note": "Point at a word for its lines alone; a click keeps them.",

@@ -107,6 +107,7 @@ window.Transduce.texts = {
     "matrix.note": "指向格子看数字，或用方向键移动；单击或回车，看这一行在每个头中的样子。",
     "matrix.describe": "{name}：{rows} 行，{columns} 列。最强的联系：{links}。",
     "lines.role": "词间连线",
+    "lines.caption": "左边是谁在看，右边是被看的；线越粗，看得越多。",
     "lines.looks": "{word} 在看",
     "lines.seen": "看 {word} 的有",
     "lines.note": "指向一个词，只看它的连线；单击则保留。",

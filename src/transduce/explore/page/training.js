@@ -3,7 +3,7 @@
 (function (T) {
   T.views = T.views || {};
   const PAUSE = 3000;
-  const NOT_METRICS = ["event", "update", "loss", "perplexity", "epoch", "seconds"];
+  const NOT_METRICS = ["event", "update", "loss", "perplexity", "epoch", "seconds", "tokens"];
   let known = { model: null, events: [], size: 0 };
 
   T.views.training = {
