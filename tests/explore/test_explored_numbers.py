@@ -229,15 +229,15 @@ def test_what_reaches_the_output_from_the_source_and_from_itself_is_all_there_is
     flow = np.eye(source + target)
     for layer in attention.of("encoder"):
         step = np.eye(source + target)
-        step[:source, :source] = 0.5 * layer.weights.mean(0) + 0.5 * np.eye(source)
+        step[:source, :source] = 0.5 * layer.weights.mean(0).numpy() + 0.5 * np.eye(source)
         flow = step @ flow
     for own, cross in zip(attention.of("decoder"), attention.of("cross"), strict=True):
         step = np.eye(source + target)
-        step[source:, source:] = 0.5 * own.weights.mean(0) + 0.5 * np.eye(target)
+        step[source:, source:] = 0.5 * own.weights.mean(0).numpy() + 0.5 * np.eye(target)
         flow = step @ flow
         step = np.eye(source + target)
         step[source:, source:] = 0.5 * np.eye(target)
-        step[source:, :source] = 0.5 * cross.weights.mean(0)
+        step[source:, :source] = 0.5 * cross.weights.mean(0).numpy()
         flow = step @ flow
     np.testing.assert_allclose(found["cross"], flow[source:, :source], atol=1e-6)
     np.testing.assert_allclose(flow.sum(1), 1, atol=1e-5)
