@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tiny_recipe import TINY_RECIPE
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that share tiny sums wait for each other
 
 settings.register_profile("transduce", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -58,46 +60,6 @@ def write_tiny_corpus(folder: Path) -> None:
         targets = [" ".join(DIGITS[int(digit)] for digit in reversed(number)) for number in chosen]
         (folder / f"{name}.digits").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
         (folder / f"{name}.words").write_text("".join(f"{line}\n" for line in targets), encoding="utf-8")
-
-
-TINY_RECIPE = """
-[task]
-kind = "translation"
-metrics = ["bleu", "exact_match"]
-[data]
-train = [{ source = "train.digits", target = "train.words" }]
-validation = { source = "valid.digits", target = "valid.words" }
-[data.test.held_out]
-source = "test.digits"
-target = "test.words"
-[tokenizer]
-kind = "whitespace"
-[batch]
-tokens = 120
-[model]
-kind = "transformer"
-d_model = 16
-heads = 2
-encoder_layers = 1
-decoder_layers = 1
-feed_forward = 32
-dropout = 0.1
-[training]
-threads = 1  # bytes are compared between processes
-updates = 24
-optimizer = "muon"
-learning_rate = 5e-3
-warmup = 5
-accumulate = 2
-average = 0.9
-precision = "fp32"
-validate_every = 6
-decode_sentences = 8
-checkpoint_every = 4
-log_every = 3
-[search]
-beam = 3
-"""
 
 
 @pytest.fixture

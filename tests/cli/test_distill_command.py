@@ -13,7 +13,7 @@ import pytest
 
 import forked
 import transduce
-from conftest import TINY_RECIPE
+from tiny_recipe import TINY_RECIPE
 
 Run = Callable[..., forked.Ended]
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from conftest import TINY_RECIPE
+from tiny_recipe import TINY_RECIPE
 from transduce.compare import run as comparing
 from transduce.compare.config import Comparison, load_comparison
 from transduce.compare.results import Costs

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from served import Server, serving, write_model
 
+from served import Server, serving, write_model
 from transduce.pipeline import Pipeline, load
 
 

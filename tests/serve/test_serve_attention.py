@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from served import serving
 
 from random_models import language_model, model_file
+from served import serving
 from transduce.model_file import save_model_file
 from transduce.pipeline import Pipeline
 from transduce.serve.attention import links

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import Gate
 
+from served import Gate
 from transduce.pipeline import Pipeline
 from transduce.serve.batches import Batches, Busy
 from transduce.serve.measures import Measures

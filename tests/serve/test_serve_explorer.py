@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import Gate, Server, serving
 
 from random_models import language_model, model_file
+from served import Gate, Server, serving
 from transduce.explore.described import described
 from transduce.explore.example import example
 from transduce.explore.exploration import asked, explore

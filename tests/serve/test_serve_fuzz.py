@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from hostile import check_description, send_malformed
+
 from served import Server, serving
 
 

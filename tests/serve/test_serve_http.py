@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 from libretranslatepy import LibreTranslateAPI
-from served import Gate, Server, serving, write_model
 
 from random_models import sentences
+from served import Gate, Server, serving, write_model
 from transduce.pipeline import Pipeline
 
 

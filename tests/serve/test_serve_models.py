@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from served import CODES, write_model
 
 from random_models import language_model, model_file
+from served import CODES, write_model
 from transduce.errors import InputError
 from transduce.model_file import save_model_file
 from transduce.serve.languages import BY_CODE, name_of

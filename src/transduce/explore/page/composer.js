@@ -1,0 +1,292 @@
+/* The sentence and what the model makes of it: side by side, each word showing what it looks at. */
+"use strict";
+(function (T) {
+  const LONGEST_EXAMPLE = 38;
+
+  /** The sentence box. known: {model, examples}. */
+  T.composer = ({ models, model, text }) => {
+    const box = T.html("textarea", {
+      id: "sentence",
+      rows: "2",
+      spellcheck: "false",
+      dir: "auto",
+      lang: model.source || false,
+      placeholder: T.say("composer.placeholder"),
+      readonly: T.offline,
+      "aria-describedby": "composer-hint",
+    });
+    box.value = text;
+    const send = () => T.go({ text: box.value.trim(), row: "", node: "", best: "" });
+    box.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      if (!T.offline) send();
+    });
+    return T.html(
+      "form",
+      { class: "composer", on: { submit: (event) => (event.preventDefault(), send()) } },
+      T.html(
+        "div",
+        { class: "composer-head" },
+        T.html(
+          "label",
+          { for: "sentence" },
+          T.say(model.source === null && model.task !== "translation" ? "composer.prompt" : "composer.sentence"),
+          model.source ? T.html("span", { class: "language" }, T.languageName(model.source)) : null,
+        ),
+        models.length > 1 ? modelChoice(models, model) : T.html("span", { class: "model-name" }, model.name),
+      ),
+      box,
+      T.html(
+        "div",
+        { class: "composer-foot" },
+        T.html(
+          "button",
+          { type: "submit", class: "primary", id: "send", disabled: T.offline },
+          T.say(model.task === "translation" ? "composer.translate" : "composer.go"),
+        ),
+        T.html("span", { id: "composer-hint", class: "hint" }, T.say(T.offline ? "offline.sentence" : "composer.hint")),
+      ),
+      exampleList(model),
+    );
+  };
+
+  function modelChoice(models, model) {
+    return T.html(
+      "label",
+      { class: "model-choice" },
+      T.html("span", {}, T.say("composer.model")),
+      T.html(
+        "select",
+        {
+          id: "model",
+          on: {
+            change: (event) =>
+              T.go({
+                model: event.target.value,
+                text: "",
+                layer: "mean",
+                kind: "",
+                head: "mean",
+                row: "",
+                node: "",
+                best: "",
+              }),
+          },
+        },
+        models.map((each) => T.html("option", { value: each.name, selected: each.name === model.name }, each.name)),
+      ),
+    );
+  }
+
+  function exampleList(model) {
+    const examples = T.examples(model);
+    if (!examples.length) return null;
+    return T.html(
+      "div",
+      { class: "examples", role: "group", "aria-label": T.say("composer.examples") },
+      examples.map((text, i) =>
+        T.html(
+          "button",
+          {
+            type: "button",
+            class: "example",
+            id: `example-${i}`,
+            title: text,
+            lang: model.source || false,
+            on: { click: () => T.go({ text, row: "", node: "", best: "" }) },
+          },
+          shortened(text),
+        ),
+      ),
+    );
+  }
+
+  /** A long sentence without its middle, cut between words: what differs often stands at the end. */
+  const shortened = (text) => {
+    const words = text.split(" ");
+    const begin = [words[0]],
+      end = [words.at(-1)];
+    const room = (word) => [...begin, ...end, word, "…"].join(" ").length <= LONGEST_EXAMPLE;
+    if (text.length <= LONGEST_EXAMPLE || words.length < 4) return text;
+    for (let i = 1, j = words.length - 2; i < j;) {
+      if (end.length <= begin.length + 1 && room(words[j])) end.unshift(words[j--]);
+      else if (room(words[i])) begin.push(words[i++]);
+      else break;
+    }
+    return [...begin, "…", ...end].join(" ");
+  };
+
+  T.languageName = (code) => {
+    try {
+      return new Intl.DisplayNames([T.languageTag()], { type: "language" }).of(code);
+    } catch {
+      return code;
+    }
+  };
+
+  /** What the model made of the sentence. */
+  T.prediction = (scene) => {
+    const { exploration } = scene;
+    const { source, target } = exploration;
+    const inputs = source && wordRow(source, "source", scene.info.source);
+    const outputs = wordRow(target, "target", scene.info.target);
+    if (inputs) link(exploration, inputs, outputs);
+    return [
+      T.html(
+        "div",
+        { class: "prediction-head" },
+        T.html(
+          "h2",
+          {},
+          T.say(
+            !source
+              ? "prediction.continued"
+              : scene.info.task === "translation"
+                ? "prediction.title"
+                : "prediction.output",
+          ),
+          scene.info.target ? T.html("span", { class: "language" }, T.languageName(scene.info.target)) : null,
+        ),
+        facts(exploration),
+      ),
+      T.html("p", { class: "output", id: "output" }, outputs.node),
+      runnersUp(exploration),
+      inputs
+        ? T.html(
+            "div",
+            { class: "echo" },
+            T.html("p", { class: "source" }, inputs.node),
+            T.html("p", { class: "hint" }, T.say("prediction.hint")),
+          )
+        : null,
+      T.html(
+        "p",
+        { class: "unseen", role: "status", id: "said" },
+        T.say("prediction.said", { text: target.text || T.say("prediction.empty") }),
+      ),
+    ];
+  };
+
+  const MOST_OTHERS = 2;
+
+  /** The next best outputs, in small, each leading to its probabilities. */
+  function runnersUp({ nbest }) {
+    const others = nbest.slice(1, 1 + MOST_OTHERS).filter((each) => each.text);
+    if (!others.length) return null;
+    return T.html(
+      "ul",
+      { class: "others", "aria-label": T.say("prediction.others") },
+      others.map((each) =>
+        T.html(
+          "li",
+          {},
+          T.html(
+            "a",
+            {
+              href: T.linkTo({ view: "probabilities", best: nbest.indexOf(each) }),
+              on: {
+                click: (event) => (event.preventDefault(), T.go({ view: "probabilities", best: nbest.indexOf(each) })),
+              },
+            },
+            T.marked(each.text, nbest[0].text),
+          ),
+          T.html("span", { class: "facts" }, T.percent(Math.exp(each.log_probability))),
+        ),
+      ),
+    );
+  }
+
+  function facts(exploration) {
+    const p = Math.exp(exploration.log_probability);
+    return T.html(
+      "span",
+      { class: "facts" },
+      T.say("prediction.probability", { p: T.percent(p) }),
+      " · ",
+      T.say("prediction.log", { log: T.short(exploration.log_probability) }),
+      exploration.ended ? null : T.html("strong", {}, ` · ${T.say("prediction.cut")}`),
+    );
+  }
+
+  /** A text as words one can point at; everything between them stays as it was. Offsets count code points. */
+  function wordRow(side, which, language) {
+    const letters = Array.from(side.text);
+    const parts = [],
+      buttons = [];
+    let at = 0;
+    const words = side.words.filter((word) => word.end > word.start);
+    words.forEach((word, i) => {
+      if (word.start > at) parts.push(letters.slice(at, word.start).join(""));
+      const button = T.html(
+        "span",
+        { class: "w", "data-i": i, role: "button", tabindex: i ? "-1" : "0", "aria-pressed": "false" },
+        letters.slice(word.start, word.end).join(""),
+      );
+      parts.push(button);
+      buttons.push(button);
+      at = word.end;
+    });
+    parts.push(letters.slice(at).join(""));
+    const node = T.html(
+      "span",
+      { role: "group", "aria-label": T.say(`prediction.${which}`), lang: language || false, dir: "auto" },
+      parts.length > 1 || parts[0] ? parts : T.say("prediction.empty"),
+    );
+    return { node, buttons, words };
+  }
+
+  /** Pointing at a word shades the words of the other side by the mean of all cross-attention. */
+  function link(exploration, inputs, outputs) {
+    const layers = exploration.attention.filter(
+      (layer) => layer.kind === "cross" && layer.columns === "source" && layer.rows === "target",
+    );
+    if (!layers.length || !(T.canMean(layers) || layers.length === 1)) return;
+    const [rows, columns] = layers[0].shape.slice(1);
+    const weights = T.joined(T.meanOfLayers(layers), rows, columns, outputs.words, inputs.words);
+    const width = inputs.buttons.length,
+      most = T.largest(weights) || 1;
+    const weight = (output, input) => weights[output * width + input] / most;
+    const names = (found) => found.map(([text, share]) => `${text} ${T.percent(share * most)}`).join(", ");
+    point(outputs.buttons, inputs.buttons, (here, there) => weight(here, there), names);
+    point(inputs.buttons, outputs.buttons, (here, there) => weight(there, here), names);
+  }
+
+  function point(words, others, weight, names) {
+    const shade = (i) => {
+      others.forEach((other, j) => colour(other, i < 0 ? 0 : weight(i, j)));
+      words.forEach((word, j) => word.classList.toggle("pointed", i === j));
+    };
+    const tell = (i) =>
+      T.announce(
+        `${words[i].textContent}: ${names(
+          others
+            .map((other, j) => [other.textContent, weight(i, j)])
+            .sort((one, two) => two[1] - one[1])
+            .slice(0, 3),
+        )}`,
+      );
+    words.forEach((word, i) => {
+      word.addEventListener("pointerenter", () => shade(i));
+      word.addEventListener("pointerleave", () => shade(-1));
+      word.addEventListener("focus", () => word.matches(":focus-visible") && (shade(i), tell(i)));
+      word.addEventListener("blur", () => shade(-1));
+      word.addEventListener("keydown", (event) => walk(event, words, i));
+    });
+  }
+
+  function walk(event, words, i) {
+    const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: words.length - 1 }[event.key];
+    if (to === undefined || !words[to]) return;
+    event.preventDefault();
+    words[i].tabIndex = -1;
+    words[to].tabIndex = 0;
+    words[to].focus();
+  }
+
+  function colour(word, weight) {
+    const shown = weight > 0.04;
+    word.style.backgroundColor = shown ? T.weightColour(weight) : "";
+    word.style.color = shown ? T.weightText(weight) : "";
+  }
+})(window.Transduce);

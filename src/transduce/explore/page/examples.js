@@ -1,0 +1,28 @@
+/* Sentences to begin with, by the language that a model reads. */
+"use strict";
+(function (T) {
+  const SENTENCES = {
+    en: [
+      "Two dogs run through the snow.",
+      "A man in a blue shirt is standing on a ladder cleaning a window.",
+      "The animal didn't cross the street because it was too tired.",
+      "The animal didn't cross the street because it was too wide.",
+    ],
+    de: [
+      "Zwei Hunde rennen durch den Schnee.",
+      "Ein Mann in einem blauen Hemd steht auf einer Leiter und putzt ein Fenster.",
+      "Das Tier ging nicht über die Straße, weil es zu müde war.",
+    ],
+    fr: ["Deux chiens courent dans la neige.", "L'animal n'a pas traversé la rue parce qu'il était trop fatigué."],
+    zh: ["两只狗在雪地里奔跑。", "那只动物没有过马路，因为它太累了。"],
+  };
+
+  /** Sentences for a model: those in the offline file, else those of its language. */
+  T.examples = (model) => {
+    if (T.offline) return T.ask.examples(model.name);
+    const language = String(model.source || model.target || "")
+      .slice(0, 2)
+      .toLowerCase();
+    return SENTENCES[language] || [];
+  };
+})(window.Transduce);

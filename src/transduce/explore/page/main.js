@@ -1,0 +1,207 @@
+/* The page put together: head, sentence, prediction, the views to choose from, and the one that is shown. */
+"use strict";
+(function (T) {
+  const place = (id) => document.getElementById(id);
+  let turn = 0;
+
+  /** Draws everything from the state; what was asked for before and comes late is thrown away. */
+  T.redraw = async () => {
+    const mine = ++turn;
+    const current = () => mine === turn;
+    const area = place("view");
+    frame();
+    try {
+      const scene = await load(current);
+      if (scene && current()) await timed(scene, () => T.keepingFocus(() => T.views[scene.view].draw(area, scene)));
+      if (scene && current()) settle(area);
+    } catch (error) {
+      if (current()) failed(area, error);
+    }
+  };
+
+  /** Draws, and leaves how long that took, up to the layout, where the browser's own tools show it. */
+  async function timed(scene, draw) {
+    const start = performance.now();
+    await draw();
+    place("view").getBoundingClientRect();
+    performance.measure(`draw ${scene.view}`, { start, end: performance.now() });
+  }
+
+  /** Theme, language and the names of things, which need nobody's answer. */
+  function frame() {
+    const root = document.documentElement;
+    root.dataset.theme = T.dark() ? "dark" : "light";
+    root.lang = T.languageTag();
+    document.title = T.say("title");
+    T.fill(place("skip"), T.say("skip"));
+    T.keepingFocus(() => T.fill(place("head"), T.header()));
+    place("views").setAttribute("aria-label", T.say("views.label"));
+    T.keepingFocus(() => T.fill(place("views"), tabs()));
+    T.fill(place("foot"), T.say(T.offline ? "foot.offline" : "foot"));
+  }
+
+  function tabs() {
+    const view = viewOf(T.state());
+    return T.html(
+      "ul",
+      {},
+      T.VIEWS.map((name) =>
+        T.html(
+          "li",
+          {},
+          T.html(
+            "a",
+            {
+              href: T.linkTo({ view: name }),
+              id: `tab-${name}`,
+              "aria-current": name === view ? "page" : false,
+              on: { click: (event) => follow(event, name) },
+            },
+            T.say(`view.${name}`),
+          ),
+        ),
+      ),
+    );
+  }
+
+  function follow(event, view) {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    T.go({ view });
+  }
+
+  const viewOf = (state) => (T.VIEWS.includes(state.view) ? state.view : "attention");
+
+  async function load(current) {
+    const state = T.state(),
+      view = viewOf(state);
+    const models = await T.ask.models();
+    if (!current()) return null;
+    const info = models.find((each) => each.name === state.model) || models[0];
+    const text = state.text || T.examples(info)[0] || "";
+    compose(models, info, text);
+    const scene = {
+      state,
+      view,
+      models,
+      info,
+      model: info.name,
+      text,
+      shows: info.shows || {},
+      current,
+      exploration: null,
+    };
+    place("view").setAttribute("aria-busy", "true");
+    if (text) scene.exploration = await predicted(scene, state.beam);
+    if (!current()) return null;
+    T.shown = scene.exploration;
+    scene.tokens = scene.exploration?.nbest[0].tokens;
+    predict(scene);
+    if (!scene.exploration && T.views[view].needs === "exploration") {
+      T.fill(place("view"), T.html("p", { class: "empty" }, T.say("empty")));
+      return settle(place("view"));
+    }
+    return scene;
+  }
+
+  async function predicted(scene, beam) {
+    try {
+      return await T.ask.predict(scene.model, scene.text, beam);
+    } catch (error) {
+      if (T.views[scene.view].needs === "exploration") throw error;
+      return null;
+    }
+  }
+
+  let composed = "";
+  /** The sentence box is only made anew when something about it changed, so that nobody's typing is lost. */
+  function compose(models, model, text) {
+    const now = JSON.stringify([models.map((each) => each.name), model.name, text, T.language()]);
+    if (now === composed) return;
+    composed = now;
+    T.keepingFocus(() => T.fill(place("compose"), T.composer({ models, model, text })));
+  }
+
+  let told = "";
+  function predict(scene) {
+    const now = scene.exploration
+      ? JSON.stringify([scene.model, scene.text, scene.state.beam, T.language(), T.dark()])
+      : "";
+    if (now === told) return;
+    told = now;
+    T.fill(place("prediction"), scene.exploration ? T.prediction(scene) : null);
+  }
+
+  const settle = (area) => area.setAttribute("aria-busy", "false");
+
+  function failed(area, error) {
+    console.debug(error);
+    if (T.shown === null) T.fill(place("prediction"));
+    if (error instanceof T.KeyNeeded) return keyForm(area);
+    const offline = error instanceof T.Unavailable;
+    T.fill(
+      area,
+      T.html(
+        "div",
+        { class: offline ? "empty" : "error", role: "alert" },
+        offline ? null : T.html("strong", {}, T.say("error.title")),
+        " ",
+        error.message,
+      ),
+    );
+    settle(area);
+  }
+
+  function keyForm(area) {
+    const box = T.html("input", { type: "password", id: "api-key", autocomplete: "off" });
+    T.fill(
+      area,
+      T.html(
+        "form",
+        {
+          class: "empty controls",
+          on: { submit: (event) => (event.preventDefault(), T.useKey(box.value), T.redraw()) },
+        },
+        T.html("label", {}, T.say("key.label"), box),
+        T.html("button", { type: "submit", class: "primary" }, T.say("key.use")),
+      ),
+    );
+    settle(area);
+  }
+
+  /** Draws, and gives the focus back to what has the same id. */
+  T.keepingFocus = async (draw) => {
+    const active = document.activeElement;
+    const id = active && active.id;
+    const figure = active && active.closest && active.closest("[data-name]")?.dataset.name;
+    const roving = active && active.closest && active.closest("[data-roving]")?.dataset.roving;
+    const isPicture = active && active.classList && active.classList.contains("picture");
+    await draw();
+    if (active && document.contains(active)) return;
+    const again = roving
+      ? document.querySelector(`[data-roving="${roving}"] [tabindex="0"]`)
+      : id
+        ? place(id)
+        : isPicture
+          ? document.querySelector(`[data-name="${figure}"] .picture`)
+          : null;
+    again?.focus({ preventScroll: true });
+  };
+
+  function start() {
+    place("skip").addEventListener("click", (event) => {
+      event.preventDefault();
+      place("view").focus();
+    });
+    T.onChange(T.redraw);
+    let width = innerWidth,
+      waiting;
+    addEventListener("resize", () => {
+      clearTimeout(waiting);
+      if (innerWidth !== width) waiting = setTimeout(() => ((width = innerWidth), T.redraw()), 150);
+    });
+    T.redraw();
+  }
+
+  document.addEventListener("DOMContentLoaded", start);
+})(window.Transduce);

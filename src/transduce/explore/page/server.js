@@ -1,0 +1,90 @@
+/* Where numbers come from: the server that gave this page, or the data inside an offline file. Answers are kept. */
+"use strict";
+(function (T) {
+  const element = document.getElementById("data");
+  const data = element ? JSON.parse(element.textContent) : null;
+  const answers = new Map();
+  const MOST_ANSWERS = 60;
+
+  /** Whether this is the one file that works alone. */
+  T.offline = data !== null;
+
+  class Unavailable extends Error {}
+  /** Asked for something that needs the server, in the file that has none. */
+  T.Unavailable = Unavailable;
+
+  let key = "";
+  /** The key that some servers ask for; it is kept only as long as the page is open. */
+  T.useKey = (given) => {
+    key = given;
+  };
+  class KeyNeeded extends Error {}
+  T.KeyNeeded = KeyNeeded;
+
+  const headers = (body) => ({
+    ...(body ? { "content-type": "application/json" } : {}),
+    ...(key ? { "x-api-key": key } : {}),
+  });
+
+  async function call(method, path, body) {
+    let response;
+    try {
+      response = await fetch(path, {
+        method,
+        headers: headers(body),
+        body: body ? JSON.stringify(body) : undefined,
+      });
+    } catch {
+      throw new Error(T.say("error.away"));
+    }
+    const answer = await response.json().catch(() => ({}));
+    if (response.status === 403) throw new KeyNeeded(answer.error);
+    if (!response.ok) throw new Error(answer.error || `${response.status} ${response.statusText}`);
+    return answer;
+  }
+
+  /** One answer for equal questions; what failed is asked again. */
+  function kept(method, path, body) {
+    const question = `${path} ${JSON.stringify(body)}`;
+    if (!answers.has(question)) {
+      answers.set(question, call(method, path, body));
+      answers.get(question).catch(() => answers.delete(question));
+      if (answers.size > MOST_ANSWERS) answers.delete(answers.keys().next().value);
+    }
+    return answers.get(question);
+  }
+
+  const post = (name, body) => kept("POST", `/v1/explore/${name}`, body);
+  const given = async (value) => {
+    if (value === undefined || value === null) throw new Unavailable(T.say("offline.missing"));
+    return value;
+  };
+  const stored = (model, text) => data.explorations.find((each) => each.model === model && each.text === text);
+
+  const online = {
+    models: async () => (await kept("GET", "/v1/explore/models")).models,
+    predict: (model, text, beam) => post("predict", { model, text, ...(beam ? { beam: Number(beam) } : {}) }),
+    heads: (model, text, target) => post("heads", { model, text, target }),
+    rollout: (model, text, target) => post("rollout", { model, text, target }),
+    steps: (model, text, target, name, head, query) => post("steps", { model, text, target, name, head, query }),
+    example: () => kept("GET", "/v1/explore/example"),
+    positions: (model, length) => post("positions", { model, length }),
+    training: (model, from) => call("POST", "/v1/explore/training", { model, ...(from ? { from } : {}) }),
+    examples: () => [],
+  };
+
+  const embedded = {
+    models: () => given(data.models),
+    predict: (model, text) => given(stored(model, text)),
+    heads: (model, text) => given(stored(model, text)?.heads),
+    rollout: (model, text) => given(stored(model, text)?.rollout),
+    steps: () => given(null),
+    example: () => given(data.example),
+    positions: (model) => given(model === data.models[0].name ? data.positions : null),
+    training: (model) => given(model === data.models[0].name ? data.training : null),
+    examples: (model) => data.explorations.filter((each) => each.model === model).map((each) => each.text),
+  };
+
+  /** The calls of the explorer's API by name; each gives a promise. */
+  T.ask = T.offline ? embedded : online;
+})(window.Transduce);

@@ -1,0 +1,76 @@
+/* What is shown, kept in the link: everything that is not the default stands behind the # and comes back from there. */
+"use strict";
+(function (T) {
+  const DEFAULTS = {
+    view: "attention", // which view
+    model: "", // model's name; empty: the first
+    text: "", // sentence; empty: the first example
+    lang: "", // en or zh; empty: the browser's
+    theme: "", // light or dark; empty: the system's
+    beam: "", // width of the beam; empty: the recipe's
+    kind: "", // encoder, decoder, cross; empty: the most telling one there is
+    layer: "mean", // a layer's module name, "mean" of all layers, or "rollout"
+    head: "mean", // a head's number from 0, or "mean"
+    unit: "words", // words or tokens
+    show: "matrix", // matrix or lines
+    row: "", // the query in focus
+    worth: "", // 1: show what each head is worth
+    node: "", // the beam's node in focus, as step.place
+    dropped: "", // 1: the beam's dropped candidates too
+    best: "", // the output of the n-best list that is looked at; empty: the first
+    step: "1", // the step of the computation reached
+    query: "", // the query whose computation is shown, by its token's place
+    example: "", // 1: the notes' example instead of the model's numbers
+    length: "", // how many positions
+    position: "", // the position in focus
+    model2: "", // the other model
+    text2: "", // the other sentence
+  };
+  let current = read();
+  const listeners = [];
+
+  function read() {
+    const told = new URLSearchParams(location.hash.slice(1));
+    const state = { ...DEFAULTS };
+    for (const name of Object.keys(DEFAULTS)) if (told.has(name)) state[name] = told.get(name);
+    return state;
+  }
+
+  /** The link's part behind the # for a state. */
+  T.linkTo = (patch) => {
+    const state = { ...current, ...patch };
+    const told = Object.entries(state).filter(([name, value]) => String(value) !== DEFAULTS[name]);
+    return `#${new URLSearchParams(told.map(([name, value]) => [name, String(value)]))}`;
+  };
+
+  T.state = () => current;
+
+  /** A place of the state among so many, whatever the link said; `otherwise` where it said nothing. */
+  T.place = (text, count, otherwise = 0) => {
+    const place = text === "" ? otherwise : Math.floor(Number(text)) || 0;
+    return Math.max(0, Math.min(count - 1, place));
+  };
+
+  /** Changes the state and the link. `quiet` changes leave no step behind for the browser's back button. */
+  T.go = (patch, quiet = false) => {
+    const link = T.linkTo(patch);
+    const before = current;
+    current = { ...current, ...Object.fromEntries(Object.entries(patch).map(([k, v]) => [k, String(v)])) };
+    if (link !== (location.hash || "#")) {
+      if (quiet) location.replace(link);
+      else location.hash = link;
+    }
+    for (const tell of listeners) tell(current, before);
+  };
+
+  /** `tell(state, before)` is called after every change. */
+  T.onChange = (tell) => listeners.push(tell);
+
+  window.addEventListener("hashchange", () => {
+    const told = read();
+    if (Object.keys(DEFAULTS).every((name) => told[name] === current[name])) return;
+    const before = current;
+    current = told;
+    for (const tell of listeners) tell(current, before);
+  });
+})(window.Transduce);

@@ -1,0 +1,64 @@
+/* The page's own words and numbers, in the language that is shown. */
+"use strict";
+(function (T) {
+  T.texts = T.texts || {};
+  const LANGUAGES = { en: "en", zh: "zh-Hans" };
+
+  /** The language shown: of the link, else of the browser. */
+  T.language = () => {
+    const asked = T.state().lang;
+    if (asked in LANGUAGES) return asked;
+    return (navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en";
+  };
+  T.languageTag = () => LANGUAGES[T.language()];
+
+  /** The text of a key, {names} replaced. A key without text shows itself, so that a test sees it. */
+  T.say = (key, values = {}) => {
+    const text = T.texts[T.language()][key];
+    if (text === undefined) {
+      (T.missing ??= new Set()).add(key);
+      return `⟨${key}⟩`;
+    }
+    return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+  };
+  /** Whether there is such a text. */
+  T.says = (key) => key in T.texts[T.language()];
+
+  const two = d3.format(".2f"),
+    three = d3.format(".3f"),
+    short = d3.format(".3~g"),
+    grouped = d3.format(",");
+  const minus = (text) => text.replace(/^-/, "−");
+
+  /** A weight: two or three places, as its size asks for. */
+  T.number = (value) =>
+    minus(
+      Math.abs(value) >= 0.995 && Math.abs(value) <= 1.005
+        ? two(value)
+        : Math.abs(value) >= 10
+          ? short(value)
+          : three(value),
+    );
+  /** A weight in a cell, where there is room for two figures; nothing for next to nothing. */
+  T.cellNumber = (value) => (Math.abs(value) < 0.015 ? "" : minus(two(value)).replace(/^(−?)0\./, "$1."));
+  /** Any number, short. */
+  T.short = (value) => {
+    const size = Math.abs(value);
+    if (size >= 1000) return minus(grouped(Math.round(value)));
+    return minus(size < 1e-4 && value !== 0 ? d3.format(".1e")(value) : short(value));
+  };
+  T.whole = (value) => grouped(value);
+  /** A probability as per cent. */
+  T.percent = (share) => {
+    const cent = 100 * share;
+    if (cent >= 99.95) return "100%";
+    if (cent >= 9.95) return `${cent.toFixed(0)}%`;
+    if (cent >= 0.095) return `${cent.toFixed(1)}%`;
+    return cent < 0.005 ? "<0.01%" : `${cent.toFixed(2)}%`;
+  };
+
+  /** Which colours are shown: of the link, else of the system. */
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  T.dark = () => (T.state().theme ? T.state().theme === "dark" : system.matches);
+  system.addEventListener("change", () => T.state().theme || T.redraw());
+})(window.Transduce);

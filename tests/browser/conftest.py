@@ -1,0 +1,82 @@
+"""The tests here share a browser, and a server with real models."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright", reason="no playwright: pip install transduce[dev]")
+
+from playwright.sync_api import Browser, sync_playwright
+from visiting import TEXT, Open, Visit, chromium, visiting
+
+from random_models import language_model, model_file, translator
+from served import Server, serving
+from tiny_recipe import TINY_RECIPE
+from transduce.explore.page_file import page
+from transduce.model_file import save_model_file
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium without a window."""
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium(playwright), args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def trained_run(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Path:
+    """A run of the tiny recipe that went on for long enough to say something; nobody may write into it."""
+    from rich.console import Console
+
+    from transduce.recipe import load_recipe
+    from transduce.training.display import Display
+    from transduce.training.run import run_training
+
+    folder = tmp_path_factory.mktemp("explored")
+    text = TINY_RECIPE.replace("[data]", f'[data]\nroot = "{tiny_corpus}"').replace(
+        "beam = 3", "beam = 3\nmin_length = 3"
+    )
+    for before, after in [("updates = 24", "updates = 100"), ("validate_every = 6", "validate_every = 50")]:
+        text = text.replace(before, after)
+    (folder / "tiny.toml").write_text(text, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch, (folder / "shown.txt").open("w", encoding="utf-8") as shown:
+        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        run_training(load_recipe(folder / "tiny.toml"), folder / "run", Display(Console(file=shown, width=200)))
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def other_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with random models: a translator, and one that only goes on."""
+    folder = tmp_path_factory.mktemp("other")
+    save_model_file(
+        folder / "random.safetensors",
+        model_file(translator(task={"kind": "translation", "source": "de", "target": "en"})),
+    )
+    save_model_file(folder / "language.safetensors", model_file(language_model()))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def explored(trained_run: Path, other_models: Path) -> Iterator[Server]:
+    """The explorer of a trained model and of others."""
+    models = [f"digits={trained_run}", other_models / "random.safetensors", other_models / "language.safetensors"]
+    with serving(models, page=page()) as running:
+        yield running
+
+
+@pytest.fixture
+def visit(browser: Browser, explored: Server) -> Iterator[Open]:
+    """Opens the page at a state: visit(view="beam"). Whatever goes wrong on it fails the test."""
+    with ExitStack() as tabs:
+
+        def opened(options: dict[str, Any] | None = None, **state: object) -> Visit:
+            tab = tabs.enter_context(visiting(browser, f"{explored.address}/", **(options or {})))
+            return tab.open(**{"text": TEXT, **state})
+
+        yield opened

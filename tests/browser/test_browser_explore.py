@@ -1,0 +1,310 @@
+"""The explorer as people use it, in a real browser with a trained model behind it."""
+
+import base64
+import io
+import json
+from pathlib import Path
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+from visiting import TEXT, VIEWS, Open, visiting
+
+from served import Server, serving
+from transduce.explore.page_file import page
+from transduce.pipeline import load
+
+LAYER = "decoder.blocks.0.cross_attention"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def exploration(server: Server, **asked: object) -> dict:
+    """What the server says of a sentence."""
+    answer = server.post("/v1/explore/predict", **{"text": TEXT, "model": "digits", **asked})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_translates_what_is_typed(visit: Open, trained_run: Path) -> None:
+    tab = visit()
+    tab.find("#sentence").fill("2 7 1")
+    tab.find("#send").click()
+    (wanted,) = load(trained_run).predict(["2 7 1"])
+    expect(tab.find("#said")).to_have_text(f"Output: {wanted.text}")
+    expect(tab.find("#output")).to_have_text(wanted.text)
+    assert tab.state()["text"] == "2 7 1"
+
+
+def test_nothing_typed_is_met_with_a_hint(visit: Open) -> None:
+    tab = visit(text="")
+    assert "Type a sentence" in tab.text("#view")
+    assert not [url for url in tab.requests if "predict" in url]
+
+
+def test_a_head_is_opened_and_its_numbers_are_the_models(visit: Open, explored: Server) -> None:
+    tab = visit(unit="tokens")
+    tab.find("#tile-cross-decoder-blocks-0-cross-attention-1").click()
+    tab.drawn()
+    assert tab.text('[data-name="attention"] .figure-title') == "Cross-attention, layer 1, head 2"
+    (layer,) = [each for each in exploration(explored)["attention"] if each["name"] == LAYER]
+    weights_HTS = np.frombuffer(base64.b64decode(layer["weights"]), "<f4").reshape(layer["shape"])
+    picture = tab.find('[data-name="attention"] svg.picture')
+    for row, column in [(0, 0), (2, 3), (layer["shape"][1] - 1, layer["shape"][2] - 1)]:
+        picture.focus()
+        tab.page.keyboard.press("ArrowLeft")  # shows the cell in focus; then to the corner
+        for key in ["Home", *["ArrowUp"] * 9, *["ArrowDown"] * row, *["ArrowRight"] * column]:
+            tab.page.keyboard.press(key)
+        assert f"{weights_HTS[1, row, column]:.3f}" in tab.text(".tip")
+
+
+def test_hovering_gives_the_numbers_and_leaving_hides_them(visit: Open, explored: Server) -> None:
+    tab = visit(unit="tokens", layer=LAYER, head=0)
+    (layer,) = [each for each in exploration(explored)["attention"] if each["name"] == LAYER]
+    weights_HTS = np.frombuffer(base64.b64decode(layer["weights"]), "<f4").reshape(layer["shape"])
+    tab.find('[data-name="attention"] svg.picture rect[fill]').nth(layer["shape"][2] + 1).hover()
+    expect(tab.find(".tip")).to_be_visible()
+    assert f"{weights_HTS[0, 1, 1]:.3f}" in tab.text(".tip")
+    tab.page.mouse.move(2, 2)
+    expect(tab.find(".tip")).to_be_hidden()
+
+
+def test_pointing_at_an_output_word_shades_what_it_looks_at(visit: Open) -> None:
+    tab = visit()
+    tab.find("#output .w").first.hover()
+    shaded = [word for word in tab.find(".source .w").all() if "rgb" in (word.get_attribute("style") or "")]
+    assert shaded
+
+
+def test_lines_between_words_follow_a_word(visit: Open) -> None:
+    tab = visit(show="lines")
+    threads = tab.find(".thread")
+    assert threads.count() > 5
+    tab.find(".lines .rows .word").nth(1).hover()
+    lit = [each for each in threads.all() if float(each.get_attribute("stroke-opacity") or 0) > 0]
+    assert 0 < len(lit) < threads.count()
+
+
+def test_a_row_is_marked_and_shown_in_every_head(visit: Open) -> None:
+    tab = visit(kind="encoder")
+    tab.find('[data-name="attention"] svg.picture').focus()
+    tab.page.keyboard.press("ArrowDown")
+    tab.page.keyboard.press("Enter")
+    tab.drawn()
+    assert tab.state()["row"] == "1"
+    assert tab.find('[data-name="row"] .names.rows text').all_text_contents() == ["1.1", "1.2"]
+
+
+def test_means_and_roll_out(visit: Open) -> None:
+    tab = visit(kind="encoder", layer="rollout")
+    assert tab.text('[data-name="attention"] .figure-title') == "Encoder self-attention, roll-out"
+    tab.go(layer="encoder.blocks.0.self_attention", head="mean")
+    assert tab.text('[data-name="attention"] .figure-title').endswith("mean of heads")
+
+
+def test_which_heads_matter_is_measured_on_request(visit: Open, explored: Server) -> None:
+    tab = visit()
+    assert not [url for url in tab.requests if url.endswith("/heads")]
+    tab.find("#measure").click()
+    tab.page.wait_for_selector('[data-name="heads"]')
+    answer = explored.post("/v1/explore/heads", text=TEXT, model="digits").json()
+    shown = [text.replace("−", "-") for text in tab.find(".bar-number").all_text_contents()]
+    assert shown == [f"{each:.3f}" for each in sorted(each["change"] for each in answer["heads"])]
+
+
+def test_probabilities_and_other_outputs(visit: Open, explored: Server) -> None:
+    tab = visit(view="probabilities")
+    found = exploration(explored)
+    assert tab.find(".share-token").all_text_contents() == [each["text"] for each in found["target"]["tokens"]]
+    assert tab.find(".nbest-text").all_text_contents() == [each["text"] or "(nothing)" for each in found["nbest"]]
+    tab.find("#nbest-1").click()
+    tab.drawn()
+    assert tab.state()["best"] == "1"
+
+
+def test_the_beam_is_walked_by_keyboard(visit: Open, explored: Server) -> None:
+    tab = visit(view="beam")
+    steps = exploration(explored)["lattice"]["steps"]
+    tab.find('.node[tabindex="0"]').focus()
+    tab.page.keyboard.press("Home")
+    tab.drawn()
+    path: list[str] = []
+    for _ in range(3):
+        tab.page.keyboard.press("ArrowRight")
+        tab.drawn()
+        step, place = map(int, tab.state()["node"].split("."))
+        path.append(steps[step][place]["text"].removeprefix("▁"))
+        assert step + 1 == len(path) and tab.page.evaluate("document.activeElement.dataset.key") == tab.state()["node"]
+        assert tab.find(".beam-path .piece").all_text_contents() == path
+    tab.page.keyboard.press("ArrowDown")
+    tab.drawn()
+    assert tab.state()["node"].split(".")[0] == "2"
+    tab.page.keyboard.press("ArrowLeft")
+    tab.drawn()
+    step, place = map(int, tab.state()["node"].split("."))
+    children = [each for each in steps[step + 1] if each["parent"] == place]
+    assert tab.find(".next li").count() == len(children)
+
+
+def test_a_wider_beam_is_asked_for(visit: Open, explored: Server) -> None:
+    tab = visit(view="beam")
+    tab.find("#beam-width").select_option("5")
+    tab.drawn()
+    kept = sum(each["kept"] for step in exploration(explored, beam=5)["lattice"]["steps"] for each in step)
+    expect(tab.find('[role="treeitem"]')).to_have_count(kept + 1)
+
+
+def test_steps_show_the_models_numbers_and_the_worked_example(visit: Open, explored: Server) -> None:
+    tab = visit(view="steps", layer=LAYER, head=1, query=2)
+    numbers = explored.post("/v1/explore/steps", text=TEXT, model="digits", name=LAYER, head=1, query=2).json()
+    for _ in range(tab.find(".stepper-steps li").count() - 1):
+        tab.find("#step-next").click()
+        tab.drawn()
+    shown = [text.replace("−", "-") for text in tab.find(".picture.steps .number").all_text_contents()]
+    for weight in numbers["weights"]:
+        assert f"{weight:.3f}" in shown
+    assert tab.find("#step-next").is_disabled()
+    tab.go(example="1", step=3)
+    assert {"112", "96", "14", "12", "0.881", "0.119"} <= set(tab.find(".picture.steps .number").all_text_contents())
+
+
+def test_masks_name_the_query_and_the_reason(visit: Open, explored: Server) -> None:
+    tab = visit(view="masks", kind="decoder", query=2)
+    tokens = ["<s>", *(each["text"] for each in exploration(explored)["target"]["tokens"])][:-1]
+    lists = tab.find(".aside .pieces")
+    assert lists.nth(0).locator(".piece").all_text_contents() == tokens[:3]
+    assert lists.nth(1).locator(".piece").all_text_contents() == tokens[3:]
+    assert tokens[2] in tab.text(".aside .figure-title") and "padding" in tab.text(".aside")
+
+
+def test_positions_turn_with_the_slider(visit: Open) -> None:
+    tab = visit(view="positions", length=20)
+    assert [each.get_attribute("data-name") for each in tab.find("figure").all()] == [
+        "positions",
+        "clock",
+        "position-dots",
+    ]
+    before = tab.find(".dial-hand").first.get_attribute("x2")
+    tab.find("#position").focus()
+    tab.page.keyboard.press("ArrowRight")
+    tab.drawn()
+    assert tab.find(".dial-hand").first.get_attribute("x2") != before
+    assert tab.state()["position"] == "1"
+
+
+def test_a_changed_word_shows_what_moved(visit: Open, explored: Server) -> None:
+    tab = visit(view="compare", layer=LAYER, head=0, unit="tokens")
+    tab.find("#sentence2").fill("3 1 4 1 6")
+    tab.find("#compare").click()
+    tab.page.wait_for_selector('[data-name="compare-difference"]')
+    assert "5 / 6" in tab.find('[data-name="compare-difference"] .names.columns text').all_text_contents()
+    expect(tab.find(".figure mark").first).to_have_text("5")
+    tab.find("#model2").select_option("random")
+    tab.find("#compare").click()
+    expect(tab.find(".pair .language").nth(1)).to_have_text("random")
+
+
+def test_training_is_followed_while_it_goes_on(browser, trained_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    events = (trained_run / "log.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (run / "model.safetensors").write_bytes((trained_run / "model.safetensors").read_bytes())
+    (run / "log.jsonl").write_text("".join(events[:3]), encoding="utf-8")
+    with serving([run], page=page()) as server, visiting(browser, f"{server.address}/") as tab:
+        tab.open(view="training")
+        update = json.loads(events[2])["update"]
+        assert f"update {update}" in tab.text("#training-status")
+        with (run / "log.jsonl").open("a", encoding="utf-8") as log:
+            log.write("".join(events[3:]))
+        (run / "report.json").write_text("{}", encoding="utf-8")
+        expect(tab.find("#training-status")).to_contain_text("finished", timeout=20_000)
+        assert tab.find('[data-name="training-loss"]').count() == 1
+        samples = [json.loads(line) for line in events if json.loads(line)["event"] == "samples"]
+        if samples:
+            assert tab.find(".sample-output").first.inner_text() == samples[-1]["samples"][0]["output"]
+
+
+@pytest.mark.parametrize("model", ["random", "language"])
+def test_every_view_of_other_models_is_drawn(visit: Open, model: str) -> None:
+    tab = visit(model=model, text="ba de fi")
+    with tab.refusals():
+        for view in VIEWS:
+            tab.go(view=view)
+            assert tab.find("#view .error").count() == 0, view
+            assert tab.text("#view").strip()
+
+
+def test_a_link_restores_the_view_in_a_fresh_tab(visit: Open) -> None:
+    tab = visit()
+    tab.go(view="attention", show="lines", unit="tokens", layer=LAYER, head=1, row=2, lang="zh", theme="dark")
+    again = visit()
+    again.page.goto("about:blank")
+    again.page.goto(tab.page.url)
+    again.drawn()
+    assert again.state() == tab.state()
+    for selector in ('[data-name="attention"] .figure-title', "#output", ".views [aria-current]"):
+        assert again.text(selector) == tab.text(selector)
+    assert again.find(".lines .word.chosen").count() == 1
+    assert again.find("html").get_attribute("data-theme") == "dark"
+    assert unquote(tab.page.url).endswith("theme=dark") or "theme=dark" in tab.page.url
+
+
+def test_back_goes_to_the_view_before(visit: Open) -> None:
+    tab = visit()
+    tab.find("#tab-masks").click()
+    tab.drawn()
+    tab.page.go_back()
+    tab.page.wait_for_selector('[data-name="attention"]')
+    assert tab.find("#tab-attention").get_attribute("aria-current") == "page"
+
+
+def test_every_figure_is_saved_as_svg_and_png(visit: Open) -> None:
+    tab = visit(kind="encoder", row=1, worth=1)
+    saved = set()
+    for view, more in [
+        *((view, {}) for view in VIEWS if view != "compare"),
+        ("compare", {"text2": "3 1 4 1 6"}),
+        ("attention", {"show": "lines"}),
+    ]:
+        tab.go(view=view, **more)
+        for figure in tab.find("figure").all():
+            name = figure.get_attribute("data-name")
+            for kind in ("svg", "png"):
+                with tab.page.expect_download() as waiting:
+                    figure.locator(f'[data-save="{kind}"]').click()
+                assert waiting.value.suggested_filename == f"{name}.{kind}"
+                content = Path(waiting.value.path()).read_bytes()
+                (check_svg if kind == "svg" else check_png)(content)
+            saved.add(name)
+    assert {
+        "attention",
+        "overview",
+        "row",
+        "heads",
+        "probabilities",
+        "beam",
+        "steps",
+        "mask",
+        "positions",
+        "clock",
+    } <= saved
+    assert {"position-dots", "compare-A", "compare-difference", "compare-moves", "training-loss"} <= saved
+
+
+def check_svg(content: bytes) -> None:
+    """A file of its own: nothing that needs this page's styles or another file, and something is painted."""
+    root = ElementTree.fromstring(content)
+    assert root.tag == f"{SVG}svg" and float(root.get("width", "0")) > 40 and float(root.get("height", "0")) > 10
+    for node in root.iter():
+        assert node.get("class") is None and node.get("style") is None
+        assert not (node.get("href") or "").startswith(("http", "//"))
+    assert len(list(root.iter())) > 5
+
+
+def check_png(content: bytes) -> None:
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(content)).convert("RGB")
+    assert min(image.size) > 40
+    assert len(image.getcolors(10**7) or []) > 3  # not a blank sheet

@@ -1,0 +1,121 @@
+"""A page of the explorer in a real browser, and what it did wrong while a test looked at it."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, Request
+
+VIEWS = ("attention", "probabilities", "beam", "steps", "masks", "positions", "compare", "training")
+TEXT = "3 1 4 1 5"  # the trained model spells numbers from behind
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+# Before the page's own scripts: what the content security policy refused.
+LISTENER = """
+window.refused = [];
+document.addEventListener("securitypolicyviolation", (event) => {
+  window.refused.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
+});
+"""
+
+
+def chromium(playwright: Playwright) -> str:
+    """The browser's path; without one the test is skipped, or fails where TRANSDUCE_BROWSER=required."""
+    own = playwright.chromium.executable_path
+    asked = os.environ.get("TRANSDUCE_CHROMIUM")
+    found = asked or next(filter(None, map(shutil.which, NAMES)), None) or (own if Path(own).exists() else None)
+    if found:
+        return found
+    told = "no chromium: apt-get install chromium, or set TRANSDUCE_CHROMIUM to a browser's path"
+    if os.environ.get("TRANSDUCE_BROWSER") == "required":
+        pytest.fail(told)
+    pytest.skip(told)
+
+
+class Visit:
+    """One tab. `problems` gathers errors of scripts, refusals of the policy and requests to other hosts."""
+
+    def __init__(self, context: BrowserContext, address: str) -> None:
+        self.context, self.address = context, address
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        context.add_init_script(LISTENER)
+        self.page: Page = context.new_page()
+        self.page.on("pageerror", lambda error: self.problems.append(f"script: {error}"))
+        self.page.on("console", self._heard)
+        self.page.on("request", self._asked)
+
+    def _heard(self, message: Any) -> None:
+        refused = self._expected and "Failed to load resource" in message.text
+        if message.type in ("error", "warning") and not refused:
+            self.problems.append(f"console: {message.text}")
+
+    _expected = False
+
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """The server may answer 400 meanwhile, which browsers write to their console."""
+        self._expected = True
+        yield
+        self._expected = False
+
+    def _asked(self, request: Request) -> None:
+        self.requests.append(request.url)
+        scheme, host = urlsplit(request.url)[:2]
+        if scheme not in ("data", "blob", "file") and host != urlsplit(self.address)[1]:
+            self.problems.append(f"another host: {request.url}")
+
+    def open(self, **state: object) -> "Visit":
+        """The page at a state, drawn."""
+        link = "&".join(f"{name}={quote(str(value))}" for name, value in state.items())
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.address}#{link}")
+        return self.drawn()
+
+    def drawn(self) -> "Visit":
+        """Waits until the view is there."""
+        self.page.wait_for_selector('#view[aria-busy="false"]', timeout=60_000)
+        self.page.locator("#view > *").first.wait_for(state="attached", timeout=60_000)
+        return self
+
+    def go(self, **state: object) -> "Visit":
+        """Another state of the open page, as its own controls make it."""
+        self.page.evaluate("(state) => Transduce.go(state)", {name: str(value) for name, value in state.items()})
+        self.page.wait_for_timeout(30)
+        return self.drawn()
+
+    def find(self, selector: str) -> Locator:
+        return self.page.locator(selector)
+
+    def text(self, selector: str) -> str:
+        return self.page.locator(selector).first.inner_text()
+
+    def state(self) -> dict[str, str]:
+        """What the page holds to be its state."""
+        found: dict[str, str] = self.page.evaluate("Transduce.state()")
+        return found
+
+    def close(self) -> None:
+        """Everything that went wrong fails the test."""
+        if self.page.is_closed():
+            return
+        refused = self.page.evaluate("window.refused || []")
+        self.context.close()
+        assert not self.problems and not refused, "\n".join([*self.problems, *refused])
+
+
+Open = Callable[..., Visit]
+
+
+@contextmanager
+def visiting(browser: Browser, address: str, **options: Any) -> Iterator[Visit]:
+    """A fresh profile with one tab; reduced motion, an English browser, unless asked otherwise."""
+    options = {"viewport": {"width": 1300, "height": 900}, "locale": "en-US", "reduced_motion": "reduce", **options}
+    visit = Visit(browser.new_context(accept_downloads=True, **options), address)
+    yield visit
+    visit.close()
