@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("playwright", reason="no playwright: pip install transduce[dev]")
-
 from playwright.sync_api import Browser, sync_playwright
 from visiting import TEXT, Open, Visit, chromium, visiting
 
@@ -23,7 +20,8 @@ from transduce.model_file import save_model_file
 def browser() -> Iterator[Browser]:
     """Chromium without a window."""
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium(playwright), args=["--no-sandbox"])
+        flags = ["--no-sandbox", "--disable-dev-shm-usage"]  # as in containers: root, little shared memory
+        started = playwright.chromium.launch(executable_path=chromium(playwright), args=flags)
         yield started
         started.close()
 

@@ -218,7 +218,7 @@ def test_training_is_followed_while_it_goes_on(browser, trained_run: Path, tmp_p
         with (run / "log.jsonl").open("a", encoding="utf-8") as log:
             log.write("".join(events[3:]))
         (run / "report.json").write_text("{}", encoding="utf-8")
-        expect(tab.find("#training-status")).to_contain_text("finished", timeout=20_000)
+        expect(tab.find("#training-status")).to_contain_text("finished")
         assert tab.find('[data-name="training-loss"]').count() == 1
         samples = [json.loads(line) for line in events if json.loads(line)["event"] == "samples"]
         if samples:

@@ -96,8 +96,8 @@ def test_what_moved_is_the_difference_of_alike_cells(tab: Visit) -> None:
             values: Float32Array.of(1, 2, 3, 4, 5, 6), T: 2, S: 3, rows, columns: side(["was", "tired", "."]),
           };
           const other = {
-            values: Float32Array.of(9, 7, 5, 3, 1, 0, 2, 4), T: 2, S: 4,
-            rows, columns: side(["was", "too", "wide", "."]),
+            values: Float32Array.of(9, 7, 5, 3, 1, 0, 2, 4), T: 2, S: 4, rows,
+            columns: side(["was", "too", "wide", "."]),
           };
           const moved = Transduce.difference(one, other);
           return [[...moved.values], moved.columns.map((each) => each.text)];

@@ -9,11 +9,14 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, Request
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, Request, expect
 
 VIEWS = ("attention", "probabilities", "beam", "steps", "masks", "positions", "compare", "training")
 TEXT = "3 1 4 1 5"  # the trained model spells numbers from behind
+PATIENCE = 120_000  # milliseconds: a busy machine is no bug
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+expect.set_options(timeout=PATIENCE)
 
 # Before the page's own scripts: what the content security policy refused.
 LISTENER = """
@@ -79,8 +82,8 @@ class Visit:
 
     def drawn(self) -> "Visit":
         """Waits until the view is there."""
-        self.page.wait_for_selector('#view[aria-busy="false"]', timeout=60_000)
-        self.page.locator("#view > *").first.wait_for(state="attached", timeout=60_000)
+        self.page.wait_for_selector('#view[aria-busy="false"]', timeout=PATIENCE)
+        self.page.locator("#view > *").first.wait_for(state="attached", timeout=PATIENCE)
         return self
 
     def go(self, **state: object) -> "Visit":
@@ -116,6 +119,8 @@ Open = Callable[..., Visit]
 def visiting(browser: Browser, address: str, **options: Any) -> Iterator[Visit]:
     """A fresh profile with one tab; reduced motion, an English browser, unless asked otherwise."""
     options = {"viewport": {"width": 1300, "height": 900}, "locale": "en-US", "reduced_motion": "reduce", **options}
-    visit = Visit(browser.new_context(accept_downloads=True, **options), address)
+    context = browser.new_context(accept_downloads=True, **options)
+    context.set_default_timeout(PATIENCE)
+    visit = Visit(context, address)
     yield visit
     visit.close()

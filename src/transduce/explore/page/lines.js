@@ -2,7 +2,7 @@
 "use strict";
 (function (T) {
   const SHAPE = d3.linkHorizontal();
-  const MOST_LINES = 1200,
+  const MOST_LINES = 800,
     FAINTEST = 0.015,
     SPREAD = 2.5;
   const LABEL = 14;

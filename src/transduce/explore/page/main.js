@@ -9,6 +9,7 @@
     const mine = ++turn;
     const current = () => mine === turn;
     const area = place("view");
+    area.setAttribute("aria-busy", "true");
     frame();
     try {
       const scene = await load(current);
@@ -91,7 +92,6 @@
       current,
       exploration: null,
     };
-    place("view").setAttribute("aria-busy", "true");
     if (text) scene.exploration = await predicted(scene, state.beam);
     if (!current()) return null;
     T.shown = scene.exploration;
