@@ -50,8 +50,10 @@ def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None, packed: P
     """x W^T + b, (.., I) -> (.., O). Under autocast in its type, as `F.linear`.
 
     Args:
-        packed: what `pack` made of the weight; without gradients.
+        packed: what `pack` made of the weight; used where no gradient is wanted.
     """
+    if packed is not None and (torch.is_grad_enabled() or x.dtype != torch.float32):
+        packed = None
     if packed is None and (not _by_onednn(x) or _is_small(x, weight_OI) or torch.is_autocast_enabled("cpu")):
         return F.linear(x, weight_OI, bias_O)
     x_NI = x.reshape(-1, x.shape[-1])

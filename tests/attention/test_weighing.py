@@ -80,7 +80,7 @@ def mask(which: str, queries: int) -> Tensor:
 
 
 def test_the_names_a_recipe_may_give() -> None:
-    assert NAMES == [
+    assert list(NAMES) == [
         "entmax", "gumbel", "hard", "local_monotonic", "local_predictive", "monotonic", "softmax", "sparsemax",
     ]  # fmt: skip
 

@@ -16,9 +16,9 @@ from transduce.explore.page_file import page
 from transduce.model_file import save_model_file
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium without a window."""
+    """Chromium without a window. For one file: while Playwright is there, nobody else can run an event loop."""
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-dev-shm-usage"]  # as in containers: root, little shared memory
         started = playwright.chromium.launch(executable_path=chromium(playwright), args=flags)

@@ -29,7 +29,7 @@ def random_state(cell: Cell) -> tuple[Tensor, ...]:
 
 def test_every_cell_is_compared() -> None:
     with_equations_of_its_own = ["lstmn"]  # torch has none: see test_lstmn.py
-    assert known("layers.recurrent") == sorted(
+    assert list(known("layers.recurrent")) == sorted(
         [ours.__name__.lower() for ours, _, _ in CELLS] + with_equations_of_its_own
     )
 

@@ -10,7 +10,8 @@ stay where they are until most of them are read by nobody.
 Both stand in a `Steps` memory or state in the place of a `KeyValue`, and reorder themselves.
 
 Shapes: B sources, N hypotheses, K the most hypotheses of one source, H heads, G heads of keys and values, S source
-positions, C columns (tokens said in any branch), T tokens of one branch, E width of a head.
+positions, C columns (tokens said in any branch), R columns that there is room for, T tokens of one branch, E width of a
+head.
 """
 
 from functools import cached_property
@@ -200,8 +201,8 @@ class Store:
         store = (
             self if self._used == columns and wanted <= self._room.length else self._copied(columns, 2 * wanted, new)
         )
-        for room_BGCE, new_BGKE in zip(store._room, new, strict=True):
-            room_BGCE[:, :, columns:wanted] = new_BGKE
+        for room_BGRE, new_BGKE in zip(store._room, new, strict=True):
+            room_BGRE[:, :, columns:wanted] = new_BGKE
         store._used = wanted
         return store
 
@@ -220,10 +221,10 @@ class Store:
         rooms = []
         for old_BGCE, new_BGKE in zip(self._room, like, strict=True):
             sources, heads, _, width = new_BGKE.shape
-            room_BGCE = new_BGKE.new_zeros(sources, heads, capacity, width)
+            room_BGRE = new_BGKE.new_zeros(sources, heads, capacity, width)
             if columns:
-                room_BGCE[:, :, :columns] = old_BGCE[:, :, :columns]
-            rooms.append(room_BGCE)
+                room_BGRE[:, :, :columns] = old_BGCE[:, :, :columns]
+            rooms.append(room_BGRE)
         return Store(KeyValue(*rooms), columns)
 
 

@@ -192,9 +192,13 @@ class Stack(nn.Module):
         laid_out = (KeyValue(source.key.contiguous(), source.value.contiguous()) for source in sources)
         return tuple(Shared(source, allowed_B11S, family) for source in laid_out)
 
-    def empty(self, rows: int) -> State:
+    def empty(self, rows: int) -> tuple[KeyValue, ...]:
         """The state before the first position."""
-        nothing = tuple(block.self_attention.empty(rows) for block in self.blocks)
+        return tuple(block.self_attention.empty(rows) for block in self.blocks)
+
+    def begin(self, rows: int) -> State:
+        """The same for what goes on token by token; hypotheses share it where all attention can."""
+        nothing = self.empty(rows)
         if self.pattern != "full" or not all(block.self_attention.can_share for block in self.blocks):
             return nothing
         family = Family.founded(rows, nothing[0].key.device)

@@ -70,7 +70,7 @@ class Transformer(nn.Module):
         sources, allowed, copies = self._remember(source)
         shared = self.decoder.shared(sources, allowed)
         memory = Memory(sources, allowed, copies) if shared is None else Memory(shared, None, copies)
-        return memory, self.decoder.empty(rows)
+        return memory, self.decoder.begin(rows)
 
     def step(self, token_B: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""

@@ -44,7 +44,7 @@ class TransformerDecoder(nn.Module):
     def start(self, source: Padded | None, rows: int) -> tuple[None, State]:
         """No memory, and empty caches."""
         assert source is None
-        return None, self.decoder.empty(rows)
+        return None, self.decoder.begin(rows)
 
     def step(self, token_B: Tensor, memory: None, state: State) -> tuple[Tensor, State]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
