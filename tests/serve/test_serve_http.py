@@ -266,6 +266,17 @@ def test_a_stream_whose_listener_left_ends(served_file: Path) -> None:
         assert running.post("/translate", q="go", source="de", target="en").status_code == 200
 
 
+def test_a_slow_clients_connection_stays_open(server: Server) -> None:
+    """Longer than the 5 s after which clients let go of a connection themselves: who comes first must not matter."""
+    host, _, port = server.address.removeprefix("http://").partition(":")
+    ask = f"GET /health HTTP/1.1\r\nhost: {host}\r\n\r\n".encode()
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        for pause in (0, 7):
+            time.sleep(pause)
+            connection.sendall(ask)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+
+
 def test_time_is_limited(served_file: Path) -> None:
     with serving([served_file], timeout=0.3) as running:
         gate = Gate()

@@ -17,6 +17,7 @@ from transduce.serve.settings import ServeSettings
 
 BACKLOG = 1024  # connections that wait to be accepted
 GRACE = 5  # seconds for connections to close after the last answer
+KEEP_ALIVE = 75  # seconds that a connection may rest; closed sooner, it is closed in the face of a slow client
 
 
 def run(
@@ -49,6 +50,7 @@ def config_of(app: FastAPI) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=GRACE,
     )
 
