@@ -7,7 +7,6 @@ from types import FrameType
 
 import typer
 
-from transduce.allocator import keep_freed_memory
 from transduce.cli.compare import compare
 from transduce.cli.demo import demo
 from transduce.cli.distill import distill
@@ -48,7 +47,6 @@ def main() -> None:
     """Run the command line; every error on purpose becomes its message and its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    keep_freed_memory()
     gc.set_threshold(20_000)  # importing torch makes as many objects that stay, and each search for garbage is in vain
     try:
         app()

@@ -29,12 +29,14 @@ def distill(
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
     """Write a teacher's translations of its training data for a student to learn from; goes on where it stopped."""
+    from transduce.allocator import keep_freed_memory
     from transduce.cli.text import bar, tell
     from transduce.data.files import fingerprint
     from transduce.distillation import distil
     from transduce.model_file import find_model_file
     from transduce.pipeline import load, search_settings
 
+    keep_freed_memory()
     files = [find_model_file(each) for each in teacher]
     sources, root = _sources(files[0], source, recipe)
     student_recipe = _student(student, output) if student else None  # a wrong one is told now

@@ -37,9 +37,11 @@ def evaluate(
 
     With two systems or more: is each better than the first, and how sure is that (paired bootstrap).
     """
+    from transduce.allocator import keep_freed_memory
     from transduce.cli.text import bar, write_line
     from transduce.evaluation import Files, Settings, evaluate_files
 
+    keep_freed_memory()
     asked = {"beam": beam, "alpha": alpha}
     settings = Settings(metric, batch_size, {name: value for name, value in asked.items() if value is not None})
     files = Files(source, reference, _by_name(outputs or [], models or []), language)

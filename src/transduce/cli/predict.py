@@ -55,10 +55,12 @@ def predict(
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
     """Translate, or continue, each line of standard input: one line in, one line out, order kept."""
+    from transduce.allocator import keep_freed_memory
     from transduce.cli.text import bar, read_source, tell, write_line
     from transduce.pipeline import load
     from transduce.wanted import read_wanted
 
+    keep_freed_memory()
     lines = read_source(source)
     asked = {
         "method": method,
