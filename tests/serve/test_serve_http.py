@@ -1,6 +1,7 @@
 """A real server over real sockets: its answers are `transduce predict`'s, whatever the load."""
 
 import asyncio
+import http.client
 import json
 import random
 import socket
@@ -268,13 +269,14 @@ def test_a_stream_whose_listener_left_ends(served_file: Path) -> None:
 
 def test_a_slow_clients_connection_stays_open(server: Server) -> None:
     """Longer than the 5 s after which clients let go of a connection themselves: who comes first must not matter."""
-    host, _, port = server.address.removeprefix("http://").partition(":")
-    ask = f"GET /health HTTP/1.1\r\nhost: {host}\r\n\r\n".encode()
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
-        for pause in (0, 7):
-            time.sleep(pause)
-            connection.sendall(ask)
-            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+    connection = http.client.HTTPConnection(server.address.removeprefix("http://"), timeout=30)
+    connection.connect()
+    connection.auto_open = 0  # a closed one is not opened again behind our back
+    for pause in (0, 7):
+        time.sleep(pause)
+        connection.request("GET", "/health")
+        assert json.loads(connection.getresponse().read())["status"] == "ok"
+    connection.close()
 
 
 def test_time_is_limited(served_file: Path) -> None:
