@@ -40,18 +40,8 @@
 
   function widths({ state, shows }) {
     if (T.offline || shows.beam === false) return null;
-    return T.html(
-      "label",
-      {},
-      T.say("beam.width"),
-      T.html(
-        "select",
-        { id: "beam-width", on: { change: (event) => T.go({ beam: event.target.value, node: "" }) } },
-        [["", T.say("beam.recipe")], ...["2", "3", "5", "8", "12"].map((each) => [each, each])].map(([value, text]) =>
-          T.html("option", { value, selected: value === state.beam }, text),
-        ),
-      ),
-    );
+    const all = [["", T.say("beam.recipe")], ...["2", "3", "5", "8", "12"].map((each) => [each, each])];
+    return T.select("beam-width", T.say("beam.width"), all, state.beam ?? "", (beam) => T.go({ beam, node: "" }));
   }
 
   const dropSwitch = ({ state, exploration }) =>

@@ -33,6 +33,21 @@ window.Transduce = window.Transduce || {};
   /** A MathML element. */
   T.math = (tag, attributes, ...children) => make("math", tag, attributes, children);
 
+  /** A labelled list to choose from; options: [value, text]; change(value) when another is chosen. */
+  T.select = (id, label, options, value, change) =>
+    T.html(
+      "label",
+      {},
+      label,
+      T.html(
+        "select",
+        { id, on: { change: (event) => change(event.target.value) } },
+        options.map(([each, text]) =>
+          T.html("option", { value: each, selected: String(each) === String(value) }, text),
+        ),
+      ),
+    );
+
   /** Replaces what `node` holds. */
   T.fill = (node, ...children) => {
     node.replaceChildren();

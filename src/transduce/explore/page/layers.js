@@ -64,19 +64,6 @@
 
   /** Two selects: a layer or the mean of all of a kind, and a head or the mean of all. */
   T.choiceSelects = (exploration, choice) => {
-    const select = (id, label, options, value, change) =>
-      T.html(
-        "label",
-        {},
-        label,
-        T.html(
-          "select",
-          { id, on: { change: (event) => change(event.target.value) } },
-          options.map(([each, text]) =>
-            T.html("option", { value: each, selected: String(each) === String(value) }, text),
-          ),
-        ),
-      );
     const layers = T.kinds(exploration).flatMap((kind) => [
       ...(T.canMean(T.layersOf(exploration, kind))
         ? [[`mean ${kind}`, T.say("name.layers", { kind: T.kindName(kind) })]]
@@ -93,7 +80,7 @@
         ]
       : [];
     return [
-      select(
+      T.select(
         "choose-layer",
         T.say("steps.layer"),
         layers,
@@ -102,7 +89,7 @@
           T.go(name.startsWith("mean ") ? { kind: name.slice(5), layer: "mean", head: "mean" } : { layer: name }),
       ),
       heads.length > 2 &&
-        select("choose-head", T.say("steps.head"), heads, choice.head ?? "mean", (head) =>
+        T.select("choose-head", T.say("steps.head"), heads, choice.head ?? "mean", (head) =>
           T.go({ layer: choice.layer.name, head }),
         ),
     ];

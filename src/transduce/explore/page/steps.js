@@ -68,22 +68,9 @@
 
   function choosers(scene, at) {
     const { exploration } = scene;
-    const select = (id, label, options, value, change) =>
-      T.html(
-        "label",
-        {},
-        label,
-        T.html(
-          "select",
-          { id, on: { change: (event) => change(event.target.value) } },
-          options.map(([each, text]) =>
-            T.html("option", { value: each, selected: String(each) === String(value) }, text),
-          ),
-        ),
-      );
     const layers = T.kinds(exploration).flatMap((kind) => T.layersOf(exploration, kind));
     return [
-      select(
+      T.select(
         "step-layer",
         T.say("steps.layer"),
         layers.map((layer) => [
@@ -93,14 +80,14 @@
         at.layer.name,
         (name) => T.go({ layer: name, head: at.head, query: 0 }),
       ),
-      select(
+      T.select(
         "step-head",
         T.say("steps.head"),
         T.range(at.layer.shape[0]).map((head) => [head, head + 1]),
         at.head,
         (head) => T.go({ layer: at.layer.name, head }),
       ),
-      select(
+      T.select(
         "step-query",
         T.say("steps.query"),
         at.rows.map((row, i) => [i, `${i + 1} ${row.text}`]),
