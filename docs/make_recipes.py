@@ -28,7 +28,7 @@ from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.search.settings import Search
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
 from transduce.tasks.translation import TranslationConfig, TranslationData
-from transduce.training.config import TrainingConfig
+from transduce.training.config import Teachers, TrainingConfig
 
 PAGE = Path(__file__).with_name("recipes.md")
 HEAD = """# Recipes
@@ -66,6 +66,7 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         NonAutoregressiveConfig,
     ),
     ("[training]", "", TrainingConfig),
+    ("[teachers]", "Optional: who is trained first, and taught by whom; `transduce train` does it all.", Teachers),
     ("[search]", "What `predict` and the final tests use unless told otherwise.", Search),
     ("[compare]", "Of a comparison, which is no recipe itself: see [compare.md](compare.md).", CompareConfig),
 ]

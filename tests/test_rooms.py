@@ -49,6 +49,7 @@ FLOORS = [
     "explore.offline",
     "serve",
     "training",
+    "taught",
     "compare",
     "cli",
     "__init__",

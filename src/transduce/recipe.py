@@ -5,6 +5,7 @@
     [task]                           # kind = "translation" | "language_modelling"
     [data]                           # which files; its keys depend on the task
     [tokenizer] [batch] [model] [training] [search]
+    [teachers]                       # optional: models to train first, which this one learns from
 
 Keys on the command line win: `training.updates=2000`. All problems of a recipe are reported at once.
 """
@@ -23,7 +24,7 @@ from transduce.errors import InputError
 from transduce.models.protocols import Fills
 from transduce.names import resolve, suggest
 from transduce.search.settings import Search
-from transduce.training.config import TrainingConfig
+from transduce.training.config import Teachers, TrainingConfig
 
 Table = dict[str, Any]
 
@@ -39,6 +40,7 @@ class Recipe(Config):
     model: SerializeAsAny[Config]
     training: TrainingConfig
     search: Search
+    teachers: Teachers | None = None
 
     def to_table(self) -> Table:
         """Plain tables and values, as TOML and JSON have them."""
@@ -95,6 +97,8 @@ def _section_kinds(table: Table, where: str, problems: list[str]) -> dict[str, t
         "training": TrainingConfig,
         "search": Search,
     }
+    if "teachers" in table:
+        kinds["teachers"] = Teachers
     for section, room in (("task", "tasks"), ("model", "models")):
         try:
             found = resolve(room, _kind_of(table, section))

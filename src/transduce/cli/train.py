@@ -24,15 +24,17 @@ def train(
 
     resolved = load_recipe(recipe, overrides or [])
     console = Console()
+    from transduce.taught import teachers_of, train_taught
+
     if dry_run:
         from transduce.training.dry_run import dry_run as show
 
-        show(resolved, Display(console))
+        for each in [*teachers_of(resolved)[:1], resolved]:  # its teachers differ by their seeds alone
+            show(each, Display(console))
         return
-    from transduce.training.run import run_training
 
     folder = run or Path("runs") / resolved.name
-    report = run_training(resolved, folder, Display(console))
+    report = train_taught(resolved, folder, Display(console))
     console.print(
         f"{folder / 'model.safetensors'}  sha256 {report['model']['sha256']}", highlight=False, soft_wrap=True
     )

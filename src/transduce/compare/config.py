@@ -145,6 +145,11 @@ def _unfair(path: Path, recipes: dict[str, Recipe]) -> list[str]:
     problems = []
     if base.batch.tokens == "auto":
         problems.append(f'{path}: batch.tokens = "auto" may give each variant batches of its own; name a number.')
+    problems += [
+        f"{path}: {name}: its [teachers] would be trained outside the budget; leave them out."
+        for name, recipe in recipes.items()
+        if recipe.teachers
+    ]
     for name, recipe in others:
         keys = sorted(differences(base.to_table(), recipe.to_table()))
         keys = [key for key in keys if key.startswith(SHARED)]

@@ -1,8 +1,8 @@
 """How a model is trained: one table of settings with their defaults."""
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from transduce.config import Config
 
@@ -69,3 +69,29 @@ class TrainingConfig(Config):
     """Updates between lines of log.jsonl."""
     tensorboard: bool = False
     """Log to <run>/tensorboard too (extra `tensorboard`)."""
+
+
+class Teachers(Config):
+    """Models that are trained first and translate the training sources for the student, as one ensemble.
+
+    Each is trained by this recipe but for what is said here; the student learns from what they write, which varies less
+    than what people write (Kim and Rush 2016), and so do several models less than one (Freitag et al. 2017).
+    """
+
+    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(1,), min_length=1)
+    """A teacher for each, of that training.seed."""
+    references: bool = True
+    """The student reads the references, too; a model that writes all words at once is better without."""
+    training: dict[str, Any] = Field(default_factory=dict)
+    """Keys of [training] that are otherwise for the teachers, as `updates`."""
+    model: dict[str, Any] = Field(default_factory=dict)
+    """Keys of [model] that are; without any the student begins with the weights of the first teacher."""
+    search: dict[str, Any] = Field(default_factory=dict)
+    """How they translate: keys of [search], with its defaults."""
+
+    @field_validator("seeds")
+    @classmethod
+    def _differ(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        if len({*seeds}) < len(seeds):
+            raise ValueError("equal seeds make equal teachers; each must be another")
+        return seeds

@@ -1,6 +1,6 @@
 """What a person sees of a training: a bar with loss, speed and time left, and lines for what happens."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
@@ -36,6 +36,13 @@ class Display:
         self._bar.update(self._task, total=updates, completed=done)
         with self._bar:
             yield self
+
+    @contextmanager
+    def count(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
+        """Another bar for long work; inside, call what it gives with each step."""
+        with Progress(console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda done: bar.advance(task, done)
 
     def show(self, progress: counters.Progress, loss: float, rate: float, speed: float) -> None:
         """After an update."""

@@ -48,9 +48,12 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
     """Train `recipe` into the directory `run`, or go on where a stopped training of it stands; returns the report.
 
     Raises:
-        InputError: the data is wrong, or `run` holds a training of another recipe.
+        InputError: the data is wrong; `run` holds a training of another recipe; the recipe has [teachers], which
+            `transduce.taught.train_taught` trains first.
         Interrupted: stopped by a signal; saved.
     """
+    if recipe.teachers:
+        raise InputError(f"{recipe.name}: [teachers] come first, which is done by `transduce train` or train_taught.")
     keep_freed_memory()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats itself only with this
     torch.use_deterministic_algorithms(True)

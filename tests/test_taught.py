@@ -1,0 +1,130 @@
+"""Teachers and their student from one recipe, whenever they are stopped."""
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+import tomllib
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import forked
+import transduce
+from transduce.errors import InputError
+from transduce.recipe import load_recipe
+from transduce.taught import student, teachers_of, train_taught
+from transduce.training.display import Display
+from transduce.training.run import run_training
+
+TEACHERS = ["teachers.seeds=[3, 4]", "teachers.training={updates=12, learning_rate=1e-2}", "teachers.search.beam=2"]
+
+
+def shown() -> Display:
+    return Display(Console(file=StringIO()))
+
+
+def sha256(run: Path) -> str:
+    return str(json.loads((run / "report.json").read_text())["model"]["sha256"])
+
+
+def lines_of(path: Path) -> list[str]:
+    return gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
+
+
+def test_teachers_translate_and_the_student_learns_from_it(
+    tiny_recipe: Path, tiny_corpus: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    report = train_taught(load_recipe(tiny_recipe, TEACHERS), run, shown())
+    teachers = [run / "teachers" / "3", run / "teachers" / "4"]
+    assert [each["sha256"] for each in report["teachers"]] == [sha256(folder) for folder in teachers]
+    assert len({*map(sha256, [*teachers, run])}) == 3
+    for folder, seed in zip(teachers, (3, 4), strict=True):  # by hand: the recipe with what differs
+        alone = load_recipe(
+            tiny_recipe,
+            [f"training.seed={seed}", "training.updates=12", "training.learning_rate=1e-2", "search.beam=5"],
+        )
+        alone = alone.model_copy(
+            update={"name": f"tiny-teacher-{seed}", "search": load_recipe(folder / "recipe.toml").search}
+        )
+        run_training(alone, tmp_path / str(seed), shown())
+        assert sha256(tmp_path / str(seed)) == sha256(folder)
+    sources = (tiny_corpus / "train.digits").read_text().splitlines()
+    together = transduce.load(teachers).predict(sources, beam=2)
+    assert lines_of(run / "taught" / "source.gz") == sources
+    assert lines_of(run / "taught" / "target.gz") == [each.text for each in together]
+    resolved = tomllib.loads((run / "recipe.toml").read_text())
+    assert "teachers" not in resolved
+    assert resolved["training"]["start"] == str(teachers[0])
+    assert [Path(each["source"]).name for each in resolved["data"]["train"]] == ["train.digits", "source.gz"]
+    run_training(load_recipe(run / "recipe.toml"), tmp_path / "again", shown())  # it is an ordinary recipe
+    assert sha256(tmp_path / "again") == sha256(run)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
+def test_killed_at_every_stage(tiny_recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = ("train", tiny_recipe, *TEACHERS, "--run", run)
+    assert forked.transduce(tmp_path, *command).code == 0
+    expected = sha256(run)
+    shutil.rmtree(run)  # a model file names what it learnt from, and so the folder
+    stages = [
+        run / "teachers" / "3" / "checkpoints" / "update-00000004.safetensors",
+        run / "teachers" / "4" / "log.jsonl",
+        run / "taught" / "parts" / "plan.json",
+        run / "checkpoints" / "update-00000008.safetensors",
+    ]
+    for reached in stages:
+        process = forked.start(tmp_path, *command)
+        while not reached.exists():
+            time.sleep(0.002)
+        os.kill(process.pid, signal.SIGKILL)
+        assert forked.ended(process, tmp_path).code == -signal.SIGKILL
+        assert not (run / "model.safetensors").exists()
+    first = run / "teachers" / "3" / "model.safetensors"
+    before = first.stat().st_mtime_ns
+    assert forked.transduce(tmp_path, *command).code == 0
+    assert first.stat().st_mtime_ns == before  # a finished teacher is not trained again
+    assert sha256(run) == expected
+
+
+def test_a_student_of_another_architecture(tiny_recipe: Path, tmp_path: Path) -> None:
+    kinds = ["model={kind='non_autoregressive', d_model=16, heads=2}", "search={method='mask_predict', iterations=2}"]
+    other = ["teachers.model={kind='rnn', d_model=16}", "teachers.references=false"]
+    recipe = load_recipe(tiny_recipe, [*kinds, *other, "training.updates=6", "training.start=nowhere"])
+    [teacher] = teachers_of(recipe)
+    assert (teacher.model.kind, teacher.search.method) == ("rnn", "beam")  # type: ignore[attr-defined]
+    learner = student(recipe, tmp_path / "run")
+    assert learner.model.kind == "non_autoregressive"  # type: ignore[attr-defined]
+    assert [Path(each.source).name for each in learner.data.train] == ["source.gz"]  # type: ignore[attr-defined]
+    report = train_taught(load_recipe(tiny_recipe, [*kinds, *other, "training.updates=6"]), tmp_path / "run", shown())
+    assert report["tests"]["held_out"]["search"]["method"] == "mask_predict"
+    assert report["translations"]["lines"] == 300
+
+
+def test_what_is_wrong_is_said_before_anything_is_trained(tiny_recipe: Path, tmp_path: Path) -> None:
+    for wrong, said in [
+        ("teachers.seeds=[1, 1]", "equal seeds make equal teachers"),
+        ("teachers.seeds=[]", "at least 1 item"),
+        ("teachers.sedes=[1]", 'Did you mean "seeds"'),
+    ]:
+        with pytest.raises(InputError, match=said):
+            load_recipe(tiny_recipe, [wrong])
+    with pytest.raises(InputError, match=r"\[teachers\]: unknown key training.updtes. Did you mean .updates"):
+        train_taught(load_recipe(tiny_recipe, ["teachers.training.updtes=3"]), tmp_path / "run", shown())
+    with pytest.raises(InputError, match=r"\[teachers\] come first"):
+        run_training(load_recipe(tiny_recipe, TEACHERS), tmp_path / "run", shown())
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_directory_of_another_recipe_is_refused_at_once(tiny_recipe: Path, tiny_run: Path) -> None:
+    before = sorted(tiny_run.rglob("*"))
+    with pytest.raises(InputError, match="holds a training of another recipe"):
+        train_taught(load_recipe(tiny_recipe, TEACHERS), tiny_run, shown())
+    assert sorted(tiny_run.rglob("*")) == before
