@@ -1,10 +1,9 @@
 """What it means that a phrase stands in a text, and the automata that find it: characters, then tokens."""
 
-import re
 import unicodedata
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_words import Toy, stands
 
@@ -56,12 +55,13 @@ def test_places_are_counted_without_overlap() -> None:
 
 letters = st.text("ab ,\u00a0é\u0301中", max_size=12)
 phrases = letters.map(plain).filter(lambda text: text and not unicodedata.combining(text[0]))
+# A mark stands on a letter, and a space between words: of the rest a regular expression knows nothing.
+spaced = st.lists(st.sampled_from(["a", "b", "é", "a\u0301", "b\u0301", " ", "\u00a0", ","]), max_size=10).map("".join)
 
 
 @settings(max_examples=300)
-@given(phrase=phrases, text=letters)
+@given(phrase=spaced.map(plain).filter(bool), text=spaced)
 def test_the_definition_is_that_of_a_regular_expression(phrase: str, text: str) -> None:
-    assume("中" not in phrase + text and not re.search("(^|[ ,|])\u0301", phrase + "|" + plain(text)))
     assert (occurrences([phrase], plain(text)) > 0) == stands(phrase, text)
 
 
