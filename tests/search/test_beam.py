@@ -19,14 +19,21 @@ seeds = st.integers(0, 10**6)
 
 
 @few
-@given(seed=seeds, beam=st.integers(1, 7), limit=st.integers(1, 6), alpha=alphas, vocabulary=st.integers(2, 6))
+@given(
+    seed=seeds,
+    beam=st.integers(1, 7),
+    limit=st.integers(1, 6),
+    alpha=alphas,
+    vocabulary=st.integers(2, 6),
+    prune=st.sampled_from([None, 0.3, 1.0, 3.0]),
+)
 def test_equals_its_definition_without_early_stop(
-    seed: int, beam: int, limit: int, alpha: float, vocabulary: int
+    seed: int, beam: int, limit: int, alpha: float, vocabulary: int, prune: float | None
 ) -> None:
     model, source = RandomTree(vocabulary, seed), padded([[3, 5, seed % 7]])
-    slow = slow_beam(model, source, beam, limit, alpha)
+    slow = slow_beam(model, source, beam, limit, alpha, prune or math.inf)
     for nbest in {1, beam}:
-        asked = Search(beam=beam, alpha=alpha, nbest=nbest)
+        asked = Search(beam=beam, alpha=alpha, nbest=nbest, prune=prune)
         (found,) = search(model, source, 1, asked, start=START, end=END, limits=[limit])
         ended = [tokens for tokens in slow if tokens[-1] == END][:nbest]
         assert [h.tokens for h in found if h.ended] == ended
@@ -102,6 +109,17 @@ def test_a_finished_hypothesis_keeps_its_slot() -> None:
     model = Counted(PrefixTable({(): (0, 0.5, 0.3, 0.2)}, otherwise=(0, 0, 0.5, 0.5)))
     search(model, None, 1, Search(beam=2, nbest=2), start=START, end=END, limits=[4])
     assert model.rows == [1, 1, 1, 1]
+
+
+def test_what_is_pruned_is_no_work_and_its_slot_is_filled_again() -> None:
+    unlikely, likely = math.exp(-2) / 2, 1 - math.exp(-2) / 2
+    table = {(): (0, 0, likely, unlikely), (2,): (0, 0, 0.5, 0.5)}
+    for prune, rows, last in ((1.9, [1, 1, 2], 2), (3.0, [1, 2, 2], 2)):
+        model = Counted(PrefixTable(table, otherwise=(0, 1, 0, 0)))
+        asked = Search(beam=2, nbest=2, prune=prune)
+        (found,) = search(model, None, 1, asked, start=START, end=END, limits=[4])
+        assert model.rows == rows
+        assert len(found) == last
 
 
 def test_unended_outputs_are_kept_behind_ended_ones() -> None:

@@ -131,19 +131,22 @@ def test_no_output_breaks_its_word(toy: Toy, phrases: Phrases, method: str, seed
     ids=str,
 )
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10**6), beam=st.integers(1, 6))
-def test_phrases_appear_however_small_the_beam(toy: Toy, phrases: Phrases, seed: int, beam: int) -> None:
-    best = searched(toy, phrases, seed, Search(beam=beam), limit=18)[0]
+@given(seed=st.integers(0, 10**6), beam=st.integers(1, 6), prune=st.sampled_from([None, 0.5]))
+def test_phrases_appear_however_small_the_beam(
+    toy: Toy, phrases: Phrases, seed: int, beam: int, prune: float | None
+) -> None:
+    best = searched(toy, phrases, seed, Search(beam=beam, prune=prune), limit=18)[0]
     assert not lacking(phrases, toy.decode(best.tokens))
 
 
-def test_a_phrase_is_met_though_the_model_all_but_excludes_it() -> None:
+@pytest.mark.parametrize("prune", [None, 0.1])
+def test_a_phrase_is_met_though_the_model_all_but_excludes_it(prune: float | None) -> None:
     model = PrefixTable({}, otherwise=(0, 0.5, 1e-9, 1e-9, 0.25, 0.25, 1e-9))
     (found,) = search(
         model,
         None,
         1,
-        Search(beam=2),
+        Search(beam=2, prune=prune),
         start=START,
         end=END,
         limits=[6],
@@ -206,11 +209,18 @@ LINES = st.tuples(
     random=st.randoms(use_true_random=False),
     beam=st.integers(1, 5),
     ngram=st.none() | st.integers(2, 3),
+    prune=st.none() | st.just(1.0),
 )
 def test_constraints_of_one_line_are_none_of_anothers(
-    corpus: list[tuple[list[int], int, Phrases | None]], seed: int, random: Random, beam: int, ngram: int | None
+    corpus: list[tuple[list[int], int, Phrases | None]],
+    seed: int,
+    random: Random,
+    beam: int,
+    ngram: int | None,
+    prune: float | None,
 ) -> None:
-    model, asked = TinyAttention(WORDS.size, seed), Search(beam=beam, nbest=beam, no_repeat_ngram=ngram)
+    model = TinyAttention(WORDS.size, seed)
+    asked = Search(beam=beam, nbest=beam, no_repeat_ngram=ngram, prune=prune)
 
     def of(order: list[int]) -> list[list[Hypothesis]]:
         constraints = [corpus[line][2] for line in order]

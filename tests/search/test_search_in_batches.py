@@ -18,6 +18,7 @@ METHODS = [
     Search(method="beam", beam=1),
     Search(method="beam", beam=4, nbest=3),
     Search(method="beam", beam=3, alpha=0),
+    Search(method="beam", beam=4, nbest=2, prune=1.5),
     Search(method="sample", nbest=2, temperature=1.3, seed=5),
     Search(method="sample", top_k=3, top_p=0.8),
 ]

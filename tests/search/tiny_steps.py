@@ -120,7 +120,9 @@ def outputs(vocabulary: int, limit: int) -> Iterator[tuple[int, ...]]:
     yield from product(others, repeat=limit)
 
 
-def slow_beam(model: Steps, source: Padded | None, beam: int, limit: int, alpha: float) -> list[tuple[int, ...]]:
+def slow_beam(
+    model: Steps, source: Padded | None, beam: int, limit: int, alpha: float, prune: float = math.inf
+) -> list[tuple[int, ...]]:
     """Beam search by its definition, with lists, without an early stop: all that was found, best first."""
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     done: list[tuple[float, tuple[int, ...]]] = []
@@ -132,6 +134,7 @@ def slow_beam(model: Steps, source: Padded | None, beam: int, limit: int, alpha:
             if value > -math.inf
         ]
         taken = sorted(grown, key=lambda pair: -pair[0])[: beam - len(done)]
+        taken = [pair for pair in taken if pair[0] >= taken[0][0] - prune]
         done += [pair for pair in taken if pair[1][-1] == END]
         live = [pair for pair in taken if pair[1][-1] != END]
     found = done + live

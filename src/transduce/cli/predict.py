@@ -15,6 +15,10 @@ def predict(
         Literal["greedy", "beam", "sample", "mask_predict"] | None, typer.Option(help="How to search.")
     ] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.")] = None,
+    prune: Annotated[
+        float | None,
+        typer.Option(help="Drop hypotheses so many nats behind the best: 3 is faster and nearly the same."),
+    ] = None,
     length_rule: Annotated[
         Literal["power", "gnmt", "none"] | None,
         typer.Option(help="log p / length^alpha, log p / ((5 + length) / 6)^alpha, or log p."),
@@ -65,6 +69,7 @@ def predict(
     asked = {
         "method": method,
         "beam": beam,
+        "prune": prune,
         "length_rule": length_rule,
         "alpha": alpha,
         "coverage": coverage,

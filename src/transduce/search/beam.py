@@ -66,8 +66,8 @@ def _offered(job: Job, settings: Search, live: Live, log_probabilities_NV: Tenso
 
 def _taken(live: Live, offered: Offered, slots_BG: Tensor, settings: Search) -> Taken:
     if settings.groups > 1:
-        return in_groups(live, offered, slots_BG, settings.beam, settings.diversity)
-    return likeliest(live, offered, slots_BG[:, 0], settings.beam)
+        return in_groups(live, offered, slots_BG, settings.beam, settings.diversity, settings.prune)
+    return likeliest(live, offered, slots_BG[:, 0], settings.beam, settings.prune)
 
 
 class Finished:

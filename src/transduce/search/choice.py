@@ -58,19 +58,28 @@ class Offered:
     bank: Tensor | None = None
 
 
-def likeliest(live: Live, offered: Offered, slots_B: Tensor, beam: int) -> Taken:
+def likeliest(live: Live, offered: Offered, slots_B: Tensor, beam: int, prune: float | None = None) -> Taken:
     """The continuations that take each sentence's free slots.
 
     Ordered by sentence, then likeliest first; of equal ones that of the lower slot, then of the lower token.
+
+    Args:
+        prune: those take none that are so much less likely than the likeliest of their sentence, or of their bank;
+            the next step may fill the slot again (Freitag and Al-Onaizan 2017, section 3, absolute threshold).
     """
     columns = offered.value.shape[1]
     total_BKC = torch.full((len(slots_B), beam, columns), -torch.inf, dtype=torch.float64)
     total_BKC[live.sentence, live.slot] = live.total[:, None] + offered.value
-    sorted_BX, place_BX = total_BKC.flatten(1).sort(dim=1, descending=True, stable=True)
+    total_BX, bank_BX = total_BKC.flatten(1), None
     if offered.bank is not None:
         bank_BKC = torch.zeros(total_BKC.shape, dtype=torch.int64)
         bank_BKC[live.sentence, live.slot] = offered.bank
-        turn_BX = dealt(bank_BKC.flatten(1).gather(1, place_BX), sorted_BX > -torch.inf)
+        bank_BX = bank_BKC.flatten(1)
+    if prune is not None:
+        total_BX = total_BX.where(total_BX >= _likeliest_of_bank(total_BX, bank_BX) - prune, -torch.inf)
+    sorted_BX, place_BX = total_BX.sort(dim=1, descending=True, stable=True)
+    if bank_BX is not None:
+        turn_BX = dealt(bank_BX.gather(1, place_BX), sorted_BX > -torch.inf)
         sorted_BX, place_BX = sorted_BX.gather(1, turn_BX), place_BX.gather(1, turn_BX)
     taken_BX = (torch.arange(sorted_BX.shape[1]) < slots_B[:, None]) & (sorted_BX > -torch.inf)
     sentence_M, slot_M = taken_BX.nonzero(as_tuple=True)
@@ -78,6 +87,15 @@ def likeliest(live: Live, offered: Offered, slots_B: Tensor, beam: int) -> Taken
     row_BK = torch.zeros(len(slots_B), beam, dtype=torch.int64)
     row_BK[live.sentence, live.slot] = torch.arange(len(live.sentence))
     return row_BK[sentence_M, place_M // columns], place_M % columns, slot_M
+
+
+def _likeliest_of_bank(total_BX: Tensor, bank_BX: Tensor | None) -> Tensor:
+    """The greatest of each one's bank (B, X); without banks of each row (B, 1)."""
+    if bank_BX is None:
+        return total_BX.amax(1, keepdim=True)
+    number_BX = bank_BX - bank_BX.min()
+    best_BN = torch.full((len(bank_BX), int(number_BX.max()) + 1), -torch.inf, dtype=total_BX.dtype)
+    return best_BN.scatter_reduce(1, number_BX, total_BX, "amax").gather(1, number_BX)
 
 
 def dealt(bank_BX: Tensor, possible_BX: Tensor) -> Tensor:
@@ -99,7 +117,9 @@ def dealt(bank_BX: Tensor, possible_BX: Tensor) -> Tensor:
     return by_bank_BX.gather(1, by_turn_BX)
 
 
-def in_groups(live: Live, offered: Offered, slots_BG: Tensor, beam: int, diversity: float) -> Taken:
+def in_groups(
+    live: Live, offered: Offered, slots_BG: Tensor, beam: int, diversity: float, prune: float | None = None
+) -> Taken:
     """Group by group the likeliest, less `diversity` for each earlier group's hypothesis with the same new token.
 
     That is diverse beam search (Vijayakumar et al. 2018, section 4) with Hamming diversity of the present step: the
@@ -118,7 +138,7 @@ def in_groups(live: Live, offered: Offered, slots_BG: Tensor, beam: int, diversi
         count_NC = (token_NC[:, :, None] == said_BK[mine.sentence][:, None]).sum(2)
         bank_NC = None if offered.bank is None else offered.bank[row_N]
         costly = Offered(offered.value[row_N] - diversity * count_NC, token_NC, bank_NC)
-        parent_M, column_M, slot_M = likeliest(mine, costly, slots_BG[:, group], width)
+        parent_M, column_M, slot_M = likeliest(mine, costly, slots_BG[:, group], width, prune)
         slot_M = slot_M + group * width
         said_BK[mine.sentence[parent_M], slot_M] = token_NC[parent_M, column_M]
         parts.append((row_N[parent_M], column_M, slot_M))

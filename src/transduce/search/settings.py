@@ -15,6 +15,8 @@ class Search(Config):
     """exhaustive: all outputs, for tiny vocabularies. mask_predict: for non_autoregressive, which knows no other."""
     beam: int = Field(default=5, ge=1)
     """Slots of a beam search; a finished hypothesis keeps its slot."""
+    prune: float | None = Field(default=None, gt=0)
+    """For `beam`: drop what is so many nats less likely than its sentence's likeliest (Freitag and Al-Onaizan 2017)."""
     length_rule: RuleName = "power"
     """power: score = log p / L^alpha. gnmt: log p / ((5 + L) / 6)^alpha, another alpha. none: log p."""
     alpha: float = Field(default=0.75, ge=0, allow_inf_nan=False)
@@ -61,9 +63,11 @@ class Search(Config):
         return self
 
     @model_validator(mode="after")
-    def _shares_its_beam(self) -> Self:
+    def _keeps_its_beam(self) -> Self:
         if self.groups > 1 and self.method != "beam":
             raise ValueError(f'groups = {self.groups}: only method "beam" has groups, not "{self.method}"')
+        if self.prune is not None and self.method != "beam":
+            raise ValueError(f'prune = {self.prune}: only method "beam" has several to drop, not "{self.method}"')
         if self.beam % self.groups and self.method == "beam":
             raise ValueError(f"beam = {self.beam} slots cannot be shared evenly among groups = {self.groups}")
         if self.groups == 1 and self.diversity != type(self).model_fields["diversity"].default:
