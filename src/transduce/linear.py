@@ -121,12 +121,12 @@ def _product(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
 
 
 def _rounded_up(x_NI: Tensor) -> Tensor:
-    """With rows of zeros, up to a sixteenth more, so that few sizes occur.
+    """With rows of zeros, up to an eighth more, so that few sizes occur.
 
     oneDNN makes and keeps a program for every size that it meets: a server's batches of all sizes took 330 MB of them.
     """
     rows = len(x_NI)
-    more = -rows % max(STEP, 2 ** (rows.bit_length() - 5))
+    more = -rows % max(STEP, 2 ** (rows.bit_length() - 4))
     return F.pad(x_NI, (0, 0, 0, more)) if rows > STEP and more else x_NI
 
 
