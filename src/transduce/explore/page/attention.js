@@ -124,25 +124,24 @@
   const captionOf = ({ over, kind }) =>
     over !== "rollout" ? `caption.${kind}` : kind === "cross" ? "caption.rollout.cross" : "caption.rollout";
 
-  function matrixPicture(area, { matrix, row, rowTitle, columnTitle, label, choose }, most) {
-    return T.heatMap(area, {
+  const matrixPicture = (area, { matrix, row, rowTitle, columnTitle, label, choose }, most) =>
+    T.weightsMap(area, matrix, most, { row, rowTitle, columnTitle, label, choose: (r) => choose(r) });
+
+  /** The weights of `matrix` as a heat map, dark at `most`; what else `options` say of it. */
+  T.weightsMap = (area, matrix, most, options) =>
+    T.heatMap(area, {
       rows: matrix.rows.map((each) => each.text),
       columns: matrix.columns.map((each) => each.text),
       values: matrix.values,
       colour: (value) => T.weightBytes(value / most),
       print: T.cellNumber,
-      row,
-      rowTitle,
-      columnTitle,
-      label,
       hole: matrix.causal ? (r, c) => c > r && !matrix.values[r * matrix.S + c] : null,
-      tell: T.tellCell(matrix),
-      choose: (r) => choose(r),
+      tell: tellCell(matrix),
+      ...options,
     });
-  }
 
   /** What the tip says of a cell. */
-  T.tellCell = (matrix) => (r, c) => {
+  const tellCell = (matrix) => (r, c) => {
     const value = matrix.values[r * matrix.S + c];
     const hidden = matrix.causal && c > r && !value;
     return [

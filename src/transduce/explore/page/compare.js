@@ -156,18 +156,11 @@
 
   function matrixFigure(area, matrix, choice, most, letter) {
     const title = `${letter}: ${T.choiceName(plain(choice))}`;
-    const picture = T.heatMap(area, {
-      rows: matrix.rows.map((each) => each.text),
-      columns: matrix.columns.map((each) => each.text),
-      values: matrix.values,
-      colour: (value) => T.weightBytes(value / most),
-      print: T.cellNumber,
+    const picture = T.weightsMap(area, matrix, most, {
       rowTitle: T.axisName(matrix.like.rows),
       columnTitle: T.axisName(matrix.like.columns),
       label: T.describe(matrix, title),
-      tell: T.tellCell(matrix),
       cell: 40,
-      hole: matrix.causal ? (r, c) => c > r && !matrix.values[r * matrix.S + c] : null,
     });
     return T.figure({
       name: `compare-${letter}`,
@@ -180,12 +173,8 @@
 
   function differenceFigure(area, difference, choice) {
     const most = Math.max(...T.largestMoves(difference, 1).map((each) => Math.abs(each.change)), 0.01);
-    const picture = T.heatMap(area, {
-      rows: difference.rows.map((each) => each.text),
-      columns: difference.columns.map((each) => each.text),
-      values: difference.values,
+    const picture = T.weightsMap(area, difference, most, {
       colour: (value) => T.signedBytes(value / most),
-      print: T.cellNumber,
       cell: 40,
       label: T.say("compare.difference.label", { name: T.choiceName(plain(choice)) }),
       tell: (r, c) => {
