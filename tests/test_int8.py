@@ -27,7 +27,7 @@ def test_the_product_is_the_equation(bias: bool) -> None:
     (whole_NI, scale_N1), (whole_OI, scale_O1) = rounded(x_NI), rounded(weight_OI)
     expected_NO = (whole_NI @ whole_OI.T) * scale_N1.double() * scale_O1.T.double()
     expected_NO = expected_NO if bias_O is None else expected_NO + bias_O
-    found_NO = Int8(weight_OI)(x_NI, bias_O)
+    found_NO = Int8(weight_OI, bias_O)(x_NI)
     # A number half-way between two whole ones may go to either: one step of one input, times one weight.
     step_N1 = scale_N1 * 127 * scale_O1.max()
     assert ((found_NO - expected_NO).abs() <= step_N1 + 1e-5).all()
@@ -40,10 +40,10 @@ def test_a_row_is_the_same_in_any_batch() -> None:
     torch.manual_seed(2)
     product = Int8(torch.randn(300, 64))
     x_NI = torch.randn(130, 64) * torch.logspace(-2, 2, 130)[:, None]
-    together_NO = product(x_NI, None)
+    together_NO = product(x_NI)
     for row in (0, 7, 129):
-        assert torch.equal(product(x_NI[row : row + 1], None)[0], together_NO[row])
-    assert torch.equal(product(x_NI.flip(0), None).flip(0), together_NO)
+        assert torch.equal(product(x_NI[row : row + 1])[0], together_NO[row])
+    assert torch.equal(product(x_NI.flip(0)).flip(0), together_NO)
 
 
 def test_a_layer_packed_in_8_bits() -> None:

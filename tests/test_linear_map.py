@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce import linear as module
-from transduce.linear import Linear, linear, pack
+from transduce.linear import Linear, linear
 
 SHAPES = [(1, 3, 5), (7, 256, 64), (300, 64, 256)]
 
@@ -68,7 +68,10 @@ def test_a_packed_weight_gives_the_same(product: bool) -> None:
         assert (layer.packed is not None) == product
         torch.testing.assert_close(layer(x), before)
         torch.testing.assert_close(layer(x[:1, :1]), before[:1, :1])
-        torch.testing.assert_close(linear(x, layer.weight, layer.bias, pack(layer.weight)), before)
+        assert layer(x[:0]).shape == (0, 5, 48)
+        many = torch.randn(7, 11, 64)
+        torch.testing.assert_close(layer(many), linear(many, layer.weight, layer.bias))
+        torch.testing.assert_close(layer(x.transpose(0, 1)), before.transpose(0, 1))
 
 
 def test_the_layer_is_torchs_in_name_and_start() -> None:

@@ -22,29 +22,30 @@ ZERO = 128  # oneDNN is fast where x is unsigned
 
 
 class Int8:
-    """x, b -> x W^T + b for one weight (O, I).
+    """x W^T + b for one weight (O, I) and one bias (O,).
 
     Raises:
         InputError: this torch has no such product for this machine.
     """
 
-    def __init__(self, weight_OI: Tensor) -> None:
+    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
         if weight_OI.device.type != "cpu" or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
             raise InputError("precision int8 is for x86 processors, with a torch that carries oneDNN; use fp32.")
         scale_O = _scale(weight_OI)[:, 0]
         whole_OI = (weight_OI / scale_O[:, None]).round().to(torch.int8)
         self._weight = torch.ops.onednn.qlinear_prepack(whole_OI, None)
         self._scale_O, self._zero_O = scale_O, torch.zeros(len(scale_O), dtype=torch.int64)
+        self._bias_O = bias_O
         self._half = torch.tensor(ZERO + 0.5)
 
-    def __call__(self, x_NI: Tensor, bias_O: Tensor | None) -> Tensor:
+    def __call__(self, x_NI: Tensor) -> Tensor:
         """(N, I) -> (N, O) in fp32."""
         scale_N1 = _scale(x_NI)
         whole_NI = torch.addcmul(self._half, x_NI, scale_N1.reciprocal()).to(torch.uint8)  # to() cuts off
         sum_NO: Tensor = torch.ops.onednn.qlinear_pointwise(
             whole_NI, 1.0, ZERO, self._weight, self._scale_O, self._zero_O, None, 1.0, 0, torch.float32, "none", [], ""
         )
-        return sum_NO.mul_(scale_N1) if bias_O is None else torch.addcmul(bias_O, sum_NO, scale_N1)
+        return sum_NO.mul_(scale_N1) if self._bias_O is None else torch.addcmul(self._bias_O, sum_NO, scale_N1)
 
 
 def _scale(x_NI: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ Shapes: N rows, I inputs, O outputs.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from transduce.int8 import Int8
 
 Precision = Literal["fp32", "int8"]
-Product = Callable[[Tensor, Tensor | None], Tensor]  # x (N, I), bias (O,) -> x W^T + b (N, O)
+Product = Callable[[Tensor], Tensor]  # x (.., I) -> x W^T + b (.., O), of one weight and one bias
 
 SMALL = 2**18  # fewer multiplications than these are done before oneDNN has begun
 STEP = 16  # numbers of rows are rounded up to multiples of this
@@ -40,40 +40,37 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """(.., I) -> (.., O)."""
-        return linear(x, self.weight, self.bias, self.packed)
+        packed = self.packed
+        return linear(x, self.weight, self.bias) if packed is None or not predicts(x) else packed(x)
 
     def pack(self, precision: Precision = "fp32") -> None:
-        """For a model that predicts and does nothing else; the weight must not change any more."""
-        self.packed = pack(self.weight, precision)
+        """For a model that predicts and does nothing else; weight and bias must not change any more."""
+        self.packed = pack(self.weight, self.bias, precision)
 
 
-def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None, packed: Product | None = None) -> Tensor:
-    """x W^T + b, (.., I) -> (.., O). Under autocast in its type, as `F.linear`.
-
-    Args:
-        packed: what `pack` made of the weight; used where no gradient is wanted.
-    """
-    if packed is not None and (torch.is_grad_enabled() or x.dtype != torch.float32):
-        packed = None
-    if packed is None and (not _by_onednn(x) or _is_small(x, weight_OI) or torch.is_autocast_enabled("cpu")):
+def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
+    """x W^T + b, (.., I) -> (.., O). Under autocast in its type, as `F.linear`."""
+    if not _by_onednn(x) or x.numel() * len(weight_OI) < SMALL or torch.is_autocast_enabled("cpu"):
         return F.linear(x, weight_OI, bias_O)
-    x_NI = x.reshape(-1, x.shape[-1])
-    if packed is None:
-        product_NO: Tensor = _OneDnnLinear.apply(x_NI, weight_OI, bias_O)  # type: ignore[no-untyped-call]
-    else:
-        product_NO = packed(_rounded_up(x_NI), bias_O)[: len(x_NI)]
+    product_NO: Tensor = _OneDnnLinear.apply(x.reshape(-1, x.shape[-1]), weight_OI, bias_O)  # type: ignore[no-untyped-call]
     return product_NO.view(*x.shape[:-1], len(weight_OI))
 
 
-def pack(weight_OI: Tensor, precision: Precision = "fp32") -> Product | None:
+def predicts(x: Tensor) -> bool:
+    """Whether what `pack` made serves for x: no gradient is wanted, and x is of its type."""
+    return x.dtype is torch.float32 and not torch.is_grad_enabled()
+
+
+def pack(weight_OI: Tensor, bias_O: Tensor | None = None, precision: Precision = "fp32") -> Product | None:
     """The product with this weight, laid out in oneDNN's own order; None where that is no faster.
 
     Raises:
         InputError: no 8-bit products on this machine.
     """
+    bias_O = None if bias_O is None else bias_O.detach()
     if precision == "int8":
-        return Int8(weight_OI.detach())
-    return _LaidOut(weight_OI.detach()) if _by_onednn(weight_OI) else None
+        return partial(_by_rows, product=Int8(weight_OI.detach(), bias_O))
+    return _LaidOut(weight_OI.detach(), bias_O) if _by_onednn(weight_OI) else None
 
 
 def pack_all(model: nn.Module, precision: Precision = "fp32") -> None:
@@ -84,17 +81,21 @@ def pack_all(model: nn.Module, precision: Precision = "fp32") -> None:
 
 
 class _LaidOut:
-    """x, b -> x W^T + b in fp32 for one weight."""
+    """x W^T + b in fp32 for one weight and one bias."""
 
-    def __init__(self, weight_OI: Tensor) -> None:
-        self._weight_OI = weight_OI
+    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None) -> None:
+        self._weight_OI, self._bias_O = weight_OI, bias_O
         self._laid_out: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight_OI)
+        self._small = max(weight_OI.shape[1], SMALL // weight_OI.shape[0])  # MKL is good at a matrix times one vector
 
-    def __call__(self, x_NI: Tensor, bias_O: Tensor | None) -> Tensor:
-        """(N, I) -> (N, O)."""
-        if len(x_NI) == 1 or _is_small(x_NI, self._weight_OI):  # MKL is good at a matrix times one vector
-            return F.linear(x_NI, self._weight_OI, bias_O)
-        return _product(x_NI, self._laid_out, bias_O)
+    def __call__(self, x: Tensor) -> Tensor:
+        """(.., I) -> (.., O)."""
+        if x.numel() <= self._small:
+            return F.linear(x, self._weight_OI, self._bias_O)
+        return _by_rows(x, self._product)
+
+    def _product(self, x_NI: Tensor) -> Tensor:
+        return _product(x_NI, self._laid_out, self._bias_O)
 
 
 class _OneDnnLinear(torch.autograd.Function):
@@ -120,18 +121,17 @@ def _product(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
     return product
 
 
-def _rounded_up(x_NI: Tensor) -> Tensor:
-    """With rows of zeros, up to an eighth more, so that few sizes occur.
+def _by_rows(x: Tensor, product: Product) -> Tensor:
+    """`product` of x as rows (N, I), with rows of zeros below, up to an eighth more, so that few sizes occur.
 
     oneDNN makes and keeps a program for every size that it meets: a server's batches of all sizes took 330 MB of them.
     """
-    rows = len(x_NI)
-    more = -rows % max(STEP, 2 ** (rows.bit_length() - 4))
-    return F.pad(x_NI, (0, 0, 0, more)) if rows > STEP and more else x_NI
-
-
-def _is_small(x: Tensor, weight_OI: Tensor) -> bool:
-    return x.numel() * len(weight_OI) < SMALL
+    *before, inputs = x.shape
+    rows = x.numel() // inputs
+    x_NI = x.reshape(rows, inputs)
+    more = -rows % max(STEP, 2 ** (rows.bit_length() - 4)) if rows > STEP else 0
+    product_NO = product(F.pad(x_NI, (0, 0, 0, more)))[:rows] if more else product(x_NI)
+    return product_NO.view(*before, product_NO.shape[1])
 
 
 def _by_onednn(x: Tensor) -> bool:

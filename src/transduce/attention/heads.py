@@ -58,6 +58,10 @@ class MultiHeadAttention(nn.Module):
         self.weigh = resolve("attention.weighing", weighing)(self.head_width)
         self.positions = positions
         assert not (self.score.sequential or self.weigh.sequential), "here all queries are computed at once"
+        plain = type(self.score) is ScaledDot and type(self.weigh) is Softmax
+        self._has_a_kernel = plain and not (positions is not None and positions.reads)
+        self.can_share = self._has_a_kernel and (positions is None or type(positions) is Rotary)
+        """Whether what it reads may be an `Attended`, which many hypotheses share: one kernel does it all."""
 
     def keys_values(self, y_BSD: Tensor, offset: int = 0) -> KeyValue:
         """What `y` offers to be attended to; its first position is number `offset`."""
@@ -70,11 +74,6 @@ class MultiHeadAttention(nn.Module):
         """The keys and values of no positions, for `rows` sequences."""
         nothing_BGSE = self.query.weight.new_empty(rows, self.key_value_heads, 0, self.head_width)
         return KeyValue(nothing_BGSE, nothing_BGSE)
-
-    @property
-    def can_share(self) -> bool:
-        """Whether what it reads may be an `Attended`, which many hypotheses share: one kernel does it all."""
-        return self._has_a_kernel and (self.positions is None or type(self.positions) is Rotary)
 
     def forward(
         self, x_BTD: Tensor, memory: KeyValue | Attended, allowed: Tensor | None = None, offset: int = 0
@@ -108,11 +107,6 @@ class MultiHeadAttention(nn.Module):
         if self._has_a_kernel and not openly:
             return attend(query_BHTE, memory.key, memory.value, allowed, rate, bias), None
         return self._attend_openly(query_BHTE, memory, allowed, rate, bias, offset)
-
-    @property
-    def _has_a_kernel(self) -> bool:
-        plain = type(self.score) is ScaledDot and type(self.weigh) is Softmax
-        return plain and not (self.positions is not None and self.positions.reads)
 
     def _attend_openly(
         self,

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.linear import Precision, Product, linear, pack
+from transduce.linear import Precision, Product, linear, pack, predicts
 
 Tied = Literal["all", "output", "none"]
 
@@ -33,11 +33,12 @@ class Embedding(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(.., D) -> (.., V): how well each token's vector fits each hidden state."""
-        return linear(hidden, self.weight, None, self.packed)
+        packed = self.packed
+        return linear(hidden, self.weight) if packed is None or not predicts(hidden) else packed(hidden)
 
     def pack(self, precision: Precision = "fp32") -> None:
         """As `Linear.pack`, for `logits`."""
-        self.packed = pack(self.weight, precision)
+        self.packed = pack(self.weight, None, precision)
 
 
 def make_embeddings(

@@ -121,7 +121,7 @@ def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:
         return type(tree)(*(map_tree(branch, change) for branch in tree))
     if isinstance(tree, tuple | list):
         return type(tree)(map_tree(branch, change) for branch in tree)
-    if isinstance(tree, Tensor | Reorders):
+    if isinstance(tree, Tensor) or hasattr(tree, "reordered"):  # a protocol takes 20 times as long to recognise
         return change(tree)
     raise TypeError(f"a state is a tree of tensors; this holds a {type(tree).__name__}")
 
