@@ -37,7 +37,9 @@ FLOORS = [
     "environment",  # what a figure was measured on, which evaluation reports
     "recipe",
     "wanted",
+    "inputs",
     "inference",
+    "likelihood",
     "long_text",
     "training.log",  # what a training says of itself, which is shown while it trains
     "explore",  # of a model and its task; what asks a pipeline stands above it

@@ -16,7 +16,8 @@ from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.files import fingerprint, read_lines
 from transduce.environment import library_versions, machine
 from transduce.errors import InputError
-from transduce.inference import Advance, Likelihood
+from transduce.inference import Advance
+from transduce.likelihood import Likelihood
 from transduce.metrics.evaluate import tallies
 from transduce.metrics.paired import Difference, paired_bootstrap
 from transduce.metrics.tally import Tally

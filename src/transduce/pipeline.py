@@ -12,7 +12,8 @@ from torch import nn
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
 from transduce.explore.attention import Attention, attention_of
-from transduce.inference import Advance, Likelihood, decode, pair_likelihoods
+from transduce.inference import Advance, decode
+from transduce.likelihood import Likelihood, pair_likelihoods
 from transduce.linear import Precision, pack_all
 from transduce.long_text import LongText, shorten
 from transduce.model_file import ModelFile, check_weights, lasting_tensors, load_model_file

@@ -21,7 +21,7 @@ from transduce.compare.config import Comparison, load_comparison
 from transduce.compare.results import Costs
 from transduce.compare.run import run_comparison
 from transduce.errors import InputError
-from transduce.inference import dataset_likelihood
+from transduce.likelihood import dataset_likelihood
 from transduce.metrics.bleu import bleu_tally
 from transduce.metrics.paired import mean_interval, paired_bootstrap
 from transduce.pipeline import load

@@ -11,7 +11,7 @@ from transduce.compare import worker
 from transduce.compare.config import load_comparison
 from transduce.compare.run import run_comparison
 from transduce.errors import InputError
-from transduce.inference import dataset_likelihood
+from transduce.likelihood import dataset_likelihood
 from transduce.metrics.perplexity import perplexity
 from transduce.pipeline import load
 from transduce.training.display import Display

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from transduce.data.batches import BatchConfig, Batches
 from transduce.errors import InputError
-from transduce.inference import batches_of
+from transduce.inputs import batches_of
 from transduce.recipe import Recipe, load_recipe
 from transduce.training.batch_size import SHARE, Trial, _where_growth_ends, with_measured_batch
 from transduce.training.display import Display

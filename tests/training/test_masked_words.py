@@ -16,7 +16,7 @@ from transduce.data.collate import Batch, words
 from transduce.data.corpus import PairFiles, open_pairs_store
 from transduce.data.filters import FilterConfig
 from transduce.errors import InputError
-from transduce.inference import Likelihood, batch_log_probabilities, dataset_likelihood
+from transduce.likelihood import Likelihood, batch_log_probabilities, dataset_likelihood
 from transduce.models.protocols import Padded
 from transduce.training.masked_words import hide, masked_loss
 from transduce.training.objective import objective

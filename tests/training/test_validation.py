@@ -13,7 +13,8 @@ from rich.console import Console
 from random_models import sentences, translator
 from transduce.data.corpus import PairFiles, open_pairs_store
 from transduce.data.filters import FilterConfig
-from transduce.inference import dataset_likelihood, decode
+from transduce.inference import decode
+from transduce.likelihood import dataset_likelihood
 from transduce.metrics.bleu import bleu
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Dataset

@@ -23,7 +23,7 @@ def score(
     from transduce.cli.text import bar, tell, write_line
     from transduce.data.files import read_lines
     from transduce.errors import InputError
-    from transduce.inference import Likelihood
+    from transduce.likelihood import Likelihood
     from transduce.pipeline import load
 
     targets = list(read_lines(target))

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transduce.data.batches import Batches, Numbers, Rows
 from transduce.data.collate import Batch
-from transduce.inference import batches_of
+from transduce.inputs import batches_of
 from transduce.recipe import Recipe
 from transduce.tasks.protocols import Task
 from transduce.training.objective import objective

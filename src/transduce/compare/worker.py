@@ -26,7 +26,8 @@ from transduce.data.collate import collate
 from transduce.data.store import Store
 from transduce.environment import peak_memory_bytes
 from transduce.errors import Interrupted, TransduceError
-from transduce.inference import EVALUATION_BATCH, batch_log_probabilities, decode
+from transduce.inference import decode
+from transduce.likelihood import EVALUATION_BATCH, batch_log_probabilities
 from transduce.pipeline import Pipeline, load, make_model
 from transduce.recipe import Recipe, parse_recipe
 from transduce.search.settings import Search

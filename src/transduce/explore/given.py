@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from transduce.data.collate import Batch, padded
 from transduce.errors import InputError
-from transduce.inference import batch_log_probabilities, to_device
+from transduce.inputs import to_device
+from transduce.likelihood import batch_log_probabilities
 from transduce.models.protocols import Fills, Padded
 from transduce.tasks.protocols import Prediction, Task
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from transduce.attention.capture import capture
 from transduce.explore.given import Given, next_tokens
-from transduce.inference import to_device
+from transduce.inputs import to_device
 from transduce.models.protocols import Encodes, Fills, Padded
 from transduce.tasks.protocols import Task
 

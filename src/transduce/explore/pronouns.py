@@ -16,7 +16,7 @@ from transduce.attention import capture
 from transduce.data.collate import padded
 from transduce.errors import InputError
 from transduce.explore.words import WORD_START, words_from_tokens
-from transduce.inference import to_device
+from transduce.inputs import to_device
 from transduce.models.protocols import Encodes
 from transduce.pipeline import Pipeline
 

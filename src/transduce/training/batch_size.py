@@ -26,7 +26,7 @@ from transduce.atomic import human_size, write_text
 from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
 from transduce.data.store import BLOCK, Store
-from transduce.inference import batches_of
+from transduce.inputs import batches_of
 from transduce.recipe import Recipe
 from transduce.tasks.protocols import Task, TaskData
 from transduce.training.checkpoint import Trained

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from transduce.atomic import human_size
 from transduce.data.batches import Batches
-from transduce.inference import batches_of
+from transduce.inputs import batches_of
 from transduce.recipe import Recipe
 from transduce.training.batch_size import with_measured_batch
 from transduce.training.display import Display

@@ -15,7 +15,7 @@ from transduce.attention import capture
 from transduce.data.collate import padded
 from transduce.errors import InputError
 from transduce.explore.figures import attention_figure, save, training_curves
-from transduce.inference import to_device
+from transduce.inputs import to_device
 from transduce.models.protocols import Fills
 from transduce.search.run import quickest, search
 from transduce.tasks.protocols import Task, TaskData

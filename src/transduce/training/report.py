@@ -9,7 +9,8 @@ from typing import Any
 from torch import nn
 
 from transduce.environment import library_versions, machine, peak_memory_bytes
-from transduce.inference import dataset_likelihood, decode, likelihood_context
+from transduce.inference import decode
+from transduce.likelihood import dataset_likelihood, likelihood_context
 from transduce.recipe import Recipe
 from transduce.search.run import quickest
 from transduce.tasks.protocols import Dataset, Task, TaskData

@@ -15,7 +15,7 @@ from transduce.data.files import fingerprint
 from transduce.data.store import Store
 from transduce.environment import library_versions
 from transduce.errors import InputError
-from transduce.inference import batches_of
+from transduce.inputs import batches_of
 from transduce.model_file import NAME, ModelFile, find_model_file, lasting_tensors, load_model_file, save_model_file
 from transduce.names import resolve
 from transduce.pipeline import load_weights, make_model, make_task, pack_tokenizers, unpack_tokenizers

@@ -9,7 +9,8 @@ import numpy as np
 from torch import nn
 
 from transduce.data.store import Store
-from transduce.inference import dataset_likelihood, decode
+from transduce.inference import decode
+from transduce.likelihood import dataset_likelihood
 from transduce.search.run import quickest
 from transduce.tasks.protocols import Dataset, Task
 from transduce.training.alarms import alarms, unigram_entropy
