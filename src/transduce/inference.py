@@ -44,28 +44,12 @@ def decode(
     """
     _refuse_unequal_readings(task, others, settings)
     numbers = range(len(texts)) if lines is None else lines
-    wanted = [Wanted()] * len(texts) if wanted is None else wanted
-    demands = Demands(task.tokenizers["target"]) if any(wanted) else None
-    reads = task.tokenizers.get("source") or task.tokenizers["target"]
-    empty = {place for place, ids in enumerate(reads.encode(texts)) if not ids or not texts[place].strip()}
-    requests: dict[int, Request] = {}
-    predictions: dict[int, Prediction] = {}
-    problems = []
-    for place, text in enumerate(texts):
-        try:
-            if place in empty:
-                predictions[place] = _nothing(text, wanted[place], demands)
-            else:
-                requests[place] = _demanded(task.request(text, settings), wanted[place], demands)
-        except InputError as error:
-            problems += [f"line {numbers[place] + 1}: {problem}" for problem in error.problems]
-    if problems:
-        raise InputError(problems)
+    requests, predictions = _asked(task, texts, settings, numbers, wanted or [Wanted()] * len(texts))
     order = sorted(requests, key=lambda place: -_work(requests[place]))
     if model.training:  # to tell all parts takes half a millisecond
         model.eval()
     if advance:
-        advance(len(empty))
+        advance(len(predictions))
     for first in range(0, len(order), batch_size):
         places = order[first : first + batch_size]
         lattices: list[Lattice] | None = [] if lattice else None
@@ -84,6 +68,33 @@ def decode(
         if advance:
             advance(len(places))
     return [predictions[place] for place in range(len(texts))]
+
+
+def _asked(
+    task: Task, texts: Sequence[str], settings: Search, numbers: Sequence[int], wanted: Sequence[Wanted]
+) -> tuple[dict[int, Request], dict[int, Prediction]]:
+    """By place: what to search for, and the predictions of texts without a token, which need no search.
+
+    Raises:
+        InputError: what is wanted cannot be; all such lines are named.
+    """
+    demands = Demands(task.tokenizers["target"]) if any(wanted) else None
+    reads = task.tokenizers.get("source") or task.tokenizers["target"]
+    empty = {place for place, ids in enumerate(reads.encode(texts)) if not ids or not texts[place].strip()}
+    requests: dict[int, Request] = {}
+    predictions: dict[int, Prediction] = {}
+    problems = []
+    for place, text in enumerate(texts):
+        try:
+            if place in empty:
+                predictions[place] = _nothing(text, wanted[place], demands)
+            else:
+                requests[place] = _demanded(task.request(text, settings), wanted[place], demands)
+        except InputError as error:
+            problems += [f"line {numbers[place] + 1}: {problem}" for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+    return requests, predictions
 
 
 def _refuse_unequal_readings(task: Task, others: Sequence[Task], settings: Search) -> None:
