@@ -37,6 +37,7 @@ FLOORS = [
     "environment",  # what a figure was measured on, which evaluation reports
     "recipe",
     "wanted",
+    "workers",
     "inputs",
     "inference",
     "likelihood",

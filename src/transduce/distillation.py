@@ -41,6 +41,7 @@ def distil(
     search: Search,
     batch_size: int = 128,
     advance: Advance = lambda lines: None,
+    workers: int = 1,
 ) -> Table:
     """Translate `sources` into `folder`, or go on where a stopped distillation of them stands; returns the report.
 
@@ -50,6 +51,7 @@ def distil(
     Args:
         checksum: the SHA-256 of the teacher's file; an ensemble's are joined by "+".
         advance: told how many more lines are done, those of earlier runs included.
+        workers: processes of one thread that translate side by side.
 
     Raises:
         InputError: the teacher reads no source; `folder` holds another distillation; a source cannot be read.
@@ -60,7 +62,7 @@ def distil(
     if _claim(folder, plan):
         advance(plan["lines"])
     else:
-        _translate(teacher, _lines(sources, root), folder / "parts", search, batch_size, advance)
+        _translate(teacher, _lines(sources, root), folder / "parts", search, batch_size, advance, workers)
         write_json(folder / REPORT, {**plan, **_join(_lines(sources, root), folder)})
     shutil.rmtree(folder / "parts", ignore_errors=True)
     report: Table = json.loads((folder / REPORT).read_text(encoding="utf-8"))
@@ -120,7 +122,13 @@ def _lines(sources: Sequence[TextFile], root: Path) -> Iterator[str]:
 
 
 def _translate(
-    teacher: Pipeline, lines: Iterator[str], parts: Path, search: Search, batch_size: int, advance: Advance
+    teacher: Pipeline,
+    lines: Iterator[str],
+    parts: Path,
+    search: Search,
+    batch_size: int,
+    advance: Advance,
+    workers: int,
 ) -> None:
     """Every part that is not there yet."""
     number = 0
@@ -131,7 +139,7 @@ def _translate(
         else:
             long: list[str] = []
             found = teacher.predict(
-                chunk, batch_size=batch_size, tell=long.append, advance=advance, **search.model_dump()
+                chunk, batch_size=batch_size, workers=workers, tell=long.append, advance=advance, **search.model_dump()
             )
             targets = [[each.text.replace("\n", " "), each.ended] for each in found]
             write_json(path, {"long": len(long), "targets": targets})

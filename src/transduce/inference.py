@@ -14,6 +14,7 @@ from transduce.search.run import search
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Prediction, Request, Task, unmet
 from transduce.wanted import Demands, Wanted
+from transduce.workers import each
 
 Advance = Callable[[int], None]  # told how many more texts are done
 
@@ -29,6 +30,7 @@ def decode(
     wanted: Sequence[Wanted] | None = None,
     others: Sequence[Task] = (),
     lattice: bool = False,
+    workers: int = 1,
 ) -> list[Prediction]:
     """One prediction a text, in their order. A text without a token gives an empty prediction.
 
@@ -38,9 +40,10 @@ def decode(
         wanted: phrases that each output must or must not hold, and how it begins.
         others: the tasks of an ensemble's further members, which read each text in their own tokens.
         lattice: keep everything that a beam weighed.
+        workers: processes of one thread that search side by side.
 
     Raises:
-        InputError: what is wanted cannot be; all such lines are named.
+        InputError: what is wanted cannot be; all such lines are named; no workers can be had here.
     """
     _refuse_unequal_readings(task, others, settings)
     numbers = range(len(texts)) if lines is None else lines
@@ -50,12 +53,16 @@ def decode(
         model.eval()
     if advance:
         advance(len(predictions))
-    for first in range(0, len(order), batch_size):
-        places = order[first : first + batch_size]
+    batches = [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
+
+    def searched(number: int) -> tuple[list[list[Hypothesis]], list[Lattice] | None]:
+        places = batches[number]
         lattices: list[Lattice] | None = [] if lattice else None
         members = [[requests[place] for place in places]]
         members += [[other.request(texts[place], settings) for place in places] for other in others]
-        found = _search(model, task, members, [numbers[p] for p in places], settings, lattices)
+        return _search(model, task, members, [numbers[p] for p in places], settings, lattices), lattices
+
+    for places, (found, lattices) in zip(batches, each(searched, len(batches), workers), strict=True):
         for row, (place, hypotheses) in enumerate(zip(places, found, strict=True)):
             constraint = requests[place].constraint
             predictions[place] = Prediction.from_hypotheses(

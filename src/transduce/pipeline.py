@@ -58,6 +58,7 @@ class Pipeline:
         prefix: str | Sequence[str] = "",
         wanted: Sequence[Wanted] | None = None,
         lattice: bool = False,
+        workers: int = 1,
         **search: Any,
     ) -> list[Prediction]:
         """One prediction a text, in order; each is what it would be alone. An empty text gives an empty prediction.
@@ -75,11 +76,12 @@ class Pipeline:
             prefix: text whose tokens the output begins with, for all or for each.
             wanted: the same three in one object for each text; what they and it want adds up.
             lattice: keep what the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
+            workers: processes of one thread each that search side by side; for many texts, on a processor.
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
 
         Raises:
             InputError: a search setting is wrong; a text is too long and long="refuse", or in pieces that something
-                is wanted of; what is wanted cannot be.
+                is wanted of; what is wanted cannot be; no workers can be had here.
         """
         settings = search_settings(self.recipe.search, search)
         wants = wanted_of_each(len(texts), must, must_not, prefix)
@@ -89,7 +91,17 @@ class Pipeline:
         _refuse_wants_of_pieces(wants, owners)
         of_pieces = [wants[owner] for owner in owners]
         found = decode(
-            self.model, self.task, pieces, settings, batch_size, owners, advance, of_pieces, self.others, lattice
+            self.model,
+            self.task,
+            pieces,
+            settings,
+            batch_size,
+            owners,
+            advance,
+            of_pieces,
+            self.others,
+            lattice,
+            workers,
         )
         whole: list[list[Prediction]] = [[] for _ in texts]
         for owner, prediction in zip(owners, found, strict=True):

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from transduce.atomic import write_json
 from transduce.data.files import count_lines, fingerprint
 from transduce.distillation import distil, training_sources
@@ -107,5 +109,14 @@ def _translated(recipe: Recipe, teachers: Sequence[Path], folder: Path, display:
     checksum = "+".join(fingerprint(file) for file in files)
     together = load(files, trust_code=True)  # which this training has just run
     with display.count("translating", sum(count_lines(root / file.text) for file in sources)) as advance:
-        found = distil(together, checksum, sources, root, folder, together.recipe.search, advance=advance)
+        found = distil(
+            together,
+            checksum,
+            sources,
+            root,
+            folder,
+            together.recipe.search,
+            advance=advance,
+            workers=1 if torch.cuda.is_available() else torch.get_num_threads(),
+        )
     return {each: found[each] for each in ("lines", "counts")}

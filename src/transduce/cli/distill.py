@@ -24,6 +24,7 @@ def distill(
     beam: Annotated[int | None, typer.Option(help="Beam width; the teacher's by default.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
     batch_size: Annotated[int, typer.Option(help="Lines searched together: speed and memory, nothing else.")] = 128,
+    workers: Annotated[int, typer.Option(min=1, help="Processes of one thread each that translate.")] = 1,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on what came out.")] = None,
     run: Annotated[Path | None, typer.Option(help="The student's run directory; runs/<name> by default.")] = None,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
@@ -45,7 +46,7 @@ def distill(
     search = search_settings(pipeline.recipe.search, {name: each for name, each in asked.items() if each is not None})
     checksum = "+".join(fingerprint(file) for file in files)
     with bar("distilling", _count(sources, root)) as advance:
-        report = distil(pipeline, checksum, sources, root, output, search, batch_size, advance)
+        report = distil(pipeline, checksum, sources, root, output, search, batch_size, advance, workers)
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report["counts"].items())
     tell(f"{output}: {report['lines']:,} lines; {counts}. To train on it:")
     typer.echo(f'[data]\nroot = "."\ntrain = [{{ source = "{output}/source.gz", target = "{output}/target.gz" }}]')

@@ -1,0 +1,68 @@
+"""The same work on many things at once: processes of one thread each, which share what was there before them.
+
+On two cores two processes of one thread predict a tenth to a fifth more than one of two threads: the matrices of a
+step of a small model are too small to be shared out, and what stands between them is not shared at all.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+
+from transduce.errors import InputError
+
+Found = TypeVar("Found")
+_inherited: list[Callable[[int], Any]] = []  # in a worker, its work
+
+
+def each(work: Callable[[int], Found], count: int, workers: int = 1) -> Iterator[Found]:
+    """work(0), work(1), .. work(count - 1), in that order; with more than one worker, several at a time.
+
+    Workers are copies of this process as it is when the first result is asked for, so that `work` may use anything;
+    what it returns is sent back. They end with this process, however that ends.
+
+    Raises:
+        InputError: the system cannot copy a process.
+    """
+    if workers <= 1 or count <= 1:
+        yield from map(work, range(count))
+        return
+    if "fork" not in multiprocessing.get_all_start_methods() or torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        raise InputError(
+            f"workers = {workers}: a process cannot be copied on this system, or with a GPU in use; use 1."
+        )
+    pool = ProcessPoolExecutor(
+        min(workers, count), multiprocessing.get_context("fork"), partial(_begin, work, os.getpid())
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads: workers use one, as torch's loaders do
+            found = pool.map(_do, range(count))
+        yield from found
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin(work: Callable[[int], Any], parent: int) -> None:
+    _inherited.append(work)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told as well, and ends its workers
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _do(number: int) -> Any:
+    return _inherited[-1](number)
