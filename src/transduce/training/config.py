@@ -22,7 +22,8 @@ class TrainingConfig(Config):
     """Decides the start, the dropout and the order of batches."""
 
     start: str | None = None
-    """A model file or run directory whose tokenizers and weights training starts from: fine-tuning."""
+    """A model file or run directory whose tokenizers and weights training starts from: fine-tuning. Of another kind of
+    model it takes the weights that have the same names and shapes."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """muon: orthogonalised momentum for the hidden matrices, AdamW for the rest."""
     learning_rate: float = Field(default=1e-3, gt=0)

@@ -1,6 +1,7 @@
 """A training from recipe to model file: open the data, train, choose the best weights, test, write the report."""
 
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from transduce.inputs import batches_of
 from transduce.model_file import NAME, ModelFile, find_model_file, lasting_tensors, load_model_file, save_model_file
 from transduce.names import resolve
 from transduce.pipeline import load_weights, make_model, make_task, pack_tokenizers, unpack_tokenizers
-from transduce.recipe import Recipe
+from transduce.recipe import Recipe, parse_recipe
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.tokenizers import cached_tokenizers
 from transduce.training.average import MovingAverage
@@ -69,7 +70,7 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
     if recipe.batch.tokens == "auto":
         recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
         write_chosen(recipe, run)
-    trained = new_training(recipe, task)
+    trained = new_training(recipe, task, display.tell)
     checkpoints = Checkpoints(run, recipe.training.keep)
     progress = checkpoints.restore_newest(trained, display.warn)
     if progress:
@@ -91,18 +92,33 @@ def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
     return task, task.open(cache_folder(), display.tell)
 
 
-def new_training(recipe: Recipe, task: Task) -> Trained:
+def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambda line: None) -> Trained:
     """A model at its random start, which depends on the seed alone, or with the weights of the one to start from.
 
     Raises:
-        InputError: that one is of other sizes.
+        InputError: that one is of other sizes, or of another kind that has no weight in common.
     """
     torch.manual_seed(derived_seed(recipe.training.seed, 0))
     model = make_model(recipe, task).to(device())
     if recipe.training.start:
-        load_weights(model, load_model_file(recipe.training.start).weights)
+        _begin_as(load_model_file(recipe.training.start), model, recipe, tell)
     average = MovingAverage(model, recipe.training.average)
     return Trained(model, Optimizers(model, recipe.training), average, Progress())
+
+
+def _begin_as(other: ModelFile, model: torch.nn.Module, recipe: Recipe, tell: Callable[[str], None]) -> None:
+    """All weights of a model of the same kind; of another kind those of the same name and shape."""
+    if parse_recipe(other.config, str(recipe.training.start)).model.__class__ is recipe.model.__class__:
+        load_weights(model, other.weights)
+        return
+    own = lasting_tensors(model)
+    common = {name: each for name, each in other.weights.items() if name in own and each.shape == own[name].shape}
+    if not common:
+        raise InputError(
+            f"training.start: {recipe.training.start} is another kind of model and has no weight in common."
+        )
+    tell(f"{len(common)} of {len(own)} weights begin as those of {recipe.training.start}, the others anew.")
+    load_weights(model, {**own, **common})
 
 
 def device() -> torch.device:
