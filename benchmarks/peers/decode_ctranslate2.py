@@ -3,7 +3,6 @@
 Batches: two translators of one thread each on two cores, as it is fastest; one sentence at a time: one thread.
 """
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import model_file
 import numpy as np
 from ctranslate2.specs import common_spec
 from ctranslate2.specs.transformer_spec import TransformerSpec
-from decoding import ALPHA, END, LONGEST, Rows, arguments, measure
+from decoding import ALPHA, END, LONGEST, WORKERS, Rows, arguments, measure
 
 
 def main() -> None:
@@ -24,7 +23,7 @@ def main() -> None:
         translator = ctranslate2.Translator(
             str(Path(folder) / "converted"),
             compute_type=asked.compute,
-            inter_threads=1 if asked.batch == 1 else os.cpu_count(),
+            inter_threads=1 if asked.batch == 1 else WORKERS,
             intra_threads=1,
         )
 

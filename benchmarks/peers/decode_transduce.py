@@ -1,8 +1,13 @@
-"""Transduce on a model file, as `transduce predict` decodes; arguments in `decoding`, and --precision fp32 or int8."""
+"""Transduce on a model file, as `transduce predict` decodes; arguments in `decoding`, and --precision fp32 or int8.
+
+Batches: a worker of one thread for each core; one sentence at a time: one thread.
+"""
+
+from functools import partial
 
 import numpy as np
 import torch
-from decoding import END, Rows, arguments, in_batches, measure
+from decoding import END, WORKERS, Rows, arguments, in_batches, measure
 from work import PAD, START
 
 import transduce
@@ -10,14 +15,15 @@ from transduce.allocator import keep_freed_memory
 from transduce.data.collate import padded
 from transduce.search.run import search
 from transduce.search.settings import Search
+from transduce.workers import each
 
 if __name__ == "__main__":
     asked = arguments(("--precision", "fp32"))
     keep_freed_memory()
     model = transduce.load(asked.model, precision=asked.precision).model
     settings = Search(method="beam" if asked.beam > 1 else "greedy", beam=asked.beam)
-    if asked.batch == 1:
-        torch.set_num_threads(1)
+    torch.set_num_threads(1)
+    side_by_side = partial(each, workers=1 if asked.batch == 1 else WORKERS)
 
     def translate(sources: Rows) -> Rows:
         source = padded([np.asarray(ids, np.int32) for ids in sources], end=END)
@@ -27,4 +33,4 @@ if __name__ == "__main__":
         )
         return [[token for token in best[0].tokens if token != END] for best in found]
 
-    measure(asked, lambda sources: in_batches(sources, asked.batch, translate))
+    measure(asked, lambda sources: in_batches(sources, asked.batch, translate, side_by_side))

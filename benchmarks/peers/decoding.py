@@ -8,15 +8,18 @@ second.
 
 import argparse
 import json
+import os
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 ALPHA, END, LONGEST = 0.75, 2, 100
+WORKERS = os.cpu_count() or 1  # of one thread each, where sentences come in batches
 Rows = list[list[int]]
+Each = Callable[[Callable[[int], Rows], int], Iterable[Rows]]
 
 
 def arguments(*more: tuple[str, str]) -> argparse.Namespace:
@@ -41,25 +44,36 @@ def measure(asked: argparse.Namespace, translate: Callable[[Rows], Rows]) -> Non
         milliseconds = [1000 * _seconds(translate, [source])[0] for source in sources]
         figures = {"p50_ms": float(np.percentile(milliseconds, 50)), "p95_ms": float(np.percentile(milliseconds, 95))}
     else:
-        begun = time.process_time()
+        begun = _processor_seconds()
         seconds, found = _seconds(translate, sources)
-        work = time.process_time() - begun
+        work = _processor_seconds() - begun
         figures = {
             "sentences_per_second": len(sources) / seconds,
             "sentences_per_processor_second": len(sources) / work,
         }
         if asked.outputs:
             asked.outputs.write_text("".join(" ".join(map(str, row)) + "\n" for row in found))
-    print(json.dumps({**figures, "peak_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}))
+    print(json.dumps({**figures, "peak_memory_gb": _peak_memory_gb(WORKERS if asked.batch > 1 else 0)}))
 
 
-def in_batches(sources: Rows, size: int, translate: Callable[[Rows], Rows]) -> Rows:
-    """Like lengths translated together, `size` at a time; in the order of `sources`."""
-    found: dict[int, list[int]] = {}
+def one_by_one(work: Callable[[int], Rows], count: int) -> Iterator[Rows]:
+    """work(0), work(1), .."""
+    return map(work, range(count))
+
+
+def in_batches(sources: Rows, size: int, translate: Callable[[Rows], Rows], each: Each = one_by_one) -> Rows:
+    """Like lengths translated together, `size` at a time; in the order of `sources`.
+
+    each: calls a function with the number of every batch, perhaps in several processes.
+    """
     order = sorted(range(len(sources)), key=lambda place: -len(sources[place]))
-    for first in range(0, len(order), size):
-        places = order[first : first + size]
-        found |= dict(zip(places, translate([sources[place] for place in places]), strict=True))
+    batches = [order[first : first + size] for first in range(0, len(order), size)]
+    outputs = each(lambda number: translate([sources[place] for place in batches[number]]), len(batches))
+    found = {
+        place: row
+        for places, rows in zip(batches, outputs, strict=True)
+        for place, row in zip(places, rows, strict=True)
+    }
     return [found[place] for place in range(len(sources))]
 
 
@@ -67,6 +81,18 @@ def test_sources(work: Path) -> Rows:
     """The token ids of the test set."""
     with np.load(work) as arrays:
         return [row.tolist() for row in np.split(arrays["test_values"], arrays["test_ends"][:-1])]
+
+
+def _processor_seconds() -> float:
+    """Of this process and of those that it started and that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _peak_memory_gb(workers: int) -> float:
+    """Of this process, and of as many as it started as the largest of them, with all that they share."""
+    own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return (own + workers * child) / 1e6
 
 
 def _seconds(translate: Callable[[Rows], Rows], sources: Rows) -> tuple[float, Rows]:
