@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +22,13 @@ from transduce.workers import each
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
 
+@pytest.fixture(autouse=True)
+def nobody_is_left() -> Iterator[None]:
+    before = set(psutil.Process().children())
+    yield
+    assert set(psutil.Process().children()) <= before
+
+
 def test_results_come_in_order_from_processes_of_one_thread() -> None:
     def work(number: int) -> tuple[int, int, int]:
         time.sleep(0.05 if number == 0 else 0)
@@ -33,7 +40,6 @@ def test_results_come_in_order_from_processes_of_one_thread() -> None:
     assert {threads for _, _, threads in found} == {1}
     assert {process for _, process, _ in each(work, 3)} == {os.getpid()}
     assert list(each(work, 0, workers=2)) == []
-    assert not psutil.Process().children()
 
 
 def test_an_error_is_the_workers_own() -> None:
@@ -44,7 +50,6 @@ def test_an_error_is_the_workers_own() -> None:
 
     with pytest.raises(InputError, match="number 2 is wrong"):
         list(each(work, 50, workers=2))
-    assert not psutil.Process().children()
 
 
 def test_workers_do_not_outlive_who_asked_for_them(tmp_path: Path) -> None:
