@@ -12,6 +12,7 @@ A folder fills up part by part, each whole or not there, and a killed distillati
 """
 
 import json
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -75,6 +76,12 @@ def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
         TextFile(text=files.source) if files.source else TextFile(text=str(files.tsv), column=files.source_column)
         for files in corpora
     ]
+
+
+def taught_pairs(folder: Path, root: str) -> dict[str, str]:
+    """What `distil` wrote into `folder` as an entry of data.train; relative, as a file names no machine's folders."""
+    below = Path(os.path.relpath(folder, root)).as_posix()
+    return {"source": f"{below}/source.gz", "target": f"{below}/target.gz"}
 
 
 def _plan(teacher: Pipeline, checksum: str, sources: Sequence[TextFile], root: Path, search: Search) -> Table:

@@ -8,7 +8,6 @@ Each stage goes on where it was stopped, and a finished one is not done again.
 """
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import torch
 
 from transduce.atomic import write_json
 from transduce.data.files import count_lines, fingerprint
-from transduce.distillation import distil, training_sources
+from transduce.distillation import distil, taught_pairs, training_sources
 from transduce.errors import InputError
 from transduce.model_file import find_model_file
 from transduce.pipeline import load
@@ -80,9 +79,8 @@ def student(recipe: Recipe, run: Path) -> Recipe:
         raise InputError(f"{recipe.name}: [teachers] translate the training sources, which takes a task with pairs.")
     table = recipe.to_table()
     del table["teachers"]
-    below = Path(os.path.relpath(run / "taught", data.root)).as_posix()  # a model file names no machine's folders
-    written = {"source": f"{below}/source.gz", "target": f"{below}/target.gz"}
-    table["data"]["train"] = [*(table["data"]["train"] if teachers.references else []), written]
+    references = table["data"]["train"] if teachers.references else []
+    table["data"]["train"] = [*references, taught_pairs(run / "taught", data.root)]
     if not teachers.model:
         table["training"]["start"] = str(run / "teachers" / str(teachers.seeds[0]))
     return parse_recipe(table, recipe.name)

@@ -82,15 +82,13 @@ def _count(sources: list["TextFile"], root: Path) -> int:
 
 
 def _student(path: Path, output: Path) -> Any:
-    """The student's recipe, its training data replaced; the path is relative, as model files name no machine's."""
-    import os
-
+    """The student's recipe, its training data replaced."""
+    from transduce.distillation import taught_pairs
     from transduce.recipe import load_recipe
 
     data: Any = load_recipe(path).data
-    below = Path(os.path.relpath(output, data.root)).as_posix()
-    train = f'[{{ source = "{below}/source.gz", target = "{below}/target.gz" }}]'
-    return load_recipe(path, [f"data.train={train}"])
+    pairs = taught_pairs(output, data.root)
+    return load_recipe(path, [f'data.train=[{{ source = "{pairs["source"]}", target = "{pairs["target"]}" }}]'])
 
 
 def _train(recipe: Any, run: Path | None) -> None:

@@ -17,7 +17,7 @@ def predict(
     beam: Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.")] = None,
     prune: Annotated[
         float | None,
-        typer.Option(help="Drop hypotheses so many nats behind the best: 3 is faster and nearly the same."),
+        typer.Option(help="Drop hypotheses so many nats behind the best: 1.5 is faster and nearly the same."),
     ] = None,
     length_rule: Annotated[
         Literal["power", "gnmt", "none"] | None,

@@ -20,7 +20,7 @@ from transduce.inputs import batches_of
 from transduce.model_file import NAME, ModelFile, find_model_file, lasting_tensors, load_model_file, save_model_file
 from transduce.names import resolve
 from transduce.pipeline import load_weights, make_model, make_task, pack_tokenizers, unpack_tokenizers
-from transduce.recipe import Recipe, parse_recipe
+from transduce.recipe import Recipe
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.tokenizers import cached_tokenizers
 from transduce.training.average import MovingAverage
@@ -108,7 +108,8 @@ def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambd
 
 def _begin_as(other: ModelFile, model: torch.nn.Module, recipe: Recipe, tell: Callable[[str], None]) -> None:
     """All weights of a model of the same kind; of another kind those of the same name and shape."""
-    if parse_recipe(other.config, str(recipe.training.start)).model.__class__ is recipe.model.__class__:
+    kinds = [config["model"].get("kind") for config in (other.config, recipe.to_table())]
+    if kinds[0] == kinds[1]:
         load_weights(model, other.weights)
         return
     own = lasting_tensors(model)
