@@ -18,6 +18,7 @@ from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.models.convolution import ConvolutionConfig
+from transduce.models.ctc import CtcConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
@@ -64,6 +65,11 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         '[model] kind = "non_autoregressive"',
         "All words at once; trained on a teacher's translations (`transduce distill`).",
         NonAutoregressiveConfig,
+    ),
+    (
+        '[model] kind = "ctc"',
+        "All words at once, in one pass, for a teacher's translations or for data that vary little.",
+        CtcConfig,
     ),
     ("[training]", "", TrainingConfig),
     ("[teachers]", "Optional: who is trained first, and taught by whom; `transduce train` does it all.", Teachers),

@@ -21,6 +21,7 @@ MODELS = {
     "transformer": STACK,
     "linear_transformer": STACK,
     "non_autoregressive": STACK,
+    "ctc": STACK,
     "convolution": "d_model = 16\nencoder_layers = 1\ndecoder_layers = 2\n",
     **{f"rnn {cell}": f'{RNN}cell = "{cell}"\n' for cell in known("layers.recurrent")},
     "rnn monotonic": f'{RNN}weighing = "monotonic"\n',
@@ -35,7 +36,7 @@ def with_model(name: str, tiny_recipe: Path) -> Path:
     before, after = text[: text.index("[model]")], text[text.index("[training]") :]
     after = after.replace("validate_every = 6", "validate_every = 24")
     tiny_recipe.write_text(before + table + after, encoding="utf-8")
-    if name == "non_autoregressive":  # which is searched by filling
+    if name in ("non_autoregressive", "ctc"):  # which write all words at once
         tiny_recipe.write_text(
             tiny_recipe.read_text(encoding="utf-8").replace("[search]\nbeam = 3", ""), encoding="utf-8"
         )

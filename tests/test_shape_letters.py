@@ -17,7 +17,9 @@ from transduce.attention import capture
 from transduce.attention.choices import choices, surrogate
 from transduce.attention.pooling import AttentionPooling
 from transduce.layers.cross_entropy import smoothed_cross_entropy
+from transduce.layers.ctc import log_likelihood, token_log_probabilities, written
 from transduce.models.convolution import Convolution, ConvolutionConfig
+from transduce.models.ctc import Ctc, CtcConfig
 from transduce.models.non_autoregressive import NonAutoregressive, NonAutoregressiveConfig
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.rnn import Rnn, RnnConfig
@@ -90,6 +92,11 @@ def test_names_say_what_shapes_are() -> None:
             read = fills.remember(source)
             fills.lengths(read, 40)
             fills.fill(target, target.mask() & (target.values % 2 == 0), read)
+            aligns = Ctc(CtcConfig.model_validate(table), Sizes(11, 13))
+            aligns.encode(source)
+            of = written(*aligns.align(source, target.lengths), *target, 0)
+            (log_likelihood(of).sum() + of.mean.sum()).backward()
+            token_log_probabilities(of)
             alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
             alone(None, target)
             alone.step(target.values[:, 0], *alone.start(None, 3))

@@ -14,7 +14,8 @@ from transduce.data.collate import Batch, collate, padded, words
 from transduce.data.store import Store
 from transduce.inference import Advance
 from transduce.inputs import sources, to_device
-from transduce.models.protocols import Fills, Padded
+from transduce.layers.ctc import least_places, token_log_probabilities, written
+from transduce.models.protocols import Aligns, Fills, Padded
 from transduce.tasks.protocols import Task
 
 EVALUATION_BATCH = BatchConfig(tokens=8192)
@@ -111,6 +112,7 @@ def batch_log_probabilities(model: nn.Module, batch: Batch) -> Tensor:
     """(B, T - 1) fp64 log-probability of each target token after the first; 0 behind a row's end.
 
     Of a model that fills: of each word, all words hidden, given the length; at the end token, of the length.
+    Of one that aligns: of each token given those before, however they are placed.
     """
     model.eval()
     device = next(model.parameters()).device
@@ -119,6 +121,9 @@ def batch_log_probabilities(model: nn.Module, batch: Batch) -> Tensor:
     if isinstance(model, Fills):
         assert source is not None
         return _with_all_words_hidden(model, source, words(target))
+    if isinstance(model, Aligns):
+        assert source is not None
+        return _however_placed(model, source, target)
     logits_BTV = model(source, Padded(target.values[:, :-1], target.lengths - 1))
     normed_BTV = logits_BTV.log_softmax(-1, dtype=torch.float32)
     chosen_BT = normed_BTV.gather(-1, target.values[:, 1:, None])[..., 0].double()
@@ -137,6 +142,14 @@ def _with_all_words_hidden(model: Fills, source: Padded, target: Padded) -> Tens
         normed_NV = model.fill(seen, hidden_BT, memory).log_softmax(-1, dtype=torch.float32)
         each_BT[:, :-1][hidden_BT] = normed_NV.gather(1, target.values[hidden_BT][:, None])[:, 0].double()
     return each_BT
+
+
+def _however_placed(model: Aligns, source: Padded, target: Padded) -> Tensor:
+    """(B, T - 1): of the words of each row, and of its end."""
+    own = words(target)
+    places = model.align(source, least_places(*own))
+    of = written(places.values.double(), places.lengths, *own, blank=int(target.values[0, 0]))
+    return token_log_probabilities(of)
 
 
 def likelihood_context(model: nn.Module, task: Task) -> str:

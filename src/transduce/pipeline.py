@@ -237,7 +237,7 @@ def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
             raise InputError(
                 "search.beam: this model writes all words at once and has no beam; ask for iterations and lengths."
             )
-        asked = {**asked, "method": "beam"}
+        asked = {**asked, "method": "ctc" if recipe.method == "ctc" else "beam"}
     other_rule = asked.get("length_rule", recipe.length_rule) != recipe.length_rule
     kept = recipe.model_dump(exclude={"alpha"} if other_rule else None)
     try:

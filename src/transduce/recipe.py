@@ -21,8 +21,8 @@ from transduce.config import Config
 from transduce.data.batches import BatchConfig
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.errors import InputError
-from transduce.models.protocols import Fills
 from transduce.names import resolve, suggest
+from transduce.search.run import only_method
 from transduce.search.settings import Search
 from transduce.training.config import Teachers, TrainingConfig
 
@@ -66,8 +66,8 @@ def parse_recipe(table: Table, where: str) -> Recipe:
         problems.append(f"{where}: name must be text; this was given: {sections['name']!r}.")
     for name, kind in _section_kinds(table, where, problems).items():
         value = table.get(name, {})
-        if name == "search" and isinstance(value, dict) and _fills(table):
-            value = {"method": "mask_predict", **value}
+        if name == "search" and isinstance(value, dict) and (method := _only_method(table)):
+            value = {"method": method, **value}
         try:
             sections[name] = kind.model_validate(value)
         except ValidationError as error:
@@ -114,12 +114,12 @@ def _section_kinds(table: Table, where: str, problems: list[str]) -> dict[str, t
 KINDS = {"task": "translation", "model": "transformer"}  # sections whose keys depend on their kind, with the default
 
 
-def _fills(table: Table) -> bool:
-    """Whether the model writes all words at once, so that no search from token to token suits it."""
+def _only_method(table: Table) -> str | None:
+    """The one search for a model that writes all words at once, as none from token to token suits it."""
     try:
-        return issubclass(resolve("models", _kind_of(table, "model")), Fills)
+        return only_method(resolve("models", _kind_of(table, "model")))
     except InputError:  # told elsewhere
-        return False
+        return None
 
 
 def _kind_of(table: Table, section: str) -> str:

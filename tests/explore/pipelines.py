@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from random_models import SHORT, translator
 from random_models import _pipeline as pipeline_of
+from random_models import translator
 from transduce.pipeline import Pipeline
 
 TEXT = "ba de fi go ku"
@@ -21,6 +21,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "bilinear": {**PLAIN, "score": "bilinear", "weighing": "local_predictive", "pattern": "local", "stride": 2},
     "pointer": {**PLAIN, "pointer": True},
     "non_autoregressive": {**PLAIN, "kind": "non_autoregressive"},
+    "ctc": {**PLAIN, "kind": "ctc"},
     "linear_transformer": {**PLAIN, "kind": "linear_transformer"},
     "convolution": {**STACK, "kind": "convolution", "kernel": 3},
     "location_aware": {**STACK, "kind": "convolution", "kernel": 3, "score": "location_aware"},
@@ -42,5 +43,4 @@ def pipeline(name: str, tokenizer: str = "whitespace") -> Pipeline:
     if name in DECODERS:
         task = {"kind": "language_modelling", "context": 24}
         return pipeline_of({"task": task, "data": {"train": [{"text": "a"}]}, "model": DECODERS[name]}, tokenizer, 1)
-    search = {**SHORT, "method": "mask_predict"} if name == "non_autoregressive" else SHORT
-    return translator(tokenizer, SEEDS.get(name, 1), model=MODELS[name], search=search)
+    return translator(tokenizer, SEEDS.get(name, 1), model=MODELS[name])

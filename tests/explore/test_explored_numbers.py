@@ -28,7 +28,7 @@ from transduce.explore.numbers import from_base64
 from transduce.explore.placed import placed
 from transduce.explore.rollout import rollout, rollout_dict
 from transduce.explore.steps import steps
-from transduce.models.protocols import Fills, Padded
+from transduce.models.protocols import Padded, writes_at_once
 from transduce.pipeline import EnsemblePipeline, Pipeline
 
 EVERY = [*MODELS, *DECODERS]
@@ -49,8 +49,8 @@ def written(made: Pipeline, given: Given) -> str:
 def test_an_exploration_is_the_prediction_and_what_was_seen(name: str) -> None:
     made = pipeline(name)
     found = json.loads(json.dumps(explore(made, TEXT, "ours"), allow_nan=False))
-    beam = made.recipe.search.method == "beam"
-    [prediction] = made.predict([TEXT], nbest=made.recipe.search.beam) if beam else made.predict([TEXT])
+    beam, several = made.recipe.search.method == "beam", made.recipe.search.method in ("beam", "ctc")
+    [prediction] = made.predict([TEXT], nbest=made.recipe.search.beam) if several else made.predict([TEXT])
     assert (found["model"], found["text"], found["target"]["text"]) == ("ours", TEXT, prediction.text)
     assert [each["text"] for each in found["nbest"]] == [each.text for each in prediction.alternatives or (prediction,)]
     assert found["log_probability"] == prediction.log_probability
@@ -203,7 +203,7 @@ def _attention(made: Pipeline, given: Given) -> Any:
 # ---- roll-out -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["transformer", "pointer", "non_autoregressive", "linear_transformer"])
+@pytest.mark.parametrize("name", ["transformer", "pointer", "non_autoregressive", "ctc", "linear_transformer"])
 def test_roll_out_is_the_product_of_halved_means(name: str) -> None:
     made = pipeline(name)
     attention = _attention(made, given_of(made))
@@ -259,6 +259,10 @@ def test_steps_end_in_the_captured_weights_and_in_the_modules_own_output(name: s
     texts = (TEXT, written(made, given))
     attention = _attention(made, given)
     for layer in attention.layers:
+        if name == "ctc" and layer.part.kind != "encoder":
+            with pytest.raises(InputError, match="several of which are shown as one token"):
+                steps(made.model, made.task, given, texts, layer.name, 0, 0)
+            continue
         module = made.model.get_submodule(layer.name)
         outputs: list[Tensor] = []
         hook = module.register_forward_hook(
@@ -368,7 +372,7 @@ def test_a_model_says_what_it_can_show(name: str) -> None:
     assert found["parameters"] == sum(each.numel() for each in made.model.parameters())
     layers = _attention(made, given_of(made)).layers
     assert [each["name"] for each in found["layers"]] == [layer.name for layer in layers]
-    assert found["shows"]["beam"] != isinstance(made.model, Fills)
+    assert found["shows"]["beam"] != writes_at_once(made.model)
     assert found["shows"]["steps"] == (not name.startswith("linear") and name != "no_attention")
     assert found["shows"]["importance"] == (name != "no_attention")
     assert found["shows"]["training"] is False

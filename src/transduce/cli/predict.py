@@ -12,7 +12,7 @@ def predict(
     ],
     source: Annotated[Path | None, typer.Option(help="Read this file (plain, .gz, .zst, .xz), not stdin.")] = None,
     method: Annotated[
-        Literal["greedy", "beam", "sample", "mask_predict"] | None, typer.Option(help="How to search.")
+        Literal["greedy", "beam", "sample", "mask_predict", "ctc"] | None, typer.Option(help="How to search.")
     ] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.")] = None,
     prune: Annotated[

@@ -17,14 +17,15 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from transduce.attention.capture import Record, capture
+from transduce.attention.capture import capture
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
 from transduce.explore.given import Given, given_of, next_tokens
 from transduce.explore.layers import Attends, Axis, attending, one_pass
 from transduce.explore.numbers import packed
+from transduce.explore.said import Calls, by_token
 from transduce.explore.sides import Side, Token, end_token, read_tokens, side, written_tokens
-from transduce.models.protocols import Fills
+from transduce.models.protocols import Aligns, writes_at_once
 from transduce.tasks.protocols import Prediction, Task
 
 if TYPE_CHECKING:
@@ -171,10 +172,13 @@ def looked(model: nn.Module, task: Task, given: Given, source_text: str, target_
     """The weights, and beside them `next_tokens` (T, V), all from one pass of the model."""
     with capture(model) as record:
         next_TV = next_tokens(model, task, given)
-    return read_record(model, task, record, (source_text, target_text), given), next_TV
+    calls: Calls = record
+    if isinstance(model, Aligns):
+        next_TV, calls = by_token(next_TV, record, attending(model, task), given.target, task.start)
+    return read_record(model, task, calls, (source_text, target_text), given), next_TV
 
 
-def read_record(model: nn.Module, task: Task, record: Record, texts: tuple[str, str], given: Given) -> Attention:
+def read_record(model: nn.Module, task: Task, record: Calls, texts: tuple[str, str], given: Given) -> Attention:
     """What one pass over `given`, whose source and output spell `texts`, left in a record."""
     parts = [part for part in attending(model, task) if part.name in record]
     before = max((part.before for part in parts), default=0)
@@ -182,7 +186,7 @@ def read_record(model: nn.Module, task: Task, record: Record, texts: tuple[str, 
     source, target = task.tokenizers.get("source"), task.tokenizers["target"]
     reads = _source_side(source, texts[0], before) if source else None
     written = written_tokens(target, given.target, texts[1])
-    ended = [] if isinstance(model, Fills) else [end_token(target, texts[1])]
+    ended = [] if writes_at_once(model) else [end_token(target, texts[1])]
     return Attention(reads, side(texts[1], [*written, *ended]), target.tokens([task.start])[0], layers)
 
 

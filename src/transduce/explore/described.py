@@ -7,7 +7,7 @@ from torch import nn
 from transduce.attention.ablation import HasHeads
 from transduce.explore.layers import attending
 from transduce.explore.steps import HasSteps
-from transduce.models.protocols import Fills
+from transduce.models.protocols import writes_at_once
 from transduce.recipe import Recipe
 from transduce.tasks.protocols import Task
 
@@ -32,7 +32,7 @@ def described(name: str, model: nn.Module, task: Task, recipe: Recipe, training:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "layers": [{"name": part.name, "kind": part.kind, "layer": part.layer, "heads": part.heads} for part in parts],
         "shows": {
-            "beam": not isinstance(model, Fills),
+            "beam": not writes_at_once(model),
             "steps": any(isinstance(module, HasSteps) for module in modules),
             "importance": any(isinstance(module, HasHeads) for module in modules),
             "training": training,

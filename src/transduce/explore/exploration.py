@@ -15,7 +15,7 @@ from transduce.explore.attention import looked
 from transduce.explore.given import Given, given_of, source_ids
 from transduce.explore.layers import attending
 from transduce.explore.sides import shown_tokens
-from transduce.models.protocols import Fills
+from transduce.models.protocols import writes_at_once
 from transduce.pipeline import EnsemblePipeline, Pipeline, search_settings
 from transduce.tasks.protocols import Prediction
 
@@ -37,7 +37,7 @@ def explore(pipeline: Pipeline, text: str, name: str = "", most: int = MOST, **s
     """
     check_text(pipeline, text)
     settings = search_settings(pipeline.recipe.search, search)
-    if settings.method == "beam" and "nbest" not in search:
+    if settings.method in ("beam", "ctc") and "nbest" not in search:
         search = {**search, "nbest": settings.beam}  # all that the beam found: the best stays the best
     (prediction,) = pipeline.predict([text], long="refuse", lattice=settings.method == "beam", **search)
     given = given_of(pipeline.task, prediction)
@@ -107,7 +107,7 @@ def check_size(pipeline: Pipeline, given: Given, most: int) -> None:
     """Raises InputError for more attention weights than `most`, before any is computed."""
     parts = attending(pipeline.model, pipeline.task)
     reads = len(given.source or ()) + max((part.before for part in parts), default=0)
-    writes = len(given.target) + (not isinstance(pipeline.model, Fills))
+    writes = len(given.target) + (not writes_at_once(pipeline.model))
     sizes = {"source": reads, "target": writes, "decoder_input": writes, "other": 1}
     count = sum(part.heads * sizes[part.rows] * sizes[part.columns] for part in parts)
     if count > most:

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from transduce.data.collate import Batch, padded
 from transduce.errors import InputError
 from transduce.inputs import to_device
+from transduce.layers.ctc import least_places
 from transduce.likelihood import batch_log_probabilities
-from transduce.models.protocols import Fills, Padded
+from transduce.models.protocols import Aligns, Fills, Padded, writes_at_once
 from transduce.tasks.protocols import Prediction, Task
 
 
@@ -44,18 +45,21 @@ def source_ids(task: Task, text: str) -> list[int] | None:
 def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
     """Log-probabilities (T, V) in fp32 of each token of the output given those before, and of what comes behind it.
 
-    Of a model that writes all words at once: of each word with all of them hidden, as it begins to write; T is then
-    the number of words, otherwise one more.
+    Of a model that fills: of each word with all of them hidden, as it begins to write; T is then the number of words,
+    otherwise one more. Of one that aligns: of each place; see `transduce.explore.said`.
 
     Raises:
-        InputError: such a model, and no words.
+        InputError: a model that writes all words at once, and no words.
     """
     device = next(model.parameters()).device
     source = None if given.source is None else _row(given.source, device)
-    if isinstance(model, Fills):
+    if writes_at_once(model) and not given.target:
+        raise InputError("an output without words has no attention in a model that writes all words at once.")
+    if isinstance(model, Aligns):
         assert source is not None
-        if not given.target:
-            raise InputError("an output without words has no attention in a model that writes all words at once.")
+        logits_TV = model.align(source, least_places(*_row(given.target, device))).values[0]
+    elif isinstance(model, Fills):
+        assert source is not None
         hidden_BT = torch.ones(1, len(given.target), dtype=torch.bool, device=device)
         logits_TV = model.fill(_row(given.target, device), hidden_BT, model.remember(source))
     else:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transduce.attention.capture import capture
 from transduce.explore.given import Given, next_tokens
 from transduce.inputs import to_device
-from transduce.models.protocols import Encodes, Fills, Padded
+from transduce.models.protocols import Encodes, Padded, writes_at_once
 from transduce.tasks.protocols import Task
 
 Kind = Literal["encoder", "decoder", "cross", "other"]
@@ -61,10 +61,9 @@ def _asked(model: nn.Module, task: Task) -> list[Attends]:
     probe = Given([task.end] * SOURCE if "source" in task.tokenizers else None, [task.end] * TARGET)
     reading = _encoder_names(model, probe)
     with capture(model) as record:
-        next_tokens(model, task, probe)
-    found = [
-        _attends(name, one_pass(calls), name in reading, isinstance(model, Fills)) for name, calls in record.items()
-    ]
+        written = len(next_tokens(model, task, probe))
+    at_once = writes_at_once(model)
+    found = [_attends(name, one_pass(calls), name in reading, written, at_once) for name, calls in record.items()]
     numbered = []
     for kind in KINDS:
         numbered += [each._replace(layer=place) for place, each in enumerate(e for e in found if e.kind == kind)]
@@ -81,9 +80,8 @@ def _encoder_names(model: nn.Module, probe: Given) -> set[str]:
     return set(record)
 
 
-def _attends(name: str, weights_HTS: Tensor, reading: bool, at_once: bool) -> Attends:
+def _attends(name: str, weights_HTS: Tensor, reading: bool, written: int, at_once: bool) -> Attends:
     heads, rows, columns = weights_HTS.shape
-    written = TARGET if at_once else TARGET + 1
     if reading and rows == columns and columns - SOURCE in (0, 1):
         return Attends(name, "encoder", 0, heads, "source", "source", columns - SOURCE)
     if not reading and rows == columns == written:

@@ -26,6 +26,7 @@ from transduce.attention.weighing import Weighing
 from transduce.errors import InputError
 from transduce.explore.attention import looked
 from transduce.explore.given import Given
+from transduce.models.protocols import Aligns
 from transduce.tasks.protocols import Task
 
 HasSteps = MultiHeadAttention | Reader
@@ -95,6 +96,8 @@ def steps(
         problems = [f"{type(module).__name__} has no queries and keys that could be shown."]
     if isinstance(module, LinearAttention):
         problems = ["linear attention sums keys and values up and never compares one query with one key: no steps."]
+    if isinstance(model, Aligns) and "target" in (part.rows, part.columns):
+        problems = ["its queries are places, several of which are shown as one token: no steps."]
     if problems:
         raise InputError(f"{name}: {problem}" for problem in problems)
     found = _query(module, *_call_of(calls, query))

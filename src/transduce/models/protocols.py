@@ -1,8 +1,10 @@
 """The contracts between models and everything else. Search, training, serving and exploring use only these.
 
-A model encodes if it reads a source. Then it predicts and steps, one token after the other, or it fills, all at once.
+A model encodes if it reads a source. Then it predicts and steps, one token after the other, or it fills or aligns, all
+at once.
 
-Shapes: B batch, S source positions, T target positions, V vocabulary, D width, F features a frame, N hidden words.
+Shapes: B batch, S source positions, T target positions, V vocabulary, D width, F features a frame, N hidden words,
+P places.
 
 `memory` belongs to a source sentence, `state` to a hypothesis. Both are trees (tuples, lists, dicts, named tuples)
 of tensors whose axis 0 is the batch, so that reordering a beam is one `select` over the tree, whatever the
@@ -92,6 +94,26 @@ class Fills(Protocol):
         hidden: (B, T) bool, True = hidden; none behind a row's end. What stands in a hidden place is not looked at.
         """
         ...
+
+
+@runtime_checkable
+class Aligns(Protocol):
+    """Writes a whole output at once, into more places than it has tokens; see `transduce.layers.ctc`.
+
+    The blank is the start token, which no output holds; the end token stands in no place.
+    """
+
+    def align(self, source: Padded, least: Tensor | None = None) -> Padded:
+        """Logits (B, P, V) of what each place holds, and (B,) how many places each row has.
+
+        least: (B,) each row has at least so many, as an output that is given may need; None = as many as its own.
+        """
+        ...
+
+
+def writes_at_once(model: object) -> bool:
+    """Whether a model fills or aligns, and so has no next token."""
+    return isinstance(model, Fills | Aligns)
 
 
 @runtime_checkable

@@ -23,7 +23,7 @@ ROUNDING = 1e-3  # a log-probability may be this much above 0
 class Job:
     """`rows` sources and the rules for their outputs; each list has one member for every row.
 
-    model: `Steps`, or for method "mask_predict" `Fills`.
+    model: `Steps`, for method "mask_predict" `Fills`, for "ctc" `Aligns`.
     start, end: token ids; `end` ends an output.
     limits: the most tokens of an output, `end` included.
     prefixes: the tokens that an output must begin with; they count towards its probability.

@@ -3,11 +3,12 @@
 import importlib
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import torch
 
 from transduce.errors import InputError, TransduceError
-from transduce.models.protocols import Fills, Padded, Steps
+from transduce.models.protocols import Aligns, Fills, Padded, Steps
 from transduce.search.constraint import Constraint
 from transduce.search.coverage import Coverage
 from transduce.search.hypothesis import Hypothesis
@@ -16,10 +17,12 @@ from transduce.search.lattice import Lattice, Lattices
 from transduce.search.rules import Rules
 from transduce.search.settings import Search
 
+AT_ONCE = {"mask_predict": "non_autoregressive", "ctc": "ctc"}  # methods that do not go token by token, for which kind
+
 
 @torch.inference_mode()
 def search(
-    model: Steps | Fills,
+    model: Steps | Fills | Aligns,
     source: Padded | None,
     rows: int,
     settings: Search,
@@ -92,18 +95,27 @@ def search(
 
 def quickest(model: object) -> Search:
     """The settings of the fastest search that suits `model`."""
-    return Search(method="mask_predict" if isinstance(model, Fills) else "greedy")
+    return Search(method=only_method(type(model)) or "greedy", beam=1)
+
+
+def only_method(kind: type) -> Literal["mask_predict", "ctc"] | None:
+    """The one search for models of a class that write all words at once; None for those that step."""
+    if issubclass(kind, Fills):
+        return "mask_predict"
+    return "ctc" if issubclass(kind, Aligns) else None
 
 
 def _check_model(model: object, method: str) -> None:
-    if isinstance(model, Fills) and method != "mask_predict":
+    only = only_method(type(model))
+    if only and method != only:
         raise InputError(
-            f'search: method "{method}" goes from one token to the next; this model writes all at once: '
-            'use "mask_predict".'
+            f'search: method "{method}" goes from one token to the next; this model writes all at once: use "{only}".'
+            if method not in AT_ONCE
+            else f'search: method "{method}" is for models that are {AT_ONCE[method]}; for this one use "{only}".'
         )
-    if method == "mask_predict" and not isinstance(model, Fills):
+    if not only and method in AT_ONCE:
         raise InputError(
-            'search: method "mask_predict" is for models that write all words at once, such as non_autoregressive: '
+            f'search: method "{method}" is for models that write all words at once, such as {AT_ONCE[method]}: '
             'use "beam".'
         )
 
@@ -130,10 +142,10 @@ def _check_method(job: Job, settings: Search) -> None:
     """Raises InputError for what is asked of a method that does not do it."""
     problems = []
     must = job.rules is not None and job.rules.must
-    if settings.method == "mask_predict" and (job.rules is not None or settings.coverage > 0):
+    if settings.method in AT_ONCE and (job.rules is not None or settings.coverage > 0):
         problems.append(
-            'search: method "mask_predict" writes all words at once: it knows no coverage, no shortest length, no '
-            "n-grams that may not repeat, and no phrases that must or must not appear."
+            f'search: method "{settings.method}" writes all words at once: it knows no coverage, no shortest length, '
+            "no n-grams that may not repeat, and no phrases that must or must not appear."
         )
     elif must and settings.method not in ("beam", "exhaustive"):
         problems.append(

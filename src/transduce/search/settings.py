@@ -11,10 +11,10 @@ from transduce.search.length import LengthRule, RuleName
 class Search(Config):
     """How outputs are searched for. `method` is the name of a file in this room."""
 
-    method: Literal["greedy", "beam", "sample", "exhaustive", "mask_predict"] = "beam"
-    """exhaustive: all outputs, for tiny vocabularies. mask_predict: for non_autoregressive, which knows no other."""
+    method: Literal["greedy", "beam", "sample", "exhaustive", "mask_predict", "ctc"] = "beam"
+    """exhaustive: all outputs, for tiny vocabularies. mask_predict, ctc: the only ones for models of these kinds."""
     beam: int = Field(default=5, ge=1)
-    """Slots of a beam search; a finished hypothesis keeps its slot."""
+    """Slots of a beam search; a finished hypothesis keeps its slot. Of `ctc`: outputs kept; 1 = the best path."""
     prune: float | None = Field(default=None, gt=0)
     """For `beam`: drop what is so many nats less likely than its sentence's likeliest (Freitag and Al-Onaizan 2017)."""
     length_rule: RuleName = "power"
@@ -54,7 +54,7 @@ class Search(Config):
     def _can_list_nbest(self) -> Self:
         if self.method == "greedy" and self.nbest > 1:
             raise ValueError(f'nbest = {self.nbest}: method "greedy" finds one; use "beam" or "sample"')
-        if self.method == "beam" and self.nbest > self.beam:
+        if self.method in ("beam", "ctc") and self.nbest > self.beam:
             raise ValueError(f"nbest = {self.nbest} is more than beam = {self.beam}: a beam finds at most beam")
         if self.method == "mask_predict" and self.nbest > self.lengths:
             raise ValueError(

@@ -16,7 +16,7 @@ from transduce.data.collate import padded
 from transduce.errors import InputError
 from transduce.explore.figures import attention_figure, save, training_curves
 from transduce.inputs import to_device
-from transduce.models.protocols import Fills
+from transduce.models.protocols import Aligns, Fills
 from transduce.search.run import quickest, search
 from transduce.tasks.protocols import Task, TaskData
 from transduce.training.log import read_log
@@ -48,13 +48,14 @@ def sentence(data: TaskData) -> str:
 def attention_of(model: nn.Module, task: Task, text: str) -> tuple[list[str], list[str], Weights] | None:
     """Output tokens (T), source tokens (S) and weights (T, S) of a greedy translation of `text`.
 
-    None for a model whose decoder attends to no source. Of a model that fills, each word sees all the others.
+    None for a model whose decoder attends to no source, and for one that aligns, whose places are not its words. Of a
+    model that fills, each word sees all the others.
     """
     model.eval()
     device = next(model.parameters()).device
     settings = quickest(model)
     request = task.request(text, settings)
-    if request.source is None:
+    if request.source is None or isinstance(model, Aligns):
         return None
     source = to_device(padded([np.asarray(request.source, np.int32)]), device)
     [[found]] = search(model, source, 1, settings, start=task.start, end=task.end, limits=[request.limit])  # type: ignore[arg-type]

@@ -11,7 +11,8 @@ from transduce.data.collate import Batch
 from transduce.errors import InputError
 from transduce.layers.consistency import symmetric_divergence
 from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
-from transduce.models.protocols import Fills, Padded
+from transduce.models.protocols import Aligns, Fills, Padded, writes_at_once
+from transduce.training.alignment import alignment_loss
 from transduce.training.masked_words import Hidden, masked_loss
 
 
@@ -27,17 +28,20 @@ def objective(
         1/2 (CE_1 + CE_2) + a/4 (KL(p_1 || p_2) + KL(p_2 || p_1))
 
     Where attention chose, what is minimised has the gradient of the cross-entropy by way of the choices as well.
-    A model that fills is asked for hidden words and lengths instead; see `transduce.training.masked_words`.
+    A model that fills is asked for hidden words and lengths instead, see `transduce.training.masked_words`; one that
+    aligns for whole targets, see `transduce.training.alignment`.
 
     Args:
         hidden: the words that a model that fills must tell; None = drawn here.
 
     Raises:
-        InputError: R-Drop of a model that fills.
+        InputError: R-Drop of a model that has no next token.
     """
+    if writes_at_once(model) and r_drop:
+        raise InputError("training.r_drop: only a model that predicts the next token can be trained with it.")
+    if isinstance(model, Aligns):
+        return alignment_loss(model, batch, smoothing)
     if isinstance(model, Fills):
-        if r_drop:
-            raise InputError("training.r_drop: only a model that predicts the next token can be trained with it.")
         return masked_loss(model, batch, smoothing, hidden)
     next_BT = _next_tokens(batch.target)
     if not r_drop:

@@ -1,0 +1,80 @@
+"""A Transformer that writes all words at once, in one pass, into twice as many places (Libovický and Helcl 2018).
+
+Of each encoder state several are made, and each becomes a token or a blank; `transduce.layers.ctc` sums over all rows
+of places that say an output, so that nothing tells its length beforehand and a word that slips by a place costs
+little: what the other model that writes at once, `non_autoregressive`, needs several lengths and iterations for.
+Both learn from a teacher's translations, which vary less (`transduce distill`).
+
+Shapes: B batch, S source positions, P places, D width, V vocabulary.
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from transduce.attention import masks
+from transduce.layers.embedding import Tied, make_embeddings
+from transduce.layers.stack import Stack, StackConfig
+from transduce.linear import Linear
+from transduce.models.protocols import Padded, Sizes
+
+
+class CtcConfig(StackConfig):
+    """The sizes of `StackConfig`, how many blocks on each side, and how many places there are to write in."""
+
+    kind: Literal["ctc"] = "ctc"
+    encoder_layers: int = Field(default=3, ge=1)
+    """Blocks that read the source."""
+    decoder_layers: int = Field(default=3, ge=1)
+    """Blocks that write the target."""
+    tied: Tied = Field(default="all")
+    """all: one matrix for source, target and output, if their vocabulary is joint."""
+    places: int = Field(default=2, ge=1)
+    """Places for each source token: an output has no more tokens than there are, fewer where equal ones follow."""
+
+
+class Ctc(nn.Module):
+    """Encodes and aligns (see `transduce.models.protocols`)."""
+
+    Config = CtcConfig
+
+    def __init__(self, config: CtcConfig, sizes: Sizes) -> None:
+        super().__init__()
+        self.places = config.places
+        _, self.source_embedding, self.output = make_embeddings(*sizes, config.d_model, config.tied)
+        self.encoder = Stack(config, config.encoder_layers)
+        self.split = Linear(config.d_model, config.places * config.d_model)
+        self.decoder = Stack(config, config.decoder_layers, cross=True)
+
+    def encode(self, source: Padded) -> Padded:
+        """Source ids (B, S) -> states (B, S, D)."""
+        embedded_BSD, real_BS = self.source_embedding(source.values), source.mask()
+        return Padded(self.encoder(embedded_BSD, masks.padding(real_BS), real_BS), source.lengths)
+
+    def align(self, source: Padded, least: Tensor | None = None) -> Padded:
+        """Logits (B, P, V) of each place. Where `least` (B,) asks for more places the source's last state says more."""
+        encoded = self.encode(source)
+        split_BPD = self.split(encoded.values).view(len(source.lengths), -1, encoded.values.shape[-1])
+        own_B = self.places * source.lengths
+        count_B = own_B if least is None else torch.maximum(own_B, least)
+        if least is not None and bool((least > own_B).any()):
+            split_BPD = _lengthened(split_BPD, own_B, count_B)
+        real_BP = Padded(split_BPD, count_B).mask()
+        decoded_BPD, _ = self.decoder.extend(
+            split_BPD,
+            None,
+            self.decoder.keys_values(encoded.values),
+            masks.padding(encoded.mask()),
+            masks.padding(real_BP),
+            real_BP,
+        )
+        return Padded(self.output.logits(decoded_BPD), count_B)
+
+
+def _lengthened(split_BPD: Tensor, own_B: Tensor, count_B: Tensor) -> Tensor:
+    """Rows of at least `count_B` places, each row's last one repeated."""
+    place_P = torch.arange(int(count_B.max()), device=own_B.device)
+    place_BP = torch.minimum(place_P, own_B[:, None] - 1)
+    return split_BPD.gather(1, place_BP[..., None].expand(-1, -1, split_BPD.shape[-1]))

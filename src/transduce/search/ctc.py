@@ -1,0 +1,127 @@
+"""From rows of places to outputs: the best row, or a beam of outputs that sums the rows which say the same.
+
+beam = 1 takes each place's likeliest token (Graves et al. 2006, section 3.2: the best path). A wider beam goes place
+by place (Graves and Jaitly 2014, algorithm 1; without a language model), where an output that ends in a blank and the
+same one that ends in its last token are kept apart, since only the first can say that token again.
+
+Whatever was found has its exact log-probability, the sum over all rows of places that say it, and is ranked by the
+length rule of that. What a place holds besides its `beam` likeliest tokens and the blank is not looked at.
+
+Shapes: B sources, P places, V vocabulary, K tokens of a place, N outputs of all sources, U tokens and the end.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import groupby
+from math import inf
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transduce.data.collate import padded
+from transduce.errors import InputError, TransduceError
+from transduce.layers.ctc import token_log_probabilities, written
+from transduce.models.protocols import Aligns, Padded, select
+from transduce.search.hypothesis import Hypothesis, hypothesis, rank
+from transduce.search.job import Job
+from transduce.search.settings import Search
+from transduce.search.top import top
+
+Output = tuple[int, ...]
+
+
+def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
+    """For each row the `nbest` best outputs that `settings.beam` finds, best first.
+
+    Raises:
+        InputError: an output is to begin with given tokens; a token is not in the vocabulary.
+        TransduceError: the model gave no numbers.
+    """
+    model: Aligns = job.model
+    assert job.source is not None
+    if any(job.prefixes):
+        raise InputError('search: method "ctc" writes all words at once; it cannot begin with given tokens.')
+    places = model.align(job.source)
+    normed_BPV = _permitted(places.values.log_softmax(-1, dtype=torch.float32), job)
+    value_BPK, token_BPK = (each.view(*normed_BPV.shape[:2], -1).tolist() for each in _likeliest(normed_BPV, settings))
+    blank_BP = normed_BPV[..., job.start].tolist()
+    outputs = [
+        _best_row(tokens[:count], job.start)
+        if settings.beam == 1
+        else _beam(values[:count], tokens[:count], blanks[:count], job.start, settings.beam)
+        for values, tokens, blanks, count in zip(value_BPK, token_BPK, blank_BP, places.lengths.tolist(), strict=True)
+    ]
+    return _ranked(outputs, places, job, settings)
+
+
+def _likeliest(normed_BPV: Tensor, settings: Search) -> tuple[Tensor, Tensor]:
+    return top(normed_BPV.flatten(0, 1), min(settings.beam, normed_BPV.shape[-1]))
+
+
+def _best_row(token_PK: Sequence[Sequence[int]], blank: int) -> list[Output]:
+    return [tuple(token for token, _ in groupby(tokens[0] for tokens in token_PK) if token != blank)]
+
+
+def _beam(
+    value_PK: Sequence[Sequence[float]],
+    token_PK: Sequence[Sequence[int]],
+    blank_P: Sequence[float],
+    blank: int,
+    beam: int,
+) -> list[Output]:
+    """At most `beam` outputs, likeliest first; of equally likely ones the lower ids."""
+    kept: dict[Output, tuple[float, float]] = {(): (0.0, -inf)}  # log p, the last place a blank, or the last token
+    for values, tokens, value in zip(value_PK, token_PK, blank_P, strict=True):
+        after: dict[Output, list[float]] = defaultdict(lambda: [-inf, -inf])
+        for output, (with_blank, with_token) in kept.items():
+            whole = _plus(with_blank, with_token)
+            after[output][0] = _plus(after[output][0], whole + value)
+            for more, token in zip(values, tokens, strict=True):
+                if token == blank or more == -inf:
+                    continue
+                repeats = bool(output) and output[-1] == token
+                if repeats:
+                    after[output][1] = _plus(after[output][1], with_token + more)
+                longer = after[*output, token]
+                longer[1] = _plus(longer[1], (with_blank if repeats else whole) + more)
+        best = sorted(after.items(), key=lambda each: (-_plus(*each[1]), each[0]))[:beam]
+        kept = {output: (values[0], values[1]) for output, values in best}
+    return list(kept)
+
+
+def _plus(one: float, other: float) -> float:
+    """log(e^one + e^other)."""
+    return float(np.logaddexp(one, other))
+
+
+def _ranked(outputs: list[list[Output]], places: Padded, job: Job, settings: Search) -> list[list[Hypothesis]]:
+    """Each row's outputs with their exact log-probabilities, the `nbest` best."""
+    row_N = [row for row, found in enumerate(outputs) for _ in found]
+    every = [output for found in outputs for output in found]
+    target = padded([np.asarray(output, np.int32) for output in every])
+    rows = torch.tensor(row_N, device=job.device)
+    token_NT, length_N = (each.to(job.device) for each in target)
+    of = written(*select(places, rows), token_NT, length_N, job.start)
+    ranked: list[list[Hypothesis]] = [[] for _ in range(job.rows)]
+    for row, output, each in zip(row_N, every, token_log_probabilities(of).tolist(), strict=True):
+        ranked[row].append(hypothesis([*output, job.end], each[: len(output) + 1], True, settings.length))
+    return [rank(found, settings.nbest) for found in ranked]
+
+
+def _permitted(normed_BPV: Tensor, job: Job) -> Tensor:
+    """The same with -inf for what may stand in no place.
+
+    Raises:
+        InputError: a forbidden token is not in the vocabulary.
+        TransduceError: a log-probability is not a number.
+    """
+    size = normed_BPV.shape[-1]
+    refused = [token for token in (job.end, *job.forbidden) if token != job.start]
+    outside = [token for token in (job.start, *refused) if token >= size]
+    if outside:
+        raise InputError(f"search: tokens {outside} are outside the model's vocabulary of {size}.")
+    if bool(normed_BPV.isnan().any()):
+        raise TransduceError("search: the model gave a logit that is not a number: diverged weights or an overflow.")
+    normed_BPV[..., refused] = -torch.inf
+    return normed_BPV

@@ -1,0 +1,42 @@
+"""What a model that aligns is trained on: the probability of whole targets, however they are placed.
+
+    loss = -(1 - e) log p(y | x) - e T / P sum_p mean_v log p_p(v)          T target tokens, the end counted; P places
+
+The second part is label smoothing (Szegedy et al. 2016, section 7) of the places, on the scale of one a token.
+Shapes: B batch, P places.
+"""
+
+from torch import Tensor
+
+from transduce.attention.choices import choices, surrogate
+from transduce.data.collate import Batch, words
+from transduce.errors import InputError
+from transduce.layers.ctc import least_places, log_likelihood, written
+from transduce.models.protocols import Aligns
+
+
+def alignment_loss(model: Aligns, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
+    """What is minimised, and the loss above in it; in nats, summed over the batch.
+
+    They differ where attention chose, which learns from what its choices were worth.
+
+    Raises:
+        InputError: the batch has no source.
+    """
+    if batch.source is None:
+        raise InputError("[model] kind: a model that aligns needs a source; language modelling has none.")
+    target = words(batch.target)
+    with choices() as made:
+        places = model.align(batch.source, least_places(*target))
+    of = written(*places, *target, blank_of(batch))
+    each_B = log_likelihood(of)
+    share_B = (target.lengths + 1) / places.lengths
+    loss = -(1 - smoothing) * each_B.sum() - smoothing * (share_B * of.mean.sum(1)).sum()
+    if made.log_probability is None:
+        return loss, loss.detach()
+    return loss + surrogate(made.log_probability, each_B.detach(), target.lengths + 1), loss.detach()
+
+
+def blank_of(batch: Batch) -> int:
+    """The start token, with which every target begins."""
+    return int(batch.target.values[0, 0])

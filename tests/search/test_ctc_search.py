@@ -1,0 +1,154 @@
+"""The search of CTC models against all outputs, with their probabilities from all rows of places."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_steps import RandomTree, padded
+from torch import Tensor
+
+from random_models import sentences, translator
+from transduce.errors import InputError, TransduceError
+from transduce.models.protocols import Aligns, Padded
+from transduce.search.hypothesis import Hypothesis
+from transduce.search.run import quickest, search
+from transduce.search.settings import Search
+
+BLANK, END, FORBIDDEN, VOCABULARY = 0, 1, 2, 5
+PLAIN = {"kind": "ctc", "tied": "none", "d_model": 16, "heads": 2, "feed_forward": 24}
+
+
+class Table:
+    """Random distributions for every place of every source: a hash of both picks a row."""
+
+    ROWS = 9973
+
+    def __init__(self, seed: int, scale: float = 2.0) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.logits = scale * torch.randn(self.ROWS, VOCABULARY, generator=generator, dtype=torch.float64)
+
+    def align(self, source: Padded, least: Tensor | None = None) -> Padded:
+        lengths_B = source.lengths if least is None else torch.maximum(source.lengths, least)
+        key_B = (source.values * source.mask()).sum(1) * 31 + source.lengths
+        place_BP = key_B[:, None] * 17 + torch.arange(int(lengths_B.max()))
+        return Padded(self.logits[place_BP % self.ROWS], lengths_B)
+
+
+def by_all_rows(model: Table, source: list[int]) -> dict[tuple[int, ...], float]:
+    """log p of every output that holds nothing forbidden."""
+    probability_PV = model.align(padded([source])).values[0].softmax(-1).tolist()
+    found: dict[tuple[int, ...], list[float]] = {}
+    for row in itertools.product((BLANK, 3, 4), repeat=len(source)):
+        output = tuple(token for token, _ in itertools.groupby(row) if token != BLANK)
+        found.setdefault(output, []).append(math.prod(probability_PV[p][token] for p, token in enumerate(row)))
+    return {output: math.log(math.fsum(values)) for output, values in found.items()}
+
+
+def searched(model: Aligns, sources: list[list[int]], asked: Search) -> list[list[Hypothesis]]:
+    options = {"start": BLANK, "end": END, "forbidden": [BLANK, FORBIDDEN], "limits": [9] * len(sources)}
+    return search(model, padded(sources), len(sources), asked, **options)  # type: ignore[arg-type]
+
+
+some_sources = st.lists(st.lists(st.integers(3, 8), min_size=1, max_size=5), min_size=1, max_size=4)
+
+
+@settings(max_examples=60)
+@given(sources=some_sources, seed=st.integers(0, 999))
+def test_a_beam_as_wide_as_there_are_outputs_finds_the_best(sources: list[list[int]], seed: int) -> None:
+    model, asked = Table(seed), Search(method="ctc", beam=200, nbest=3, length_rule="none")
+    assert isinstance(model, Aligns)
+    for source, found in zip(sources, searched(model, sources, asked), strict=True):
+        everything = by_all_rows(model, source)
+        best = sorted(everything, key=lambda output: -everything[output])[:3]
+        assert [each.tokens for each in found] == [(*output, END) for output in best]
+        assert [each.log_probability for each in found] == pytest.approx([everything[output] for output in best])
+
+
+@settings(max_examples=60)
+@given(sources=some_sources, seed=st.integers(0, 999))
+def test_a_beam_of_one_is_the_best_row_with_the_probability_of_all_that_say_it(
+    sources: list[list[int]], seed: int
+) -> None:
+    model = Table(seed)
+    for source, [found] in zip(sources, searched(model, sources, Search(method="ctc", beam=1)), strict=True):
+        logits_PV = model.align(padded([source])).values[0]
+        row = [max((BLANK, 3, 4), key=lambda token: float(each[token])) for each in logits_PV]
+        output = tuple(token for token, _ in itertools.groupby(row) if token != BLANK)
+        assert found.tokens == (*output, END)
+        assert found.log_probability == pytest.approx(by_all_rows(model, source)[output])
+
+
+def test_a_wider_beam_finds_what_the_best_row_does_not() -> None:
+    # Two places, each of blank 0.6 and "3" 0.4: the best row, 0.36, is blanks alone; "3" has 0.64 in three rows.
+    model = Table(0)
+    model.logits[:] = torch.tensor([0.6, 0.0, 0.0, 0.4, 0.0], dtype=torch.float64).log()
+    rule = {"method": "ctc", "length_rule": "none"}
+    [[narrow]] = searched(model, [[3, 4]], Search.model_validate({**rule, "beam": 1}))
+    [[wide]] = searched(model, [[3, 4]], Search.model_validate({**rule, "beam": 2}))
+    assert (narrow.tokens, math.exp(narrow.log_probability)) == ((END,), pytest.approx(0.36))
+    assert (wide.tokens, math.exp(wide.log_probability)) == ((3, END), pytest.approx(0.64))
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_a_sentence_is_the_same_alone_and_in_any_batch_and_score_agrees(beam: int) -> None:
+    pipeline = translator(model=PLAIN)
+    texts = [text for text in sentences(24, seed=4) if text]
+    together = pipeline.predict(texts, beam=beam, batch_size=24)
+    for text, found in zip(texts, together, strict=True):
+        [alone] = pipeline.predict([text], beam=beam)
+        assert alone.text == found.text
+        assert alone.log_probability == pytest.approx(found.log_probability, abs=1e-4)
+    pairs = [(each.source, each.text) for each in together]
+    scored = pipeline.score(pairs)
+    again = [each for each, found in zip(scored, together, strict=True) if found.text]
+    told = [found for found in together if found.text]
+    assert told
+    for likelihood, found in zip(again, told, strict=True):
+        assert likelihood.log_probability == pytest.approx(found.log_probability, abs=1e-4)
+        assert list(likelihood.token_log_probabilities) == pytest.approx(list(found.token_log_probabilities), abs=1e-4)
+
+
+def test_the_method_follows_the_model_and_keeps_to_it() -> None:
+    pipeline = translator(model=PLAIN)
+    assert pipeline.recipe.search.method == "ctc"
+    assert quickest(pipeline.model) == Search(method="ctc", beam=1)
+    [found] = pipeline.predict(["ba de"], beam=3, nbest=3)
+    assert 1 < len(found.alternatives or ()) <= 3
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample", "exhaustive"])
+def test_a_search_from_token_to_token_is_refused(method: str) -> None:
+    with pytest.raises(InputError, match=f'method "{method}" goes from one token to the next.*use "ctc"'):
+        translator(model=PLAIN).predict(["ba"], method=method)
+
+
+def test_methods_are_refused_for_models_of_other_kinds() -> None:
+    with pytest.raises(InputError, match=r'models that write all words at once, such as ctc: use "beam"'):
+        search(RandomTree(4, 0), None, 1, Search(method="ctc"), start=0, end=1, limits=[3])
+    with pytest.raises(InputError, match=r'"mask_predict" is for models that are non_autoregressive.* use "ctc"'):
+        translator(model=PLAIN).predict(["ba"], method="mask_predict")
+
+
+def test_a_prefix_is_refused() -> None:
+    with pytest.raises(InputError, match="cannot begin with given tokens"):
+        search(Table(0), padded([[3]]), 1, Search(method="ctc"), start=0, end=1, limits=[4], prefixes=[[4]])
+
+
+def test_no_more_outputs_than_the_beam_holds_can_be_listed() -> None:
+    with pytest.raises(ValueError, match="nbest = 4 is more than beam = 3"):
+        Search(method="ctc", beam=3, nbest=4)
+
+
+def test_what_is_not_a_number_is_no_logit() -> None:
+    model = Table(0)
+    model.logits[:, 4] = math.nan
+    with pytest.raises(TransduceError, match="not a number"):
+        searched(model, [[3, 4]], Search(method="ctc"))
+
+
+def test_a_token_outside_the_vocabulary_is_named() -> None:
+    with pytest.raises(InputError, match=r"tokens \[77\] are outside the model's vocabulary of 5"):
+        search(Table(1), padded([[3]]), 1, Search(method="ctc"), start=0, end=1, limits=[9], forbidden=[77])
