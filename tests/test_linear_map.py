@@ -1,5 +1,9 @@
 """The fast linear map against torch's own."""
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -8,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce import linear as module
-from transduce.linear import Linear, linear
+from transduce.linear import BLOCK, Linear, _by_onednn, linear
 
 SHAPES = [(1, 3, 5), (7, 256, 64), (300, 64, 256)]
 
@@ -72,6 +76,38 @@ def test_a_packed_weight_gives_the_same(product: bool) -> None:
         many = torch.randn(7, 11, 64)
         torch.testing.assert_close(layer(many), linear(many, layer.weight, layer.bias))
         torch.testing.assert_close(layer(x.transpose(0, 1)), before.transpose(0, 1))
+        blocks = torch.randn(2 * BLOCK + 7, 64)
+        torch.testing.assert_close(layer(blocks), F.linear(blocks, layer.weight, layer.bias))
+
+
+ANY_NUMBER_OF_ROWS = """
+import torch
+from transduce.layers.embedding import Embedding
+from transduce.linear import BLOCK, Linear, make_programs, pack_all
+model = torch.nn.ModuleList([Linear(512, 640), Linear(512, 640, bias=False), Embedding(640, 512)])
+pack_all(model)
+with torch.inference_mode():
+    model[0](torch.zeros(96, 512))
+    print("one", flush=True)
+    make_programs(model)
+    print("made", flush=True)
+    for rows in [*range(1, BLOCK, 7), BLOCK, BLOCK + 1, 3 * BLOCK + 100]:
+        model[0](torch.zeros(rows, 512)), model[1](torch.zeros(rows, 512)), model[2].logits(torch.zeros(rows, 512))
+"""
+
+
+@pytest.mark.skipif(not _by_onednn(torch.zeros(1)), reason="weights are packed for oneDNN where MKL is slow, not here")
+def test_programs_are_made_beforehand_for_any_number_of_rows() -> None:
+    told = {**os.environ, "ONEDNN_VERBOSE": "2"}  # a line for each program that is made
+    done = subprocess.run(
+        [sys.executable, "-c", ANY_NUMBER_OF_ROWS], check=False, env=told, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    first, then, after = re.split(r"^(?:one|made)$", done.stdout, flags=re.MULTILINE)
+    assert "create:cache_miss" in first
+    assert then.count("create:cache_miss") > 20
+    assert "exec" in after
+    assert "create:cache_miss" not in after
 
 
 def test_the_layer_is_torchs_in_name_and_start() -> None:

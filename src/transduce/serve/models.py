@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce.errors import InputError
+from transduce.linear import make_programs
 from transduce.model_file import NAME, find_model_file
 from transduce.names import suggest
 from transduce.pipeline import Pipeline, load
@@ -79,6 +80,7 @@ class Model:
 
     def _load(self, version: int) -> Loaded:
         pipeline = load(self.path, trust_code=self._trust_code)
+        make_programs(pipeline.model)
         task = pipeline.recipe.task
         translates = "source" in pipeline.task.tokenizers
         source, target = (str(getattr(task, side, "") or UNSAID) for side in ("source", "target"))
