@@ -1,10 +1,10 @@
-"""What do iterations and lengths of mask-predict buy and cost, beside the teacher's beam and greedy search?
+"""What does it buy and cost to write all words at once, beside the teacher's beam and greedy search?
 
-    python benchmarks/mask_predict.py STUDENT TEACHER --source FILE --reference FILE [--timed 100] [--threads 1]
+    python benchmarks/all_at_once.py STUDENT TEACHER --source FILE --reference FILE [--timed 100] [--threads 1]
 
-Prints for each way of searching BLEU over the whole file (of the recipe's first metric) and milliseconds a sentence
-at batch 1: the ways take turns on each sentence, four rounds, and the fastest of each counts, so that other work on the
-machine hits all alike.
+Of a `ctc` student by the width of its beam, of a `non_autoregressive` one by iterations and lengths. Prints for each
+way of searching the recipe's scores of the whole file and milliseconds a sentence at batch 1: the ways take turns on
+each sentence, four rounds, and the fastest of each counts, so that other work on the machine hits all alike.
 """
 
 import argparse
@@ -36,17 +36,30 @@ def main() -> None:
     torch.set_num_threads(asked.threads)
     student, teacher = transduce.load(asked.student), transduce.load(asked.teacher)
     ways: dict[str, Way] = {BEAM: (teacher, {"beam": 5}), GREEDY: (teacher, {"method": "greedy"})}
-    for iterations in (1, 2, 3, 4, 6, 10):
-        for lengths in (1, 2, 3, 5):
-            name = f"{iterations} iterations, {lengths} lengths"
-            ways[name] = (student, {"iterations": iterations, "lengths": lengths})
+    ways |= of_ctc(student) if student.recipe.search.method == "ctc" else of_mask_predict(student)
     sources, references = list(read_lines(asked.source)), list(read_lines(asked.reference))
     seconds = timed(ways, sources[: asked.timed])
     for name, (pipeline, search) in ways.items():
         outputs = [each.text for each in pipeline.predict(sources, **search)]
-        score = next(iter(pipeline.task.evaluate(outputs, references).values()))
+        scores = "  ".join(
+            f"{key} {each.value:.2f}" for key, each in pipeline.task.evaluate(outputs, references).items()
+        )
         faster = f"x{seconds[BEAM] / seconds[name]:.2f} beam, x{seconds[GREEDY] / seconds[name]:.2f} greedy"
-        print(f"{name:26} {score.name} {score.value:.2f}  {1000 * seconds[name]:.2f} ms  {faster}", flush=True)
+        print(f"{name:26} {scores}  {1000 * seconds[name]:.2f} ms  {faster}", flush=True)
+
+
+def of_mask_predict(student: Pipeline) -> dict[str, Way]:
+    """Iterations and lengths."""
+    return {
+        f"{iterations} iterations, {lengths} lengths": (student, {"iterations": iterations, "lengths": lengths})
+        for iterations in (1, 2, 3, 4, 6, 10)
+        for lengths in (1, 2, 3, 5)
+    }
+
+
+def of_ctc(student: Pipeline) -> dict[str, Way]:
+    """Widths of the beam; 1 is the best path."""
+    return {f"beam {beam}": (student, {"beam": beam}) for beam in (1, 2, 3, 5, 10)}
 
 
 def timed(ways: dict[str, Way], sources: list[str]) -> dict[str, float]:
