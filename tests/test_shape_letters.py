@@ -17,7 +17,7 @@ from transduce.attention import capture
 from transduce.attention.choices import choices, surrogate
 from transduce.attention.pooling import AttentionPooling
 from transduce.layers.cross_entropy import smoothed_cross_entropy
-from transduce.layers.ctc import log_likelihood, token_log_probabilities, written
+from transduce.layers.ctc import ids_of, log_likelihood, log_probabilities_of, token_log_probabilities, written
 from transduce.models.convolution import Convolution, ConvolutionConfig
 from transduce.models.ctc import Ctc, CtcConfig
 from transduce.models.non_autoregressive import NonAutoregressive, NonAutoregressiveConfig
@@ -94,8 +94,10 @@ def test_names_say_what_shapes_are() -> None:
             fills.fill(target, target.mask() & (target.values % 2 == 0), read)
             aligns = Ctc(CtcConfig.model_validate(table), Sizes(11, 13))
             aligns.encode(source)
-            of = written(*aligns.align(source, target.lengths), *target, 0)
-            (log_likelihood(of).sum() + of.mean.sum()).backward()
+            places = aligns.align(source, target.lengths)
+            of_BPU, _ = log_probabilities_of(places.values, ids_of(target.values, places.values.shape[1], 0))
+            of = written(of_BPU, places.lengths, *target)
+            log_likelihood(of).sum().backward()
             token_log_probabilities(of)
             alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
             alone(None, target)

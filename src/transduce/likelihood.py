@@ -14,7 +14,7 @@ from transduce.data.collate import Batch, collate, padded, words
 from transduce.data.store import Store
 from transduce.inference import Advance
 from transduce.inputs import sources, to_device
-from transduce.layers.ctc import least_places, token_log_probabilities, written
+from transduce.layers.ctc import ids_of, least_places, token_log_probabilities, written
 from transduce.models.protocols import Aligns, Fills, Padded
 from transduce.tasks.protocols import Task
 
@@ -148,8 +148,9 @@ def _however_placed(model: Aligns, source: Padded, target: Padded) -> Tensor:
     """(B, T - 1): of the words of each row, and of its end."""
     own = words(target)
     places = model.align(source, least_places(*own))
-    of = written(places.values.double(), places.lengths, *own, blank=int(target.values[0, 0]))
-    return token_log_probabilities(of)
+    normed_BPV = places.values.double().log_softmax(-1)
+    of_BPU = normed_BPV.gather(2, ids_of(own.values, normed_BPV.shape[1], blank=int(target.values[0, 0])))
+    return token_log_probabilities(written(of_BPU, places.lengths, *own))
 
 
 def likelihood_context(model: nn.Module, task: Task) -> str:

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from transduce.layers.ctc import (
     IMPOSSIBLE,
+    Written,
+    ids_of,
     least_places,
     log_likelihood,
     log_probabilities_of,
@@ -35,6 +37,11 @@ def targets(outputs: list[tuple[int, ...]]) -> Padded:
     return Padded(values_BT, torch.tensor([len(output) for output in outputs]))
 
 
+def of(logits: Padded, target: Padded, blank: int = BLANK) -> Written:
+    normed_BPV = logits.values.log_softmax(-1)
+    return written(normed_BPV.gather(2, ids_of(target.values, normed_BPV.shape[1], blank)), logits.lengths, *target)
+
+
 def said(row: tuple[int, ...]) -> tuple[int, ...]:
     """What a row of places says."""
     return tuple(token for token, _ in itertools.groupby(row) if token != BLANK)
@@ -53,7 +60,7 @@ def by_all_rows(logits_PV: Tensor) -> dict[tuple[int, ...], float]:
 def test_an_outputs_probability_is_the_sum_over_all_rows_of_places_that_say_it() -> None:
     lengths = [6, 3, 4, 5, 6, 5, 6]
     logits, target = places(lengths), targets(OUTPUTS)
-    found = log_likelihood(written(*logits, *target, BLANK)).tolist()
+    found = log_likelihood(of(logits, target)).tolist()
     for row, output in enumerate(OUTPUTS):
         everything = by_all_rows(logits.values[row, : lengths[row]])
         assert math.fsum(everything.values()) == pytest.approx(1)
@@ -63,7 +70,7 @@ def test_an_outputs_probability_is_the_sum_over_all_rows_of_places_that_say_it()
 def test_each_token_by_the_chain_rule() -> None:
     lengths = [6, 3, 4, 5, 6, 5, 6]
     logits, target = places(lengths, seed=1), targets(OUTPUTS)
-    found = token_log_probabilities(written(*logits, *target, BLANK))
+    found = token_log_probabilities(of(logits, target))
     for row, output in enumerate(OUTPUTS):
         everything = by_all_rows(logits.values[row, : lengths[row]])
         begins = [
@@ -73,7 +80,7 @@ def test_each_token_by_the_chain_rule() -> None:
         expected = [math.log(after / before) for before, after in itertools.pairwise([*begins, everything[output]])]
         assert found[row, : len(output) + 1].tolist() == pytest.approx(expected, abs=1e-9)
         assert not found[row, len(output) + 1 :].any()
-    torch.testing.assert_close(found.sum(1), log_likelihood(written(*logits, *target, BLANK)))
+    torch.testing.assert_close(found.sum(1), log_likelihood(of(logits, target)))
 
 
 def test_it_is_torchs() -> None:
@@ -81,7 +88,7 @@ def test_it_is_torchs() -> None:
     logits = Padded(torch.randn(5, 30, 50, requires_grad=True), torch.tensor([30, 12, 25, 30, 8]))
     target = Padded(torch.randint(1, 50, (5, 11)), torch.tensor([11, 3, 9, 1, 4]))
     target.values[0, 3:6] = 7  # again and again
-    ours_B = log_likelihood(written(*logits, *target, 0))
+    ours_B = log_likelihood(of(logits, target, 0))
     normed_PBV = logits.values.log_softmax(-1).transpose(0, 1)
     theirs_B = -F.ctc_loss(normed_PBV, target.values, logits.lengths, target.lengths, blank=0, reduction="none")
     torch.testing.assert_close(ours_B, theirs_B, rtol=1e-5, atol=1e-4)
@@ -95,8 +102,9 @@ def test_gradients() -> None:
     lengths, target = torch.tensor([4, 3, 5]), targets([(0, 0), (), (3, 1, 1)])
 
     def both(logits_BPV: Tensor) -> tuple[Tensor, Tensor]:
-        of = written(logits_BPV, lengths, *target, BLANK)
-        return log_likelihood(of), of.mean.sum(1)
+        ids_BPU = ids_of(target.values, logits_BPV.shape[1], BLANK)
+        of_BPU, mean_BP = log_probabilities_of(logits_BPV, ids_BPU)
+        return log_likelihood(written(of_BPU, lengths, *target)), mean_BP.sum(1)
 
     assert torch.autograd.gradcheck(both, places([4, 3, 5]).values.requires_grad_())
 
@@ -119,7 +127,7 @@ def test_log_probabilities_of_some_ids_and_of_all_on_average() -> None:
 
 def test_an_output_with_more_tokens_than_places_is_as_good_as_impossible() -> None:
     outputs = [(0, 1, 3), (1, 1), (0, 1)]
-    found = log_likelihood(written(*places([2, 2, 2]), *targets(outputs), BLANK))
+    found = log_likelihood(of(places([2, 2, 2]), targets(outputs)))
     assert (found[:2] < IMPOSSIBLE / 2).all()
     assert found[2] > -20
     assert least_places(*targets(outputs)).tolist() == [3, 3, 2]
@@ -128,8 +136,8 @@ def test_an_output_with_more_tokens_than_places_is_as_good_as_impossible() -> No
 def test_rows_of_a_batch_do_not_know_of_each_other() -> None:
     lengths = [6, 3, 4, 5, 6, 5, 6]
     logits, target = places(lengths, seed=2), targets(OUTPUTS)
-    together = token_log_probabilities(written(*logits, *target, BLANK))
+    together = token_log_probabilities(of(logits, target))
     for row, output in enumerate(OUTPUTS):
         alone = Padded(logits.values[row : row + 1, : lengths[row]], logits.lengths[row : row + 1])
-        [found] = token_log_probabilities(written(*alone, *targets([output]), BLANK))
+        [found] = token_log_probabilities(of(alone, targets([output])))
         torch.testing.assert_close(together[row, : len(output) + 1], found)

@@ -32,34 +32,28 @@ class Written(NamedTuple):
     token: (B, P, T) log-probability of each target token in each place. blank: (B, P) of the blank.
     again: (B, T) bool, True = the token before is the same, so that a blank must stand between.
     lengths: (B,) tokens of each target.
-    mean: (B, P) mean log-probability of the vocabulary, which label smoothing asks for; 0 behind a row's last place.
     """
 
     token: Tensor
     blank: Tensor
     again: Tensor
     lengths: Tensor
-    mean: Tensor
 
 
-def written(logits_BPV: Tensor, count_B: Tensor, token_BT: Tensor, length_B: Tensor, blank: int) -> Written:
-    """What the places, `count_B` in each row, say of targets of `length_B` tokens; in fp32, or fp64 if they are.
+def ids_of(token_BT: Tensor, places: int, blank: int) -> Tensor:
+    """(B, P, U): each target token, and the blank behind them, for each place; what `written` wants to know of."""
+    ids_BU = torch.cat([token_BT, token_BT.new_full((len(token_BT), 1), blank)], 1)
+    return ids_BU[:, None].expand(-1, places, -1)
+
+
+def written(of_BPU: Tensor, count_B: Tensor, token_BT: Tensor, length_B: Tensor) -> Written:
+    """From the log-probabilities of `ids_of`; each row has `count_B` places and `length_B` tokens.
 
     Behind a row's last place the blank is certain, which changes nothing of what was said.
     """
-    batch, count, _ = logits_BPV.shape
-    length = token_BT.shape[1]
-    ids_BU = torch.cat([token_BT, token_BT.new_full((batch, 1), blank)], 1)
-    ids_BPU = ids_BU[:, None].expand(batch, count, length + 1)
-    of_NU, mean_N = log_probabilities_of(logits_BPV.flatten(0, 1), ids_BPU.flatten(0, 1))
-    of_BPU, real_BP = of_NU.view(ids_BPU.shape), _real(count_B, count)
-    return Written(
-        of_BPU[..., :length].masked_fill(~real_BP[..., None], IMPOSSIBLE),
-        of_BPU[..., length].masked_fill(~real_BP, 0.0),
-        again(token_BT),
-        length_B,
-        mean_N.view(real_BP.shape).masked_fill(~real_BP, 0.0),
-    )
+    behind_BP = ~_real(count_B, of_BPU.shape[1])
+    token_BPT = of_BPU[..., :-1].masked_fill(behind_BP[..., None], IMPOSSIBLE)
+    return Written(token_BPT, of_BPU[..., -1].masked_fill(behind_BP, 0.0), again(token_BT), length_B)
 
 
 def again(token_BT: Tensor) -> Tensor:
@@ -117,10 +111,11 @@ def _trellis(of: Written) -> Iterator[tuple[Tensor, Tensor]]:
         yield said_BU, entered_BT
 
 
-def log_probabilities_of(logits_NV: Tensor, ids_NC: Tensor) -> tuple[Tensor, Tensor]:
-    """(N, C) log-probabilities of the ids asked for, and (N,) their mean over the vocabulary; fp32 or fp64."""
-    found: tuple[Tensor, Tensor] = _LogProbabilitiesOf.apply(logits_NV, ids_NC)  # type: ignore[no-untyped-call]
-    return found
+def log_probabilities_of(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """(.., C) log-probabilities of the ids asked for, and (..) their mean over the vocabulary (.., V); fp32 or fp64."""
+    rows = logits.flatten(0, -2), ids.flatten(0, -2)
+    of_NC, mean_N = _LogProbabilitiesOf.apply(*rows)  # type: ignore[no-untyped-call]
+    return of_NC.view(ids.shape), mean_N.view(ids.shape[:-1])
 
 
 class _LogProbabilitiesOf(torch.autograd.Function):

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from transduce.data.collate import padded
 from transduce.errors import InputError, TransduceError
-from transduce.layers.ctc import token_log_probabilities, written
-from transduce.models.protocols import Aligns, Padded, select
+from transduce.layers.ctc import ids_of, token_log_probabilities, written
+from transduce.models.protocols import Aligns, Padded
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
 from transduce.search.job import Job
 from transduce.search.settings import Search
@@ -43,20 +43,35 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     if any(job.prefixes):
         raise InputError('search: method "ctc" writes all words at once; it cannot begin with given tokens.')
     places = model.align(job.source)
-    normed_BPV = _permitted(places.values.log_softmax(-1, dtype=torch.float32), job)
-    value_BPK, token_BPK = (each.view(*normed_BPV.shape[:2], -1).tolist() for each in _likeliest(normed_BPV, settings))
-    blank_BP = normed_BPV[..., job.start].tolist()
+    normed_BPV = places.values.log_softmax(-1, dtype=torch.float32)
+    value_BPK, token_BPK = _likeliest(normed_BPV, job, settings.beam)
+    rows = value_BPK.tolist(), token_BPK.tolist(), normed_BPV[..., job.start].tolist(), places.lengths.tolist()
     outputs = [
         _best_row(tokens[:count], job.start)
         if settings.beam == 1
         else _beam(values[:count], tokens[:count], blanks[:count], job.start, settings.beam)
-        for values, tokens, blanks, count in zip(value_BPK, token_BPK, blank_BP, places.lengths.tolist(), strict=True)
+        for values, tokens, blanks, count in zip(*rows, strict=True)
     ]
-    return _ranked(outputs, places, job, settings)
+    return _ranked(outputs, Padded(normed_BPV, places.lengths), job, settings)
 
 
-def _likeliest(normed_BPV: Tensor, settings: Search) -> tuple[Tensor, Tensor]:
-    return top(normed_BPV.flatten(0, 1), min(settings.beam, normed_BPV.shape[-1]))
+def _likeliest(normed_BPV: Tensor, job: Job, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` likeliest permitted tokens (B, P, K) of each place, the blank being one, and their log-probabilities.
+
+    Raises:
+        InputError: a forbidden token is not in the vocabulary.
+        TransduceError: a log-probability is not a number.
+    """
+    size = normed_BPV.shape[-1]
+    refused = [token for token in (job.end, *job.forbidden) if token != job.start]
+    outside = [token for token in (job.start, *refused) if token >= size]
+    if outside:
+        raise InputError(f"search: tokens {outside} are outside the model's vocabulary of {size}.")
+    value_NK, token_NK = top(normed_BPV.flatten(0, 1), min(count, size - len(refused)), refused)
+    if bool(normed_BPV[..., 0].isnan().any()):  # one logit that is none leaves none of its place
+        raise TransduceError("search: the model gave a logit that is not a number: diverged weights or an overflow.")
+    shape = (*normed_BPV.shape[:2], -1)
+    return value_NK.view(shape), token_NK.view(shape)
 
 
 def _best_row(token_PK: Sequence[Sequence[int]], blank: int) -> list[Output]:
@@ -96,33 +111,16 @@ def _plus(one: float, other: float) -> float:
     return more if less == -inf else more + log1p(exp(less - more))
 
 
-def _ranked(outputs: list[list[Output]], places: Padded, job: Job, settings: Search) -> list[list[Hypothesis]]:
+def _ranked(outputs: list[list[Output]], normed: Padded, job: Job, settings: Search) -> list[list[Hypothesis]]:
     """Each row's outputs with their exact log-probabilities, the `nbest` best."""
     row_N = [row for row, found in enumerate(outputs) for _ in found]
     every = [output for found in outputs for output in found]
     target = padded([np.asarray(output, np.int32) for output in every])
-    rows = torch.tensor(row_N, device=job.device)
     token_NT, length_N = (each.to(job.device) for each in target)
-    of = written(*select(places, rows), token_NT, length_N, job.start)
+    rows, place_P = torch.tensor(row_N, device=job.device), torch.arange(normed.values.shape[1], device=job.device)
+    of_NPU = normed.values[rows[:, None, None], place_P[:, None], ids_of(token_NT, len(place_P), job.start)]
+    of = written(of_NPU, normed.lengths[rows], token_NT, length_N)
     ranked: list[list[Hypothesis]] = [[] for _ in range(job.rows)]
     for row, output, each in zip(row_N, every, token_log_probabilities(of).tolist(), strict=True):
         ranked[row].append(hypothesis([*output, job.end], each[: len(output) + 1], True, settings.length))
     return [rank(found, settings.nbest) for found in ranked]
-
-
-def _permitted(normed_BPV: Tensor, job: Job) -> Tensor:
-    """The same with -inf for what may stand in no place.
-
-    Raises:
-        InputError: a forbidden token is not in the vocabulary.
-        TransduceError: a log-probability is not a number.
-    """
-    size = normed_BPV.shape[-1]
-    refused = [token for token in (job.end, *job.forbidden) if token != job.start]
-    outside = [token for token in (job.start, *refused) if token >= size]
-    if outside:
-        raise InputError(f"search: tokens {outside} are outside the model's vocabulary of {size}.")
-    if bool(normed_BPV.isnan().any()):
-        raise TransduceError("search: the model gave a logit that is not a number: diverged weights or an overflow.")
-    normed_BPV[..., refused] = -torch.inf
-    return normed_BPV

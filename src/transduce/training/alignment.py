@@ -3,7 +3,7 @@
     loss = -(1 - e) log p(y | x) - e T / P sum_p mean_v log p_p(v)          T target tokens, the end counted; P places
 
 The second part is label smoothing (Szegedy et al. 2016, section 7) of the places, on the scale of one a token.
-Shapes: B batch, P places.
+Shapes: B batch, P places, T target tokens, U target tokens and the blank.
 """
 
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from transduce.attention.choices import choices, surrogate
 from transduce.data.collate import Batch, words
 from transduce.errors import InputError
-from transduce.layers.ctc import least_places, log_likelihood, written
+from transduce.layers.ctc import ids_of, least_places, log_likelihood, log_probabilities_of, written
 from transduce.models.protocols import Aligns
 
 
@@ -28,10 +28,11 @@ def alignment_loss(model: Aligns, batch: Batch, smoothing: float) -> tuple[Tenso
     target = words(batch.target)
     with choices() as made:
         places = model.align(batch.source, least_places(*target))
-    of = written(*places, *target, blank_of(batch))
-    each_B = log_likelihood(of)
+    ids_BPU = ids_of(target.values, places.values.shape[1], blank_of(batch))
+    of_BPU, mean_BP = log_probabilities_of(places.values, ids_BPU)
+    each_B = log_likelihood(written(of_BPU, places.lengths, *target))
     share_B = (target.lengths + 1) / places.lengths
-    loss = -(1 - smoothing) * each_B.sum() - smoothing * (share_B * of.mean.sum(1)).sum()
+    loss = -(1 - smoothing) * each_B.sum() - smoothing * (share_B * (mean_BP * places.mask()).sum(1)).sum()
     if made.log_probability is None:
         return loss, loss.detach()
     return loss + surrogate(made.log_probability, each_B.detach(), target.lengths + 1), loss.detach()
