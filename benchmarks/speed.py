@@ -17,14 +17,17 @@ import statistics
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sacrebleu
 
+import transduce
+from transduce.data.files import read_lines
 from transduce.environment import library_versions, machine
 
 HERE = Path(__file__).parent
@@ -37,6 +40,11 @@ PINNED = {
     "joeynmt": ["torch==2.13.0", "joeynmt==2.3.0", "importlib_metadata"],
 }
 OURS = "Transduce"
+OUR_WAYS = {
+    OURS: (),
+    f"{OURS} int8": ("--precision", "int8"),
+    f"{OURS} int8, pruned": ("--precision", "int8", "--prune", "1.5"),
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,7 @@ class Entry:
     """One line of the table: who, on which work, and the worker with its arguments.
 
     environment: a key of PINNED, or None for the one that this runs in.
+    writes: whether it writes outputs when asked to, which are then scored.
     """
 
     who: str
@@ -51,15 +60,18 @@ class Entry:
     worker: str
     arguments: tuple[str, ...]
     environment: str | None = None
+    writes: bool = False
 
-    def run(self) -> dict[str, Any]:
-        """The figures of one run: the last line that the worker prints."""
+    def run(self, score: Callable[[Path], float]) -> dict[str, Any]:
+        """The figures of one run: the last line that the worker prints, and what its outputs score."""
         command = [str(python(self.environment)), str(WORKERS / f"{self.worker}.py"), *self.arguments]
+        outputs = RESULTS / "outputs.txt"
+        command += ["--outputs", str(outputs)] if self.writes else []
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"{self.who}, {self.what}: {' '.join(command)}\n{done.stdout}\n{done.stderr}")
         figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-        return figures
+        return {**figures, "bleu": score(outputs)} if self.writes else figures
 
 
 def python(environment: str | None) -> Path:
@@ -97,28 +109,24 @@ def entries(work: Path, model: Path, seconds: float, peers: bool) -> Iterator[En
         "greedy": ("--beam", "1"),
         "one at a time, beam 5": ("--beam", "5", "--batch", "1", "--sentences", "200"),
     }.items():
-        decoding = (str(work), str(model), *options)
-        yield Entry(OURS, what, "decode_transduce", decoding)
-        yield Entry(f"{OURS} int8", what, "decode_transduce", (*decoding, "--precision", "int8"))
+        decoding, writes = (str(work), str(model), *options), "--batch" not in options
+        for who, more in OUR_WAYS.items():
+            if "--prune" not in more or what != "greedy":
+                yield Entry(who, what, "decode_transduce", (*decoding, *more), writes=writes)
         if peers:
             for compute in ("float32", "int8"):
-                yield Entry(
-                    f"CTranslate2 {compute}",
-                    what,
-                    "decode_ctranslate2",
-                    (*decoding, "--compute", compute),
-                    "ctranslate2",
-                )
-            yield Entry("Marian, Hugging Face", what, "decode_marian", decoding, "huggingface")
+                arguments = (*decoding, "--compute", compute)
+                yield Entry(f"CTranslate2 {compute}", what, "decode_ctranslate2", arguments, "ctranslate2", writes)
+            yield Entry("Marian, Hugging Face", what, "decode_marian", decoding, "huggingface", writes)
     yield Entry(OURS, "first answer", "first_answer", (str(model),))
 
 
-def measure(everything: list[Entry], rounds: int) -> list[dict[str, Any]]:
+def measure(everything: list[Entry], rounds: int, score: Callable[[Path], float]) -> list[dict[str, Any]]:
     """A row for each entry and figure: all rounds, and their least, median and most."""
     runs: dict[Entry, list[dict[str, Any]]] = {entry: [] for entry in everything}
     for number in range(rounds):
         for entry in everything:
-            runs[entry].append(entry.run())
+            runs[entry].append(entry.run(score))
             print(f"round {number + 1}: {entry.who}, {entry.what}: {runs[entry][-1]}", flush=True)
     return [
         {
@@ -151,11 +159,24 @@ def main() -> None:
     if not work.is_file():
         subprocess.run([sys.executable, str(HERE / "prepare_work.py"), str(asked.data), str(work)], check=True)
     model = asked.model or small_model(asked.data)
-    rows = measure(list(entries(work, model, asked.seconds, asked.peers)), asked.rounds)
+    rows = measure(list(entries(work, model, asked.seconds, asked.peers)), asked.rounds, scorer(model, asked.data))
     about = {"date": date.today().isoformat(), "machine": machine(), "versions": library_versions(), "peers": PINNED}
     result = {**about, "work": ratio(work), "rounds": asked.rounds, "rows": rows}
     (RESULTS / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
     subprocess.run([sys.executable, str(HERE / "speed_report.py")], check=True)
+
+
+def scorer(model: Path, data: Path) -> Callable[[Path], float]:
+    """A function from a file of token ids to the cased sacreBLEU (13a) of their text on test_2016_flickr."""
+    tokenizer = transduce.load(model).task.tokenizers["target"]
+    references = list(read_lines(data / "raw" / "test_2016_flickr.de.gz"))
+
+    def score(outputs: Path) -> float:
+        rows = outputs.read_text().splitlines()
+        texts = [tokenizer.decode([int(token) for token in row.split()]) for row in rows]
+        return round(sacrebleu.corpus_bleu(texts, [references]).score, 2)
+
+    return score
 
 
 def ratio(work: Path) -> dict[str, float]:

@@ -31,7 +31,7 @@ each toolkit, one process a measurement, interleaved; medians of the rounds, wit
 
 The work: d_model 256, 3 + 3 layers, 4 heads, feed-forward 1,024, joint BPE of 8,000, post-norm, Multi30k en-de, about
 4,096 padded target tokens a batch. The plain loops around other libraries get our batches, which hold little padding;
-JoeyNMT makes its own.
+JoeyNMT makes its own. BLEU is sacreBLEU's, cased (13a), of test_2016_flickr.
 
 ![speed](figures/speed.svg)
 """
@@ -87,14 +87,18 @@ def table(result: dict[str, Any], what: str) -> str:
     ours = next((row["median"] for row in rows if row["who"] == OURS), None)
     limit = {row["figure"]: row["median"] for row in result["rows"] if row["what"] == "limits"}
     share = limit.get(f"{what.removeprefix('training ')}_gflops")
-    lines = [f"## {title}\n", f"| | {unit} | least - most | beside ours |" + (" share of the limit |" if share else "")]
-    lines.append("|---|---|---|---|" + ("---|" if share else ""))
+    bleu = {row["who"]: row["median"] for row in result["rows"] if row["what"] == what and row["figure"] == "bleu"}
+    more = " share of the limit |" if share else " BLEU |" if bleu else ""
+    lines = [f"## {title}\n", f"| | {unit} | least - most | beside ours |{more}"]
+    lines.append("|---|---|---|---|" + ("---|" if more else ""))
     for row in rows:
         beside = f"{row['median'] / ours:.2f}" if ours else ""
         name = f"**{row['who']}**" if row["who"].startswith(OURS) else row["who"]
         cells = [name, number(row["median"]), f"{number(row['least'])} - {number(row['most'])}", beside]
         if share:
             cells.append(f"{row['median'] * operations_a_token(result) / 1e9 / share:.2f}")
+        if bleu:
+            cells.append(f"{bleu[row['who']]:.2f}")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""Transduce on a model file, as `transduce predict` decodes; arguments in `decoding`, and --precision fp32 or int8.
+"""Transduce on a model file, as `transduce predict` decodes; arguments in `decoding`, --precision and --prune.
 
 Batches: a worker of one thread for each core; one sentence at a time: one thread.
 """
@@ -18,10 +18,11 @@ from transduce.search.settings import Search
 from transduce.workers import each
 
 if __name__ == "__main__":
-    asked = arguments(("--precision", "fp32"))
+    asked = arguments(("--precision", "fp32"), ("--prune", None))
     keep_freed_memory()
     model = transduce.load(asked.model, precision=asked.precision).model
-    settings = Search(method="beam" if asked.beam > 1 else "greedy", beam=asked.beam)
+    prune = float(asked.prune) if asked.prune else None
+    settings = Search(method="beam" if asked.beam > 1 else "greedy", beam=asked.beam, prune=prune)
     torch.set_num_threads(1)
     side_by_side = partial(each, workers=1 if asked.batch == 1 else WORKERS)
 

@@ -22,7 +22,7 @@ Rows = list[list[int]]
 Each = Callable[[Callable[[int], Rows], int], Iterable[Rows]]
 
 
-def arguments(*more: tuple[str, str]) -> argparse.Namespace:
+def arguments(*more: tuple[str, str | None]) -> argparse.Namespace:
     """Those above; `more`: further options of one worker with their defaults."""
     parser = argparse.ArgumentParser()
     parser.add_argument("work", type=Path)
