@@ -71,7 +71,10 @@ class Entry:
         if done.returncode:
             raise SystemExit(f"{self.who}, {self.what}: {' '.join(command)}\n{done.stdout}\n{done.stderr}")
         figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-        return {**figures, "bleu": score(outputs)} if self.writes else figures
+        if self.writes:
+            figures["bleu"] = score(outputs)
+            outputs.unlink()
+        return figures
 
 
 def python(environment: str | None) -> Path:

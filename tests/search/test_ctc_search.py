@@ -47,8 +47,8 @@ def by_all_rows(model: Table, source: list[int]) -> dict[tuple[int, ...], float]
     return {output: math.log(math.fsum(values)) for output, values in found.items()}
 
 
-def searched(model: Aligns, sources: list[list[int]], asked: Search) -> list[list[Hypothesis]]:
-    options = {"start": BLANK, "end": END, "forbidden": [BLANK, FORBIDDEN], "limits": [9] * len(sources)}
+def searched(model: Aligns, sources: list[list[int]], asked: Search, limit: int = 9) -> list[list[Hypothesis]]:
+    options = {"start": BLANK, "end": END, "forbidden": [BLANK, FORBIDDEN], "limits": [limit] * len(sources)}
     return search(model, padded(sources), len(sources), asked, **options)  # type: ignore[arg-type]
 
 
@@ -94,13 +94,25 @@ def test_a_wider_beam_finds_what_the_best_row_does_not() -> None:
     assert (wide.tokens, math.exp(wide.log_probability)) == ((3, END), pytest.approx(0.64))
 
 
+def test_an_output_over_its_limit_is_cut_there_and_told_so() -> None:
+    model, asked = Table(3), Search(method="ctc", beam=200, nbest=200, length_rule="none")
+    everything = by_all_rows(model, [5, 3, 4, 8])
+    begins = sum(math.exp(value) for output, value in everything.items() if output[:2] == (3, 4))
+    [found] = searched(model, [[5, 3, 4, 8]], asked, limit=2)
+    assert max(len(each.tokens) for each in found) == 2
+    assert all(each.ended == (each.tokens[-1] == END) for each in found)
+    assert len({each.tokens for each in found}) == len(found)
+    [cut] = [each for each in found if each.tokens == (3, 4)]
+    assert math.exp(cut.log_probability) >= begins * (1 - 1e-5)  # and outputs with what is forbidden begin so, too
+
+
 @pytest.mark.parametrize("beam", [1, 4])
 def test_a_sentence_is_the_same_alone_and_in_any_batch_and_score_agrees(beam: int) -> None:
     pipeline = translator(model=PLAIN)
     texts = [text for text in sentences(24, seed=4) if text]
-    together = pipeline.predict(texts, beam=beam, batch_size=24)
+    together = pipeline.predict(texts, beam=beam, batch_size=24, max_length_factor=3)
     for text, found in zip(texts, together, strict=True):
-        [alone] = pipeline.predict([text], beam=beam)
+        [alone] = pipeline.predict([text], beam=beam, max_length_factor=3)
         assert alone.text == found.text
         assert alone.log_probability == pytest.approx(found.log_probability, abs=1e-4)
     pairs = [(each.source, each.text) for each in together]

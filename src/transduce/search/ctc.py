@@ -112,7 +112,7 @@ def _plus(one: float, other: float) -> float:
 
 
 def _ranked(outputs: list[list[Output]], normed: Padded, job: Job, settings: Search) -> list[list[Hypothesis]]:
-    """Each row's outputs with their exact log-probabilities, the `nbest` best."""
+    """Each row's outputs with their exact log-probabilities, the `nbest` best; one over its limit is cut there."""
     row_N = [row for row, found in enumerate(outputs) for _ in found]
     every = [output for found in outputs for output in found]
     target = padded([np.asarray(output, np.int32) for output in every])
@@ -120,7 +120,8 @@ def _ranked(outputs: list[list[Output]], normed: Padded, job: Job, settings: Sea
     rows, place_P = torch.tensor(row_N, device=job.device), torch.arange(normed.values.shape[1], device=job.device)
     of_NPU = normed.values[rows[:, None, None], place_P[:, None], ids_of(token_NT, len(place_P), job.start)]
     of = written(of_NPU, normed.lengths[rows], token_NT, length_N)
-    ranked: list[list[Hypothesis]] = [[] for _ in range(job.rows)]
+    ranked: list[dict[Output, Hypothesis]] = [{} for _ in range(job.rows)]
     for row, output, each in zip(row_N, every, token_log_probabilities(of).tolist(), strict=True):
-        ranked[row].append(hypothesis([*output, job.end], each[: len(output) + 1], True, settings.length))
-    return [rank(found, settings.nbest) for found in ranked]
+        tokens = (*output, job.end)[: job.limits[row]]
+        ranked[row][tokens] = hypothesis(tokens, each[: len(tokens)], tokens[-1] == job.end, settings.length)
+    return [rank(found.values(), settings.nbest) for found in ranked]
