@@ -4,11 +4,10 @@ That the whole is padding-proof, equal in any batch and differentiable everywher
 """
 
 import torch
+from odd_twice import learn, right_of_100
 
-from transduce.data.collate import Batch
 from transduce.models.ctc import Ctc, CtcConfig
 from transduce.models.protocols import Padded, Sizes
-from transduce.search.run import search
 from transduce.search.settings import Search
 from transduce.training.alignment import alignment_loss
 
@@ -37,30 +36,7 @@ def test_a_row_has_as_many_places_as_its_source_gives_or_a_target_needs() -> Non
 
 
 def test_it_learns_how_many_and_which_words() -> None:
-    # A source of digits; the target repeats each odd token, so that it needs up to four places: one a word,
-    # and a blank between equal ones.
-    generator = torch.Generator().manual_seed(0)
-
-    def pairs(count: int) -> tuple[Padded, list[list[int]]]:
-        values_BS = torch.randint(4, 12, (count, 5), generator=generator)
-        targets = [[t for token in row for t in [token] * (1 + token % 2)] for row in values_BS.tolist()]
-        return Padded(values_BS, torch.full((count,), 5)), targets
-
-    model = tiny(4)
-    optimizer = torch.optim.AdamW(model.parameters(), 4e-3)
-    for _ in range(400):
-        source, targets = pairs(48)
-        lengths_B = torch.tensor([len(each) + 2 for each in targets])
-        values_BT = torch.zeros(48, int(lengths_B.max()), dtype=torch.int64)
-        for row, each in enumerate(targets):
-            values_BT[row, : len(each) + 2] = torch.tensor([1, *each, 2])
-        loss, _ = alignment_loss(model, Batch(source, Padded(values_BT, lengths_B), 0), 0.0)
-        optimizer.zero_grad()
-        (loss / lengths_B.sum()).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    source, targets = pairs(100)
+    model = tiny(4)  # up to two words for a source token, and a blank between equal ones
+    learn(model, alignment_loss, 400)
     for beam in (1, 3):
-        asked = Search(method="ctc", beam=beam)
-        found = search(model, source, 100, asked, start=1, end=2, limits=[20] * 100, forbidden=[0, 1])
-        right = [list(hypothesis.tokens) == [*target, 2] for [hypothesis], target in zip(found, targets, strict=True)]
-        assert sum(right) >= 90, sum(right)
+        assert right_of_100(model, Search(method="ctc", beam=beam)) >= 90

@@ -6,11 +6,10 @@ That the whole is padding-proof, equal in any batch and differentiable everywher
 import math
 
 import torch
+from odd_twice import learn, right_of_100
 
-from transduce.data.collate import Batch
 from transduce.models.non_autoregressive import NonAutoregressive, NonAutoregressiveConfig
 from transduce.models.protocols import Padded, Sizes
-from transduce.search.run import search
 from transduce.search.settings import Search
 from transduce.training.masked_words import masked_loss
 
@@ -43,28 +42,6 @@ def test_lengths_by_their_definition() -> None:
 
 
 def test_it_learns_lengths_and_words() -> None:
-    # A source of digits; the target repeats each odd token, so that its length must be told from the tokens.
-    generator = torch.Generator().manual_seed(0)
-
-    def pairs(count: int) -> tuple[Padded, list[list[int]]]:
-        values_BS = torch.randint(4, 12, (count, 5), generator=generator)
-        targets = [[t for token in row for t in [token] * (1 + token % 2)] for row in values_BS.tolist()]
-        return Padded(values_BS, torch.full((count,), 5)), targets
-
     model = tiny(6)
-    optimizer = torch.optim.AdamW(model.parameters(), 4e-3)
-    for _ in range(400):
-        source, targets = pairs(48)
-        lengths_B = torch.tensor([len(each) + 2 for each in targets])
-        values_BT = torch.zeros(48, int(lengths_B.max()), dtype=torch.int64)
-        for row, each in enumerate(targets):
-            values_BT[row, : len(each) + 2] = torch.tensor([1, *each, 2])
-        loss, _ = masked_loss(model, Batch(source, Padded(values_BT, lengths_B), 0), 0.0)
-        optimizer.zero_grad()
-        (loss / lengths_B.sum()).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    source, targets = pairs(100)
-    asked = Search(method="mask_predict")
-    found = search(model, source, 100, asked, start=1, end=2, limits=[20] * 100, forbidden=[0, 1])
-    right = [list(hypothesis.tokens) == [*target, 2] for [hypothesis], target in zip(found, targets, strict=True)]
-    assert sum(right) >= 90, sum(right)
+    learn(model, masked_loss, 400)
+    assert right_of_100(model, Search(method="mask_predict")) >= 90
