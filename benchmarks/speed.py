@@ -5,7 +5,7 @@
 Every worker (benchmarks/peers/) is a process of its own; a round runs each of them once, so that all of them meet the
 same weather, and what is written is the median of the rounds with the least and the most. `--peers` makes the peers'
 environments first (benchmarks/.environments, pinned versions). Without --model a model of the fixed work's size is
-trained for a few minutes: what is decoded is real text of real length.
+trained first (benchmarks/small.toml, half an hour): what is decoded is real text of real length.
 
 Writes benchmarks/results/speed.json and docs/performance.md with its figure.
 """
@@ -191,7 +191,7 @@ def ratio(work: Path) -> dict[str, float]:
 
 
 def small_model(data: Path) -> Path:
-    """A model of the fixed work, trained just long enough to write sentences of the right length."""
+    """A model of the fixed work, trained to the end."""
     run = HERE.parent / "runs" / "speed-small"
     recipe = HERE / "small.toml"
     command = [sys.executable, "-m", "transduce", "train", str(recipe), f"data.root={data}", "--run", str(run)]

@@ -31,7 +31,8 @@ each toolkit, one process a measurement, interleaved; medians of the rounds, wit
 
 The work: d_model 256, 3 + 3 layers, 4 heads, feed-forward 1,024, joint BPE of 8,000, post-norm, Multi30k en-de, about
 4,096 padded target tokens a batch. The plain loops around other libraries get our batches, which hold little padding;
-JoeyNMT makes its own. BLEU is sacreBLEU's, cased (13a), of test_2016_flickr.
+JoeyNMT makes its own. BLEU is sacreBLEU's, cased (13a), of test_2016_flickr; GB what all processes of a worker hold at
+most, what they share counted once. Batches are decoded by two workers of one thread, ours as two processes.
 
 ![speed](figures/speed.svg)
 """
@@ -87,10 +88,10 @@ def table(result: dict[str, Any], what: str) -> str:
     ours = next((row["median"] for row in rows if row["who"] == OURS), None)
     limit = {row["figure"]: row["median"] for row in result["rows"] if row["what"] == "limits"}
     share = limit.get(f"{what.removeprefix('training ')}_gflops")
-    bleu = {row["who"]: row["median"] for row in result["rows"] if row["what"] == what and row["figure"] == "bleu"}
-    more = " share of the limit |" if share else " BLEU |" if bleu else ""
+    bleu, memory = (medians(result, what, figure) for figure in ("bleu", "peak_memory_gb"))
+    more = " share of the limit |" if share else " BLEU | GB |" if bleu else ""
     lines = [f"## {title}\n", f"| | {unit} | least - most | beside ours |{more}"]
-    lines.append("|---|---|---|---|" + ("---|" if more else ""))
+    lines.append("|---|---|---|---|" + "---|" * (more.count("|")))
     for row in rows:
         beside = f"{row['median'] / ours:.2f}" if ours else ""
         name = f"**{row['who']}**" if row["who"].startswith(OURS) else row["who"]
@@ -98,9 +99,15 @@ def table(result: dict[str, Any], what: str) -> str:
         if share:
             cells.append(f"{row['median'] * operations_a_token(result) / 1e9 / share:.2f}")
         if bleu:
-            cells.append(f"{bleu[row['who']]:.2f}")
+            cells += [f"{bleu[row['who']]:.2f}", number(memory[row["who"]])]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def medians(result: dict[str, Any], what: str, figure: str) -> dict[str, float]:
+    """By who."""
+    rows = [row for row in result["rows"] if row["what"] == what and row["figure"] == figure]
+    return {row["who"]: row["median"] for row in rows}
 
 
 def number(value: float) -> str:

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import resource
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -39,6 +40,7 @@ def arguments(*more: tuple[str, str | None]) -> argparse.Namespace:
 def measure(asked: argparse.Namespace, translate: Callable[[Rows], Rows]) -> None:
     """Print the figures of `translate`, which takes sources and gives outputs, both token ids without their ends."""
     sources = test_sources(asked.work)[: asked.sentences]
+    memory = PeakMemory()
     translate(sources[: min(100, 2 * asked.batch)])
     if asked.batch == 1:
         milliseconds = [1000 * _seconds(translate, [source])[0] for source in sources]
@@ -53,7 +55,7 @@ def measure(asked: argparse.Namespace, translate: Callable[[Rows], Rows]) -> Non
         }
         if asked.outputs:
             asked.outputs.write_text("".join(" ".join(map(str, row)) + "\n" for row in found))
-    print(json.dumps({**figures, "peak_memory_gb": _peak_memory_gb(WORKERS if asked.batch > 1 else 0)}))
+    print(json.dumps({**figures, "peak_memory_gb": round(memory.end(), 3)}))
 
 
 def one_by_one(work: Callable[[int], Rows], count: int) -> Iterator[Rows]:
@@ -89,10 +91,38 @@ def _processor_seconds() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def _peak_memory_gb(workers: int) -> float:
-    """Of this process, and of as many as it started as the largest of them, with all that they share."""
-    own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return (own + workers * child) / 1e6
+class PeakMemory:
+    """The most that this process and those it started held at any time; what they share counts once (PSS, of Linux)."""
+
+    def __init__(self) -> None:
+        self._most = 0
+        self._ended = threading.Event()
+        self._watch = threading.Thread(target=self._look_again, daemon=True)
+        self._watch.start()
+
+    def end(self) -> float:
+        """In GB; 0 where the system does not tell."""
+        self._ended.set()
+        self._watch.join()
+        return self._most / 1e6
+
+    def _look_again(self) -> None:
+        while True:
+            self._most = max(self._most, sum(map(_kilobytes, ["self", *_children()])))
+            if self._ended.wait(0.1):
+                return
+
+
+def _children() -> list[str]:
+    return [pid for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()]
+
+
+def _kilobytes(process: str) -> int:
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:  # it has ended, or there is no such file
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 def _seconds(translate: Callable[[Rows], Rows], sources: Rows) -> tuple[float, Rows]:
