@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -202,3 +203,14 @@ def test_a_folder_without_permission_is_reported(tmp_path: Path) -> None:
 )
 def test_sizes_read_well(size: int, said: str) -> None:
     assert human_size(size) == said
+
+
+def test_writers_of_one_file_sweep_no_living_writers_file(tmp_path: Path) -> None:
+    def write(number: int) -> None:
+        for _ in range(100):
+            write_text(tmp_path / "kept.txt", str(number) * 1000)
+
+    with ThreadPoolExecutor(8) as writers:
+        list(writers.map(write, range(8)))
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]
+    assert len({*(tmp_path / "kept.txt").read_text(encoding="utf-8")}) == 1

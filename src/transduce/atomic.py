@@ -81,17 +81,34 @@ def writing(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
 @contextmanager
 def _renamed_at_the_end(path: Path) -> Iterator[BinaryIO]:
     _remove_leftovers(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary, guard = _created(path)
     try:
-        with temporary.open("xb") as file:
-            with suppress(OSError):  # some network file systems cannot lock; then nobody sweeps there either
-                _lock(file)
-            yield file
-        with temporary.open("rb") as written:  # a compressor may have closed the file it was given
-            os.fsync(written.fileno())
-        temporary.replace(path)
+        with guard:
+            with temporary.open("wb") as file:  # a compressor may close it, and with it would go a lock on it
+                yield file
+            os.fsync(guard.fileno())
+            if sys.platform == "win32":
+                guard.close()  # there what is open cannot be renamed
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _created(path: Path) -> tuple[Path, BinaryIO]:
+    """A new file beside `path`, and what holds its lock: nobody sweeps it until that is closed."""
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        guard = temporary.open("xb")
+        try:
+            _lock(guard)
+            swept = not temporary.exists()  # by another writer, before it had its lock
+        except BlockingIOError:  # another writer is about to
+            swept = True
+        except OSError:  # some network file systems cannot lock; then nobody sweeps there either
+            swept = False
+        if not swept:
+            return temporary, guard
+        guard.close()
 
 
 def _why_not(path: Path, size: int | None, error: OSError) -> str:
