@@ -116,13 +116,13 @@ def number(value: float) -> str:
 
 
 def draw(result: dict[str, Any]) -> None:
-    """Bars, a panel for each thing that was measured."""
+    """Bars, a panel for each thing that several were measured at."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    shown = [what for what in TITLES if rows_of(result, what)]
+    shown = [what for what in TITLES if len(rows_of(result, what)) > 1]  # one bar alone says nothing
     figure, axes = pyplot.subplots(len(shown), 1, figsize=(7, 1.9 * len(shown)), layout="constrained", squeeze=False)
     for axis, what in zip(axes[:, 0], shown, strict=True):
         rows = rows_of(result, what)[::-1]
