@@ -14,7 +14,7 @@ from transduce.data.collate import Batch, collate, padded, words
 from transduce.data.store import Store
 from transduce.inference import Advance
 from transduce.inputs import sources, to_device
-from transduce.layers.ctc import ids_of, least_places, token_log_probabilities, written
+from transduce.layers.ctc import blank_of, ids_of, least_places, token_log_probabilities, written
 from transduce.models.protocols import Aligns, Fills, Padded
 from transduce.tasks.protocols import Task
 
@@ -149,8 +149,8 @@ def _however_placed(model: Aligns, source: Padded, target: Padded) -> Tensor:
     own = words(target)
     places = model.align(source, least_places(*own))
     normed_BPV = places.values.double().log_softmax(-1)
-    of_BPU = normed_BPV.gather(2, ids_of(own.values, normed_BPV.shape[1], blank=int(target.values[0, 0])))
-    return token_log_probabilities(written(of_BPU, places.lengths, *own))
+    ids_BPU = ids_of(own.values, normed_BPV.shape[1], blank_of(target.values))
+    return token_log_probabilities(written(normed_BPV.gather(2, ids_BPU), places.lengths, *own))
 
 
 def likelihood_context(model: nn.Module, task: Task) -> str:

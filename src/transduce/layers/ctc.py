@@ -40,6 +40,11 @@ class Written(NamedTuple):
     lengths: Tensor
 
 
+def blank_of(target_BT: Tensor) -> int:
+    """The blank of targets that stand between start and end: the start token, with which all begin."""
+    return int(target_BT[0, 0])
+
+
 def ids_of(token_BT: Tensor, places: int, blank: int) -> Tensor:
     """(B, P, U): each target token, and the blank behind them, for each place; what `written` wants to know of."""
     ids_BU = torch.cat([token_BT, token_BT.new_full((len(token_BT), 1), blank)], 1)
@@ -81,7 +86,7 @@ def token_log_probabilities(of: Written) -> Tensor:
     """(B, U): by the chain rule of each token given those before, then of the end; 0 behind. Their sum is log p(y | x).
 
     The probability that an output begins with y_1 .. y_k is the sum over places of the probability that y_k is said
-    there for the first time, as which every row of places that goes on in any way is counted once.
+    there and not before, which counts each row of places once, however it goes on.
     """
     begins_BT = torch.full_like(of.token[:, 0], IMPOSSIBLE)
     for said_BU, entered_BT in _trellis(of):

@@ -35,13 +35,11 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     """For each row the `nbest` best outputs that `settings.beam` finds, best first.
 
     Raises:
-        InputError: an output is to begin with given tokens; a token is not in the vocabulary.
+        InputError: a token is not in the vocabulary.
         TransduceError: the model gave no numbers.
     """
     model: Aligns = job.model
     assert job.source is not None
-    if any(job.prefixes):
-        raise InputError('search: method "ctc" writes all words at once; it cannot begin with given tokens.')
     places = model.align(job.source)
     normed_BPV = places.values.log_softmax(-1, dtype=torch.float32)
     value_BPK, token_BPK = _likeliest(normed_BPV, job, settings.beam)

@@ -31,13 +31,11 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     """For each row the `nbest` best outputs, best first, of `settings.lengths` different lengths.
 
     Raises:
-        InputError: an output is to begin with given tokens; a token is not in the vocabulary.
+        InputError: a token is not in the vocabulary.
         TransduceError: the model gave no numbers.
     """
     model: Fills = job.model
     assert job.source is not None
-    if any(job.prefixes):
-        raise InputError('search: method "mask_predict" writes all words at once; it cannot begin with given tokens.')
     memory = model.remember(job.source)
     length_BL = model.lengths(memory, max(job.limits) - 1)
     row_P, length_P, value_P = likeliest_lengths(length_BL, job.limits, settings.lengths)

@@ -151,6 +151,10 @@ def _check_method(job: Job, settings: Search) -> None:
         problems.append(
             f'search: method "{settings.method}" does not look for phrases that must appear; use method "beam".'
         )
+    if settings.method in AT_ONCE and any(job.prefixes):
+        problems.append(
+            f'search: method "{settings.method}" writes all words at once; it cannot begin with given tokens.'
+        )
     if must and settings.groups > 1:
         problems.append("search: a beam with phrases that must appear is shared out by them and cannot have groups.")
     if job.lattices is not None and settings.method != "beam":

@@ -11,7 +11,7 @@ from torch import Tensor
 from transduce.attention.choices import choices, surrogate
 from transduce.data.collate import Batch, words
 from transduce.errors import InputError
-from transduce.layers.ctc import ids_of, least_places, log_likelihood, log_probabilities_of, written
+from transduce.layers.ctc import blank_of, ids_of, least_places, log_likelihood, log_probabilities_of, written
 from transduce.models.protocols import Aligns
 
 
@@ -28,7 +28,7 @@ def alignment_loss(model: Aligns, batch: Batch, smoothing: float) -> tuple[Tenso
     target = words(batch.target)
     with choices() as made:
         places = model.align(batch.source, least_places(*target))
-    ids_BPU = ids_of(target.values, places.values.shape[1], blank_of(batch))
+    ids_BPU = ids_of(target.values, places.values.shape[1], blank_of(batch.target.values))
     of_BPU, mean_BP = log_probabilities_of(places.values, ids_BPU)
     each_B = log_likelihood(written(of_BPU, places.lengths, *target))
     share_B = (target.lengths + 1) / places.lengths
@@ -36,8 +36,3 @@ def alignment_loss(model: Aligns, batch: Batch, smoothing: float) -> tuple[Tenso
     if made.log_probability is None:
         return loss, loss.detach()
     return loss + surrogate(made.log_probability, each_B.detach(), target.lengths + 1), loss.detach()
-
-
-def blank_of(batch: Batch) -> int:
-    """The start token, with which every target begins."""
-    return int(batch.target.values[0, 0])
