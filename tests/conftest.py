@@ -87,3 +87,23 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Ite
         with (folder / "shown.txt").open("w", encoding="utf-8") as shown:
             run_training(load_recipe(recipe), folder / "run", Display(Console(file=shown, width=200)))
     yield folder / "run"
+
+
+@pytest.fixture
+def kernels() -> None:
+    """Skips where no kernels were compiled."""
+    from transduce import native
+
+    if native.kernels() is None:
+        pytest.skip("no kernels: there was no C++ compiler when the package was installed, or TRANSDUCE_NATIVE=off")
+
+
+@pytest.fixture(params=["kernels", "torch"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test runs twice: with the kernels in C++, and as if there were none."""
+    from transduce import native
+
+    if request.param == "torch":
+        monkeypatch.setattr(native, "kernels", lambda: None)
+    else:
+        request.getfixturevalue("kernels")

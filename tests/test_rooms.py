@@ -21,6 +21,7 @@ FLOORS = [
     "config",
     "names",
     "allocator",
+    "native",  # kernels in C++, which know tensors and nothing else
     "int8",
     "linear",  # matrix products, which everything multiplies by
     "atomic",

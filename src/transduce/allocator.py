@@ -5,6 +5,7 @@ step needs.
 """
 
 import ctypes
+import os
 import platform
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
@@ -15,6 +16,7 @@ def keep_freed_memory() -> bool:
     """True where it could be asked for (glibc); elsewhere nothing happens."""
     if platform.libc_ver()[0] != "glibc":
         return False
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # torch asks for huge pages: a hundredth of the page faults
     mallopt = ctypes.CDLL(None).mallopt
     settings = {M_MMAP_THRESHOLD: 32 * MIB, M_TRIM_THRESHOLD: 2047 * MIB, M_TOP_PAD: 64 * MIB}
     accepted = [mallopt(name, value) for name, value in settings.items()]

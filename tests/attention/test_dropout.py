@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from transduce.attention.dropout import Dropout, dropout
+from transduce.attention.dropout import Dropout, add_dropped, dropout
+
+pytestmark = pytest.mark.usefixtures("either_way")
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
@@ -95,3 +97,27 @@ def test_the_module_drops_only_while_training() -> None:
     module.eval()
     assert module(x) is x
     assert repr(module) == "Dropout(rate=0.5)"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(5,), (3, 4099), (2, 3, 8)])
+def test_added_to_what_goes_past_it(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    x, f = torch.randn(shape, requires_grad=True), torch.randn(shape).to(dtype).requires_grad_()
+    y = add_dropped(x, f, 0.3)
+    incoming = torch.randn(shape)
+    y.backward(incoming)
+    scale = 256 / (256 - round(0.3 * 256))
+    kept = (y != x).float()
+    assert y.dtype is torch.float32
+    assert 0 < kept.mean() < 1
+    torch.testing.assert_close(y, x + scale * kept * f, rtol=1e-5, atol=2e-2 if dtype is torch.bfloat16 else 1e-5)
+    assert x.grad is not None
+    assert f.grad is not None
+    assert torch.equal(x.grad, incoming)
+    torch.testing.assert_close(f.grad, (incoming * kept * scale).to(dtype))
+
+
+def test_added_whole_at_rate_0() -> None:
+    x, f = torch.randn(3, 5), torch.randn(3, 5)
+    assert torch.equal(add_dropped(x, f, 0.0), x + f)

@@ -132,10 +132,10 @@ def test_the_offline_data_is_all_that_the_page_shows(tiny_run: Path) -> None:
 
 
 def test_the_pages_files_are_in_the_wheel() -> None:
-    """hatchling puts in what lies under `packages`, unless it is ignored."""
-    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
-    assert table["targets"]["wheel"] == {"packages": ["src/transduce"]}
-    assert set(table) == {"targets"}
+    """setuptools puts in all that lies in a folder under `where`, with a `.py` file in it or without."""
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    assert table["packages"] == {"find": {"where": ["src"]}}
+    assert table["package-data"] == {"*": ["*"]}
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
     folder = Path(transduce.__file__).parent / "explore" / "page"
     for path in folder.rglob("*"):

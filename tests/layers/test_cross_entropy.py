@@ -7,6 +7,8 @@ from torch import Tensor
 
 from transduce.layers.cross_entropy import CHUNK, IGNORED, smoothed_cross_entropy
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 def both(logits_NV: Tensor, target_N: Tensor, smoothing: float, weight: float = 1.0) -> list[tuple[Tensor, Tensor]]:
     """(loss, gradient) of ours and of torch's, each times `weight`."""

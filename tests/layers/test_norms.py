@@ -14,6 +14,8 @@ from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.pipeline import load_weights
 from transduce.training.average import MovingAverage
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 KINDS: list[NormKind] = list(get_args(NormKind))
 REAL_BT = torch.arange(5) < torch.tensor([[5], [2], [4]])
 

@@ -6,6 +6,8 @@ from torch import Tensor, nn
 
 from transduce.layers.residual import NormPlacement, Residual
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 def by_hand(x_BTD: Tensor, gain_D: Tensor, bias_D: Tensor) -> Tensor:
     """Layer norm: statistics over the features of each position, variance without Bessel's correction."""

@@ -72,7 +72,7 @@ def test_orthogonalised_pulls_singular_values_to_1_and_keeps_their_vectors(shape
     torch.manual_seed(sum(shape))
     matrix = torch.randn(shape)
     left, values, right = torch.linalg.svd(matrix, full_matrices=False)
-    made = orthogonalised(matrix).float()
+    made = orthogonalised(matrix[None])[0].float()
     assert made.shape == shape
     # In the basis of the matrix's own singular vectors: nearly diagonal, and no sign has turned.
     inside = left.T @ made @ right.T
@@ -86,8 +86,10 @@ def test_orthogonalised_ignores_the_gradients_size() -> None:
     torch.manual_seed(0)
     matrix = torch.randn(16, 24)
     for factor in (1e-4, 1e4):
-        torch.testing.assert_close(orthogonalised(matrix * factor), orthogonalised(matrix), rtol=0, atol=0.05)
-    assert (orthogonalised(torch.zeros(4, 6)) == 0).all()
+        torch.testing.assert_close(
+            orthogonalised(matrix[None] * factor), orthogonalised(matrix[None]), rtol=0, atol=0.05
+        )
+    assert (orthogonalised(torch.zeros(1, 4, 6)) == 0).all()
 
 
 def test_muon_is_momentum_looking_ahead_then_orthogonal_then_scaled() -> None:
@@ -100,7 +102,7 @@ def test_muon_is_momentum_looking_ahead_then_orthogonal_then_scaled() -> None:
         muon.step()
         momentum = 0.95 * momentum + 0.05 * weight.grad
         ahead = 0.95 * momentum + 0.05 * weight.grad
-        direction = orthogonalised(ahead).float()
+        direction = orthogonalised(ahead[None])[0].float()
         by_hand = by_hand * (1 - 0.02 * 0.1) - 0.02 * 0.2 * math.sqrt(20) * direction
         torch.testing.assert_close(weight.detach(), by_hand, rtol=1e-3, atol=1e-4)
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from transduce.attention.dropout import dropout
 from transduce.attention.scores import Score
 from transduce.attention.weighing import Weighing, softmax
+from transduce.native import attention as native
 
 # On a CPU the fused kernel's backward pass loses to plain matrix products while the score matrix is small
 # (benchmarks/attention_kernels.py measures where they cross); on an accelerator it always wins.
@@ -48,6 +49,8 @@ def attend(
         key_BHSE, value_BHSF = (spread(each, query_BHTE.shape[1]) for each in (key_BGSE, value_BGSF))
         mask = allowed if bias is None else _masking_bias(query_BHTE, key_BGSE, allowed, bias)
         return F.scaled_dot_product_attention(query_BHTE, key_BHSE, value_BHSF, mask, dropout_rate)
+    if bias is None and not dropout_rate and native.can_attend(query_BHTE, key_BGSE, value_BGSF, allowed):
+        return native.attend(query_BHTE, key_BGSE, value_BGSF, allowed)
     return attend_visibly(query_BHTE, key_BGSE, value_BGSF, allowed, dropout_rate, bias)[0]
 
 

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transduce.native import dropout as native
+
 
 def dropout(x: Tensor, rate: float) -> Tensor:
     """x with a share `rate` of its elements set to 0 and the rest scaled so that the mean stays; any shape.
@@ -20,8 +22,22 @@ def dropout(x: Tensor, rate: float) -> Tensor:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, rate)
-    dropped: Tensor = _ByteDropout.apply(x, min(round(rate * 256), 255))  # type: ignore[no-untyped-call]
+    if native.can_drop(x):
+        return native.dropped(x, _threshold(rate))
+    dropped: Tensor = _ByteDropout.apply(x, _threshold(rate))  # type: ignore[no-untyped-call]
     return dropped
+
+
+def add_dropped(x: Tensor, f: Tensor, rate: float) -> Tensor:
+    """x + dropout(f, rate), in x's type: what a residual connection does while training."""
+    if rate and native.can_drop(f, x):
+        return native.add_dropped(x, f, _threshold(rate))
+    return x + dropout(f, rate).to(x.dtype)
+
+
+def _threshold(rate: float) -> int:
+    """Bytes from here on keep an element."""
+    return min(round(rate * 256), 255)
 
 
 class Dropout(nn.Module):

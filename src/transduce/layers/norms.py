@@ -15,16 +15,27 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from transduce.native import norm as native
+
 NormKind = Literal["layer", "rms", "batch"]
 EPSILON = 1e-5
 MOMENTUM = 0.1  # as torch has it: how much of a batch's statistics enters the running ones
 
 
 class LayerNorm(nn.LayerNorm):
-    """Layer norm with gain and bias."""
+    """Layer norm with gain and bias.
+
+    only_multiplied: nothing but products, which round it anyway, reads the output: autocast's type is enough for it.
+    """
+
+    only_multiplied = False
 
     def forward(self, x_BTD: Tensor, real_BT: Tensor | None = None) -> Tensor:
         """(B, T, D)."""
+        if native.can_norm(x_BTD, self.weight, self.bias):
+            rounded = self.only_multiplied and torch.is_autocast_enabled("cpu")
+            to = torch.get_autocast_dtype("cpu") if rounded else torch.float32
+            return native.layer_norm(x_BTD, self.weight, self.bias, self.eps, to)
         return super().forward(x_BTD)
 
 
@@ -86,7 +97,13 @@ class BatchNorm(nn.Module):
         return mean_D, variance_D
 
 
-def make_norm(kind: NormKind, width: int) -> LayerNorm | RMSNorm | BatchNorm:
-    """The norm of that name, over vectors of `width` features."""
+def make_norm(kind: NormKind, width: int, only_multiplied: bool = False) -> LayerNorm | RMSNorm | BatchNorm:
+    """The norm of that name, over vectors of `width` features.
+
+    only_multiplied: see `LayerNorm`; the others have no use for it.
+    """
     kinds: dict[str, type[LayerNorm | RMSNorm | BatchNorm]] = {"layer": LayerNorm, "rms": RMSNorm, "batch": BatchNorm}
-    return kinds[kind](width)
+    norm = kinds[kind](width)
+    if isinstance(norm, LayerNorm):
+        norm.only_multiplied = only_multiplied
+    return norm

@@ -8,7 +8,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from transduce.attention.dropout import Dropout
+from transduce.attention.dropout import add_dropped
 from transduce.layers.norms import NormKind, make_norm
 
 NormPlacement = Literal["pre", "post"]
@@ -28,13 +28,16 @@ class Residual(nn.Module):
 
     def __init__(self, width: int, dropout: float, norm: NormPlacement, kind: NormKind = "layer") -> None:
         super().__init__()
-        self.norm = make_norm(kind, width)
-        self.dropout = Dropout(dropout)
+        self.norm = make_norm(kind, width, only_multiplied=norm == "pre")
+        self.dropout = dropout
         self.placement = norm
 
     def forward(self, x_BTD: Tensor, sublayer: Callable[[Tensor], Tensor], real_BT: Tensor | None = None) -> Tensor:
         """(B, T, D) -> (B, T, D); real_BT says which positions are, for norms that look at others; None = all."""
         if self.placement == "pre":
-            return x_BTD + self.dropout(sublayer(self.norm(x_BTD, real_BT))).to(x_BTD.dtype)
-        normed: Tensor = self.norm(x_BTD + self.dropout(sublayer(x_BTD)).to(x_BTD.dtype), real_BT)
+            return self._add(x_BTD, sublayer(self.norm(x_BTD, real_BT)))
+        normed: Tensor = self.norm(self._add(x_BTD, sublayer(x_BTD)), real_BT)
         return normed
+
+    def _add(self, x_BTD: Tensor, f_BTD: Tensor) -> Tensor:
+        return add_dropped(x_BTD, f_BTD, self.dropout if self.training else 0.0)

@@ -133,7 +133,9 @@ class Stack(nn.Module):
         blocks = [_block(config, relative, cross) for relative in _relative_positions(config, layers, causal)]
         self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
         # Pre-norm leaves the residual stream unnormed at the top, so it gets one more norm there.
-        self.norm = make_norm(config.norm_kind, config.d_model) if config.norm == "pre" else NoNorm()
+        self.norm = (
+            make_norm(config.norm_kind, config.d_model, only_multiplied=True) if config.norm == "pre" else NoNorm()
+        )
 
     def forward(self, embedded_BTD: Tensor, allowed: Tensor | None, real_BT: Tensor | None = None) -> Tensor:
         """All positions at once, no cross-attention: (B, T, D) -> (B, T, D)."""

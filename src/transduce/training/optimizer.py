@@ -23,29 +23,34 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """One update of every matrix that has a gradient."""
         for group in self.param_groups:
+            alike: dict[torch.Size, list[Tensor]] = {}
             for weight in group["params"]:
                 if weight.grad is not None:
-                    self._update(weight, group["lr"], group["weight_decay"])
+                    alike.setdefault(weight.shape, []).append(weight)
+            for weights in alike.values():
+                self._update(weights, group["lr"], group["weight_decay"])
 
-    def _update(self, weight: nn.Parameter, rate: float, decay: float) -> None:
-        assert weight.grad is not None
-        momentum = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
-        momentum.lerp_(weight.grad, 1 - MOMENTUM)
-        direction = orthogonalised(weight.grad.lerp(momentum, MOMENTUM))
-        weight.mul_(1 - rate * decay)
-        weight.add_(direction.to(weight.dtype), alpha=-rate * 0.2 * max(weight.shape) ** 0.5)
+    def _update(self, weights: list[Tensor], rate: float, decay: float) -> None:
+        """Of W weights of one shape."""
+        gradients: list[Tensor] = [weight.grad for weight in weights]  # type: ignore[misc]
+        momenta = [self.state[weight].setdefault("momentum", torch.zeros_like(weight)) for weight in weights]
+        torch._foreach_lerp_(momenta, gradients, 1 - MOMENTUM)
+        directions_WRC = orthogonalised(torch.stack(torch._foreach_lerp(gradients, momenta, MOMENTUM)))
+        torch._foreach_mul_(weights, 1 - rate * decay)
+        directions = list(directions_WRC.to(weights[0].dtype).unbind())
+        torch._foreach_add_(weights, directions, alpha=-rate * 0.2 * max(weights[0].shape) ** 0.5)
 
 
-def orthogonalised(matrix_RC: Tensor, steps: int = 5) -> Tensor:
-    """(R, C) in bf16: the matrix with all singular values near 1, by Newton-Schulz iteration."""
+def orthogonalised(matrix_WRC: Tensor, steps: int = 5) -> Tensor:
+    """(W, R, C) in bf16: each of W matrices with all singular values near 1, by Newton-Schulz iteration."""
     a, b, c = NEWTON_SCHULZ
-    tall = matrix_RC.shape[0] > matrix_RC.shape[1]
-    x_RC = (matrix_RC.T if tall else matrix_RC).bfloat16()
-    x_RC = x_RC / (x_RC.norm() + 1e-7)
+    tall = matrix_WRC.shape[1] > matrix_WRC.shape[2]
+    x_WRC = (matrix_WRC.mT if tall else matrix_WRC).bfloat16()
+    x_WRC = x_WRC / (torch.linalg.matrix_norm(x_WRC, keepdim=True) + 1e-7)
     for _ in range(steps):
-        gram_RR = x_RC @ x_RC.T
-        x_RC = a * x_RC + (b * gram_RR + c * gram_RR @ gram_RR) @ x_RC
-    return x_RC.T if tall else x_RC
+        gram_WRR = x_WRC @ x_WRC.mT
+        x_WRC = torch.baddbmm(x_WRC, torch.baddbmm(gram_WRR, gram_WRR, gram_WRR, beta=b, alpha=c), x_WRC, beta=a)
+    return x_WRC.mT if tall else x_WRC
 
 
 class Optimizers:

@@ -1,0 +1,56 @@
+"""Kernels in C++ for what torch takes many passes over memory for; where there are none, callers do it with torch.
+
+`setup.py` compiles them, where there is a compiler, for several kinds of processors, and the best that this one can
+run is taken. `TRANSDUCE_NATIVE=off` in the environment leaves them out. They work on CPU tensors of fp32 and bf16, and
+their results do not depend on the number of threads.
+
+Kernels take addresses and sizes and check nothing: the functions beside them, one file for each, do.
+"""
+
+import os
+import platform
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+TYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+
+
+@cache
+def kernels() -> Any:
+    """The module of kernels for this machine, None where there is none."""
+    if os.environ.get("TRANSDUCE_NATIVE") == "off":
+        return None
+    for variant in _variants():
+        try:
+            return import_module(f"transduce.native.{variant}")
+        except ImportError:  # never compiled
+            continue
+    return None
+
+
+def kernel(name: str, *types: torch.dtype) -> Any:
+    """The kernel of that name for those types."""
+    return getattr(kernels(), "_".join([name, *(TYPES[each] for each in types)]))
+
+
+def serves(*tensors: Tensor | None) -> bool:
+    """Whether there are kernels for these tensors; None among them is one that is not there."""
+    there = [each for each in tensors if each is not None]
+    return all(each.dtype in TYPES and each.device.type == "cpu" for each in there) and kernels() is not None
+
+
+def _variants() -> list[str]:
+    """Those that this processor can run, fastest first."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return ["plain"]
+    able = torch.cpu.get_capabilities()
+    variants = ["plain"]
+    if able.get("avx2") and able.get("fma3"):
+        variants.insert(0, "avx2")
+        if all(able.get(f"avx512_{part}") for part in ("f", "bw", "dq", "vl")):
+            variants.insert(0, "avx512")
+    return variants

@@ -1,0 +1,61 @@
+// Label-smoothed cross-entropy of rows of logits and its gradient: each a single pass over what must be read.
+//
+//     loss_n = lse_n - (1 - e) x_ny - e / V sum_v x_nv,   gradient_nv = g (softmax(x_n)_v - (1 - e) [v = y] - e / V)
+//
+// Shapes: N rows, V columns. A row whose target is negative has no loss and no gradient.
+#pragma once
+
+#include "numbers.h"
+
+namespace transduce {
+
+// loss_N and log_mass_N, the rows' log-sum-exp.
+template <typename T>
+void cross_entropy(const T* logits_NV, const Index* target_N, double* loss_N, float* log_mass_N, Index rows,
+                   Index columns, double smoothing) {
+#pragma omp parallel for schedule(static)
+    for (Index n = 0; n < rows; ++n) {
+        const T* row_V = logits_NV + n * columns;
+        if (target_N[n] < 0) {
+            loss_N[n] = 0;
+            log_mass_N[n] = 0;
+            continue;
+        }
+        float greatest = -INFINITY, total = 0;
+#pragma omp simd reduction(max : greatest) reduction(+ : total)
+        for (Index v = 0; v < columns; ++v) {
+            const float x = load(row_V[v]);
+            greatest = x > greatest ? x : greatest;
+            total += x;
+        }
+        float mass = 0;
+#pragma omp simd reduction(+ : mass)
+        for (Index v = 0; v < columns; ++v) mass += exponential(load(row_V[v]) - greatest);
+        const double log_mass = static_cast<double>(greatest) + std::log(static_cast<double>(mass));
+        log_mass_N[n] = static_cast<float>(log_mass);
+        loss_N[n] = log_mass - (1 - smoothing) * load(row_V[target_N[n]]) - smoothing * total / columns;
+    }
+}
+
+template <typename T>
+void cross_entropy_gradient(const T* logits_NV, const Index* target_N, const float* log_mass_N, T* gradient_NV,
+                            Index rows, Index columns, double smoothing, double scale) {
+    const float factor = static_cast<float>(scale), share = static_cast<float>(scale * smoothing / columns);
+#pragma omp parallel for schedule(static)
+    for (Index n = 0; n < rows; ++n) {
+        const T* row_V = logits_NV + n * columns;
+        T* out_V = gradient_NV + n * columns;
+        const Index target = target_N[n];
+        if (target < 0) {
+            for (Index v = 0; v < columns; ++v) store(out_V[v], 0.0f);
+            continue;
+        }
+        const float log_mass = log_mass_N[n];
+#pragma omp simd
+        for (Index v = 0; v < columns; ++v) store(out_V[v], factor * exponential(load(row_V[v]) - log_mass) - share);
+        const double right = std::exp(static_cast<double>(load(row_V[target])) - log_mass);
+        store(out_V[target], static_cast<float>(scale * (right - (1 - smoothing) - smoothing / columns)));
+    }
+}
+
+}  // namespace transduce
