@@ -13,7 +13,7 @@ FOLDER = "src/transduce/native"
 VARIANTS = {  # of x86 processors, slowest first; which of them a machine can run is looked up when it is needed
     "plain": [],
     "avx2": ["-march=x86-64-v3"],
-    "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
+    "avx512": ["-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"],
 }
 
 

@@ -31,8 +31,7 @@ class Int8:
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
         if weight_OI.device.type != "cpu" or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
             raise InputError("precision int8 is for x86 processors, with a torch that carries oneDNN; use fp32.")
-        scale_O = _scale(weight_OI)[:, 0]
-        whole_OI = (weight_OI / scale_O[:, None]).round().to(torch.int8)
+        whole_OI, scale_O = quantised(weight_OI)
         self._weight = torch.ops.onednn.qlinear_prepack(whole_OI, None)
         self._scale_O, self._zero_O = scale_O, torch.zeros(len(scale_O), dtype=torch.int64)
         self._bias_O = bias_O
@@ -46,6 +45,12 @@ class Int8:
             whole_NI, 1.0, ZERO, self._weight, self._scale_O, self._zero_O, None, 1.0, 0, torch.float32, "none", [], ""
         )
         return sum_NO.mul_(scale_N1) if self._bias_O is None else torch.addcmul(self._bias_O, sum_NO, scale_N1)
+
+
+def quantised(weight_OI: Tensor) -> tuple[Tensor, Tensor]:
+    """W (O, I) in int8 and the scales t (O,)."""
+    scale_O = _scale(weight_OI)[:, 0]
+    return (weight_OI / scale_O[:, None]).round().to(torch.int8), scale_O
 
 
 def _scale(x_NI: Tensor) -> Tensor:

@@ -15,7 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.int8 import Int8
+from transduce.int8 import Int8, quantised
+from transduce.native.linear import Packed, can_pack
 
 Precision = Literal["fp32", "int8"]
 Product = Callable[[Tensor], Tensor]  # x (.., I) -> x W^T + b (.., O), of one weight and one bias
@@ -72,9 +73,13 @@ def pack(weight_OI: Tensor, bias_O: Tensor | None = None, precision: Precision =
         InputError: no 8-bit products on this machine.
     """
     bias_O = None if bias_O is None else bias_O.detach()
-    if precision == "int8":
-        return partial(_by_rows, product=Int8(weight_OI.detach(), bias_O))
-    return _LaidOut(weight_OI.detach(), bias_O) if _by_onednn(weight_OI) else None
+    weight_OI, whole = weight_OI.detach(), precision == "int8"
+    if can_pack(weight_OI, whole):
+        whole_OI, scale_O = quantised(weight_OI) if whole else (weight_OI, None)
+        return Packed(whole_OI, bias_O, scale_O)
+    if whole:
+        return partial(_by_rows, product=Int8(weight_OI, bias_O))
+    return _LaidOut(weight_OI, bias_O) if _by_onednn(weight_OI) else None
 
 
 def pack_all(model: nn.Module, precision: Precision = "fp32") -> None:
@@ -92,7 +97,7 @@ def make_programs(model: nn.Module) -> None:
     """
     made = set()
     for module in model.modules():
-        if isinstance(module, Packs) and module.packed is not None:
+        if isinstance(module, Packs) and not isinstance(module.packed, Packed | None):
             shape = (module.weight.shape, getattr(module, "bias", None) is None)
             if shape not in made:
                 made.add(shape)

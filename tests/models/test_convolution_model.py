@@ -18,7 +18,7 @@ from transduce.search.run import search
 from transduce.search.settings import Search
 
 START, END, IDS = 0, 1, 12
-UPDATES = 500
+UPDATES = 800
 
 
 def model(**settings: Any) -> Convolution:

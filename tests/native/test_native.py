@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import transduce.native
-from transduce.native import TYPES, kernels, serves
+from transduce.native import TYPES, kernels, left_out, serves
 
 
 def test_the_kernels_are_there_where_they_are_required() -> None:
@@ -41,7 +41,15 @@ def test_every_variant_that_this_processor_can_run_computes_the_same(monkeypatch
     assert variants[-1] == "plain"
     for variant in variants:
         monkeypatch.setattr(transduce.native, "_variants", lambda variant=variant: [variant])
-        kernels.cache_clear()
+        transduce.native._found.cache_clear()
         assert kernels().__name__.endswith(variant)
         torch.testing.assert_close(layer_norm(x, gain, bias, 1e-5, torch.float32), expected)
-    kernels.cache_clear()
+    transduce.native._found.cache_clear()
+
+
+@pytest.mark.usefixtures("kernels")
+def test_left_out_for_a_while() -> None:
+    with left_out():
+        assert kernels() is None
+        assert not serves(torch.zeros(2))
+    assert kernels() is not None

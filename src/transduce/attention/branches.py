@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.attention.cache import KeyValue
@@ -40,24 +39,34 @@ class Groups:
         rank_N = number_N - torch.searchsorted(sorted_N, sorted_N)
         self.rank_N = torch.empty_like(rank_N).index_copy_(0, order_N, rank_N)
         self.widest = int(rank_N.max()) + 1 if len(rank_N) else 1
-        self._place_N = source_N * self.widest + self.rank_N
-        self._full = len(source_N) == sources * self.widest and torch.equal(self._place_N, number_N)
+
+    @cached_property
+    def _places(self) -> Tensor:
+        return self.source_N * self.widest + self.rank_N
+
+    @cached_property
+    def _full(self) -> bool:
+        return len(self.source_N) == self.sources * self.widest and torch.equal(
+            self._places, torch.arange(len(self.source_N), device=self.source_N.device)
+        )
 
     def together(self, x_NX: Tensor) -> Tensor:
         """(N, X) -> (B, K, X), zeros where a source has fewer hypotheses."""
         size = (self.sources, self.widest, x_NX.shape[1])
         if self._full:
             return x_NX.reshape(size)
-        return x_NX.new_zeros(size).flatten(0, 1).index_copy_(0, self._place_N, x_NX).view(size)
+        return x_NX.new_zeros(size).flatten(0, 1).index_copy_(0, self._places, x_NX).view(size)
 
     def apart(self, x_BKX: Tensor) -> Tensor:
         """(B, K, X) -> (N, X)."""
         x_PX = x_BKX.flatten(0, 1)
-        return x_PX if self._full else x_PX.index_select(0, self._place_N)
+        return x_PX if self._full else x_PX.index_select(0, self._places)
 
     def selected(self, row_M: Tensor) -> tuple["Groups", Tensor | None]:
         """The groups of the hypotheses `row_M`; and the sources that are left, where it is time to drop others."""
         source_M = self.source_N[row_M]
+        if self.sources == 1:
+            return Groups(source_M, 1), None
         read_B = torch.bincount(source_M, minlength=self.sources) > 0
         left = int(read_B.sum())
         if 4 * left > 3 * self.sources:
@@ -154,7 +163,8 @@ class Family:
     @cached_property
     def grown(self) -> "Family":
         """After one more token of each hypothesis: K more columns, one for each of a source's hypotheses."""
-        own_NK = F.one_hot(self.groups.rank_N, self.groups.widest).bool()
+        rank_K = torch.arange(self.groups.widest, device=self.past_NC.device)
+        own_NK = self.groups.rank_N[:, None] == rank_K
         return Family(self.groups, torch.cat((self.past_NC, own_NK), 1), self.length + 1)
 
     @cached_property
@@ -188,40 +198,44 @@ class Store:
     """
 
     def __init__(self, room: KeyValue, used: int) -> None:
-        self._room, self._used = room, used
+        self.room, self._used = room, used
 
     def first(self, columns: int) -> KeyValue:
         """The first columns."""
-        key_BGCE, value_BGCE = self._room
+        key_BGCE, value_BGCE = self.room
         return KeyValue(key_BGCE[:, :, :columns], value_BGCE[:, :, :columns])
 
     def added(self, columns: int, new: KeyValue) -> "Store":
         """With the columns `new` behind the first `columns`."""
-        wanted = columns + new.length
-        store = (
-            self if self._used == columns and wanted <= self._room.length else self._copied(columns, 2 * wanted, new)
-        )
-        for room_BGRE, new_BGKE in zip(store._room, new, strict=True):
-            room_BGRE[:, :, columns:wanted] = new_BGKE
+        store = self.grown(columns, new.length)
+        for room_BGRE, new_BGKE in zip(store.room, new, strict=True):
+            room_BGRE[:, :, columns : columns + new.length] = new_BGKE
+        return store
+
+    def grown(self, columns: int, more: int) -> "Store":
+        """With so many more columns behind the first `columns`, which the caller fills."""
+        wanted = columns + more
+        fits = self._used == columns and wanted <= self.room.length
+        store = self if fits else self._copied(columns, 2 * wanted)
         store._used = wanted
         return store
 
     def of_sources(self, left_B: Tensor) -> "Store":
         """Without the others."""
-        key, value = (each.index_select(0, left_B) for each in self._room)
+        key, value = (each.index_select(0, left_B) for each in self.room)
         return Store(KeyValue(key, value), self._used)
 
     def of_columns(self, column_BC: Tensor) -> "Store":
         """Of each source its own."""
         index_B1C1 = column_BC[:, None, :, None]
-        key, value = (each.take_along_dim(index_B1C1, 2) for each in self._room)
+        key, value = (each.take_along_dim(index_B1C1, 2) for each in self.room)
         return Store(KeyValue(key, value), column_BC.shape[1])
 
-    def _copied(self, columns: int, capacity: int, like: KeyValue) -> "Store":
+    def _copied(self, columns: int, capacity: int) -> "Store":
         rooms = []
-        for old_BGCE, new_BGKE in zip(self._room, like, strict=True):
-            sources, heads, _, width = new_BGKE.shape
-            room_BGRE = new_BGKE.new_zeros(sources, heads, capacity, width)
+        for old_BGCE in self.room:
+            sources, heads, _, width = old_BGCE.shape
+            room_BGRE = old_BGCE.new_zeros(sources, heads, capacity, width)
             if columns:
                 room_BGRE[:, :, :columns] = old_BGCE[:, :, :columns]
             rooms.append(room_BGRE)

@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transduce.data.batches import Batches, Numbers, Rows
 from transduce.data.collate import Batch
 from transduce.inputs import batches_of
+from transduce.native import left_out
 from transduce.recipe import Recipe
 from transduce.tasks.protocols import Task
 from transduce.training.objective import objective
@@ -25,12 +26,12 @@ SAMPLED = 16  # batches that the operations of a token are counted on
 def count_operations(step: Callable[[], None]) -> int:
     """Operations of one call of `step`, its backward passes included.
 
-    Fused kernels, of which torch's counter sees nothing, are taken apart while it counts.
+    Fused kernels, torch's and ours, of which torch's counter sees nothing, are taken apart while it counts.
     """
     counter = FlopCounterMode(display=False)
     enabled = _let_mkldnn(False)
     try:
-        with sdpa_kernel(SDPBackend.MATH), counter:
+        with left_out(), sdpa_kernel(SDPBackend.MATH), counter:
             step()
     finally:
         _let_mkldnn(enabled)

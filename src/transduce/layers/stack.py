@@ -21,7 +21,9 @@ from transduce.errors import InputError
 from transduce.layers.block import Block
 from transduce.layers.feedforward import Activation, FeedForward
 from transduce.layers.norms import NoNorm, NormKind, make_norm
+from transduce.layers.one_token import OneToken, in_one_call
 from transduce.layers.residual import NormPlacement, Residual
+from transduce.linear import Product
 from transduce.names import known, resolve, suggest
 
 # Per block, keys and values (B, G, T, E) of the positions so far, or of a source; or what hypotheses share of them.
@@ -132,6 +134,7 @@ class Stack(nn.Module):
         self.dropout = Dropout(config.dropout)
         blocks = [_block(config, relative, cross) for relative in _relative_positions(config, layers, causal)]
         self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
+        self._one_token: tuple[Product, OneToken | None] | None = None
         # Pre-norm leaves the residual stream unnormed at the top, so it gets one more norm there.
         self.norm = (
             make_norm(config.norm_kind, config.d_model, only_multiplied=True) if config.norm == "pre" else NoNorm()
@@ -178,9 +181,26 @@ class Stack(nn.Module):
     ) -> tuple[Tensor, State]:
         """`extend` where each position sees itself and, of what came before it, what the pattern lets it."""
         count, offset = embedded_BTD.shape[1], past[0].length if past else 0
+        if count == 1 and self.pattern == "full" and (stepped := self._one_call(embedded_BTD, past, sources)):
+            return stepped
         sees_all = count == 1 and self.pattern == "full"
         allowed = None if sees_all else causal_mask(self.pattern, self.stride, count, offset, embedded_BTD.device)
         return self.extend(embedded_BTD, past, sources, source_allowed, allowed, real_BT)
+
+    def _one_call(
+        self, embedded_B1D: Tensor, past: State | None, sources: Sources | None
+    ) -> tuple[Tensor, State] | None:
+        """`extend` by one token in one kernel, where there is one for this stack and nobody looks on."""
+        packed = next(iter(self.blocks)).self_attention.query.packed
+        if packed is None or not past or not sources:
+            return None
+        if self._one_token is None or self._one_token[0] is not packed:
+            self._one_token = packed, in_one_call(list(self.blocks))
+        kernel = self._one_token[1]
+        if kernel is None or not kernel.serves(embedded_B1D, past, sources):
+            return None
+        x_B1D, state = kernel.step(self.positions(embedded_B1D, past[0].length), past, sources)
+        return self.norm(x_B1D), state
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
         """The encoder's states as each block's cross-attention sees them."""

@@ -5,12 +5,12 @@ Shapes: B batch, S source positions, T target positions, D model width, V vocabu
 
 from typing import Literal, NamedTuple
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, masks
 from transduce.layers.embedding import Tied, make_embeddings
+from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Sources, Stack, StackConfig, State
 from transduce.models.protocols import Padded, Sizes
@@ -75,7 +75,7 @@ class Transformer(nn.Module):
     def step(self, token_B: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
         logits_BTV, state = self._decode(token_B[:, None], memory, state)
-        return logits_BTV[:, -1].log_softmax(-1, dtype=torch.float32), state
+        return log_probabilities(logits_BTV[:, -1]), state
 
     def _remember(self, source: Padded) -> tuple[tuple[KeyValue, ...], Tensor, Copies | None]:
         encoded = self.encode(source)

@@ -9,6 +9,8 @@ Kernels take addresses and sizes and check nothing: the functions beside them, o
 
 import os
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -19,9 +21,27 @@ from torch import Tensor
 TYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 
 
-@cache
+_wanted = True
+
+
 def kernels() -> Any:
-    """The module of kernels for this machine, None where there is none."""
+    """The module of kernels for this machine, None where there is none or it is left out."""
+    return _found() if _wanted else None
+
+
+@contextmanager
+def left_out() -> Iterator[None]:
+    """Inside, everything is done with torch."""
+    global _wanted  # noqa: PLW0603
+    before, _wanted = _wanted, False
+    try:
+        yield
+    finally:
+        _wanted = before
+
+
+@cache
+def _found() -> Any:
     if os.environ.get("TRANSDUCE_NATIVE") == "off":
         return None
     for variant in _variants():
@@ -34,7 +54,7 @@ def kernels() -> Any:
 
 def kernel(name: str, *types: torch.dtype) -> Any:
     """The kernel of that name for those types."""
-    return getattr(kernels(), "_".join([name, *(TYPES[each] for each in types)]))
+    return getattr(_found(), "_".join([name, *(TYPES[each] for each in types)]))
 
 
 def serves(*tensors: Tensor | None) -> bool:
@@ -51,6 +71,6 @@ def _variants() -> list[str]:
     variants = ["plain"]
     if able.get("avx2") and able.get("fma3"):
         variants.insert(0, "avx2")
-        if all(able.get(f"avx512_{part}") for part in ("f", "bw", "dq", "vl")):
+        if all(able.get(f"avx512_{part}") for part in ("f", "bw", "dq", "vl", "vnni")):
             variants.insert(0, "avx512")
     return variants

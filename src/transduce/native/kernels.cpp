@@ -3,8 +3,11 @@
 #include "attention.h"
 #include "call.h"
 #include "cross_entropy.h"
+#include "decoder.h"
 #include "dropout.h"
+#include "linear.h"
 #include "norm.h"
+#include "top.h"
 
 namespace transduce {
 
@@ -28,6 +31,10 @@ void attention_gradient_of(VIEW(query), VIEW(key), VIEW(value), ALLOWED, VIEW(do
                        THE_VIEW(T, dquery), THE_VIEW(T, dkey), THE_VIEW(T, dvalue), THE_SIZES);
 }
 
+inline void linear_of(const Weight* weight, const float* x_NI, float* y_NO, Index rows) {
+    linear(*weight, x_NI, y_NO, rows);
+}
+
 PyMethodDef functions[] = {
     method<&attention_of<float>>("attention_float32"),
     method<&attention_of<bf16>>("attention_bfloat16"),
@@ -39,6 +46,7 @@ PyMethodDef functions[] = {
     method<&cross_entropy_gradient<bf16>>("cross_entropy_gradient_bfloat16"),
     method<&add_dropped<float, float>>("add_dropped_float32"),
     method<&add_dropped<bf16, float>>("add_dropped_bfloat16"),
+    method<&decoder_step>("decoder_step"),
     method<&dropped<float, float>>("dropped_float32_float32"),
     method<&dropped<bf16, float>>("dropped_bfloat16_float32"),
     method<&dropped<bf16, bf16>>("dropped_bfloat16_bfloat16"),
@@ -46,6 +54,9 @@ PyMethodDef functions[] = {
     method<&layer_norm<bf16>>("layer_norm_bfloat16"),
     method<&layer_norm_gradient<float>>("layer_norm_gradient_float32"),
     method<&layer_norm_gradient<bf16>>("layer_norm_gradient_bfloat16"),
+    method<&linear_of>("linear"),
+    method<&log_softmax>("log_softmax"),
+    method<&top>("top"),
     {nullptr, nullptr, 0, nullptr},
 };
 

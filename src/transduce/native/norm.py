@@ -21,20 +21,27 @@ def can_norm(x: Tensor, gain_D: Tensor, bias_D: Tensor) -> bool:
 
 def layer_norm(x: Tensor, gain_D: Tensor, bias_D: Tensor, epsilon: float, to: torch.dtype) -> Tensor:
     """(x - mean) / sqrt(var + epsilon) g + b over the last dimension, in fp32, handed on as `to`."""
+    if not torch.is_grad_enabled():
+        return _norm(x.contiguous(), gain_D, bias_D, epsilon, to)[0]
     normed: Tensor = _LayerNorm.apply(x, gain_D, bias_D, epsilon, to)  # type: ignore[no-untyped-call]
     return normed
+
+
+def _norm(x: Tensor, gain_D: Tensor, bias_D: Tensor, epsilon: float, to: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The normed x, and (2, N) the rows' means and inverse standard deviations."""
+    rows, width = x.numel() // x.shape[-1], x.shape[-1]
+    y, found_2N = torch.empty_like(x, dtype=to), x.new_empty(2, rows)
+    addresses = (each.data_ptr() for each in (x, gain_D, bias_D, y, *found_2N))
+    kernel("layer_norm", to)(*addresses, rows, width, epsilon)
+    return y, found_2N
 
 
 class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, gain_D: Tensor, bias_D: Tensor, epsilon: float, to: torch.dtype) -> Tensor:
         x = x.contiguous()
-        rows, width = x.numel() // x.shape[-1], x.shape[-1]
-        y = torch.empty_like(x, dtype=to)
-        mean_N, inverse_N = x.new_empty(2, rows)
-        addresses = (each.data_ptr() for each in (x, gain_D, bias_D, y, mean_N, inverse_N))
-        kernel("layer_norm", to)(*addresses, rows, width, epsilon)
-        ctx.save_for_backward(x, gain_D, mean_N, inverse_N)
+        y, found_2N = _norm(x, gain_D, bias_D, epsilon, to)
+        ctx.save_for_backward(x, gain_D, *found_2N)
         return y
 
     @staticmethod

@@ -37,7 +37,7 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
             over_M = finished.is_over(grown)
             taken = (parent_M, column_M)
             job.lattices.note(live.sentence, live.total, offered.value, offered.token, taken, over_M, going_N)
-        following, parent_N = grown.chosen(going_N), parent_M[going_N]
+        following, parent_N = grown.only(going_N), parent_M[going_N]
         if not torch.equal(following.sentence, live.sentence):
             memory = reordered(memory, parent_N, len(live.sentence), job.device)
         state = reordered(state, parent_N, len(live.sentence), job.device)
@@ -84,6 +84,7 @@ class Finished:
         self.slots_BG = torch.full((job.rows, settings.groups), self.width)
         self.worst_B = torch.full((job.rows,), -torch.inf, dtype=torch.float64)
         self.found: list[list[Hypothesis]] = [[] for _ in range(job.rows)]
+        self._someone_ended = False
 
     def collect(self, grown: Live, penalty_M: Tensor) -> Tensor:
         """Keeps the hypotheses that ended or reached their limit; the numbers (N,) of those that go on.
@@ -94,7 +95,7 @@ class Finished:
         if bool(over_M.any()):
             self._keep(grown.chosen(over_M.nonzero()[:, 0]), penalty_M[over_M].tolist())
         going_N = (~over_M).nonzero()[:, 0]
-        return going_N[~self._beaten(grown.chosen(going_N))]
+        return going_N[~self._beaten(grown.only(going_N))] if self._someone_ended else going_N
 
     def is_over(self, grown: Live) -> Tensor:
         """(M,) bool: ended, or at the limit."""
@@ -114,6 +115,7 @@ class Finished:
             found = hypothesis(tokens, values, ended, self.rule, penalty, distance)
             self.found[sentence].append(found)
             if found.ended:
+                self._someone_ended = True
                 self.slots_BG[sentence, slot // self.width] -= 1
                 self.worst_B[sentence] = self._worst(sentence)
 

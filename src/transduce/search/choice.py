@@ -38,6 +38,10 @@ class Live:
         parts = (self.sentence, self.slot, self.total, self.tokens, self.values)
         return Live(*(part[row_M] for part in parts))
 
+    def only(self, row_M: Tensor) -> "Live":
+        """The hypotheses `row_M`, which are in order and none of them twice."""
+        return self if len(row_M) == len(self.sentence) else self.chosen(row_M)
+
     def extended(self, slot_N: Tensor, token_N: Tensor, value_N: Tensor) -> "Live":
         """Each with one more token, in a new slot."""
         tokens_NT = torch.cat([self.tokens, token_N[:, None]], dim=1)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from transduce.native import top as native
+
 BLOCK = 64  # columns whose greatest is found at once: 2 to 6 times faster than one search through 8,000 columns
 
 
@@ -20,6 +22,8 @@ def top(values_NV: Tensor, count: int, without: Sequence[int] = ()) -> tuple[Ten
     Args:
         without: columns that count as -inf, without a copy in which they are.
     """
+    if native.can_rank(values_NV):
+        return native.top(values_NV, count, without)
     value_NC, column_NC = _top(values_NV, count + len(without))
     if not without:
         return value_NC, column_NC

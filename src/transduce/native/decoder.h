@@ -1,0 +1,187 @@
+// One more token of every hypothesis through all blocks of a Transformer's decoder, in one call.
+//
+//     x = norm(x + self-attention(x)), norm(x + cross-attention(x)), norm(x + feed-forward(x)), the norm before or after
+//
+// Each hypothesis attends to the columns that are its past, wherever they stand in what its source's hypotheses share.
+//
+// Shapes: N hypotheses, B sources, D width, H heads, E = D / H, C columns, K new columns, T tokens of one hypothesis, S
+// source positions, F hidden width of the feed-forward.
+#pragma once
+
+#include <vector>
+
+#include "linear.h"
+#include "norm.h"
+#include "numbers.h"
+
+namespace transduce {
+
+struct Norm {
+    const float *gain, *bias;
+};
+
+// A block's parameters, as `transduce.native.decoder` writes them one after the other.
+struct BlockWeights {
+    Weight query, key_value, output, cross_query, cross_output, inner, outer;
+    Norm self_norm, cross_norm, forward_norm;
+};
+
+// Keys and values (B, H, places, E): where place p of head h of source b stands; strides in elements, E side by side.
+struct Places {
+    float *key, *value;
+    Index key_source, key_head, key_place, value_source, value_head, value_place;
+};
+
+// A block's memory of this step, as `transduce.native.decoder` writes it.
+struct BlockMemory {
+    Places said, read;
+};
+
+struct Step {
+    Index rows, width, heads, hidden, columns, pre, blocks;
+    double epsilon;
+};
+
+// Which places each row looks at: the rows' lists one after the other, each `counts[n]` long, in steps of `room`.
+struct Looks {
+    std::vector<std::int32_t> place;
+    std::vector<Index> count;
+    Index room;
+};
+
+inline Looks looks(const std::uint8_t* may, Index rows, Index columns, Index more) {
+    Looks found{std::vector<std::int32_t>(rows * (columns + more)), std::vector<Index>(rows), columns + more};
+    for (Index n = 0; n < rows; ++n) {
+        Index count = 0;
+        for (Index c = 0; c < columns; ++c) {
+            found.place[n * found.room + count] = static_cast<std::int32_t>(c);
+            count += may[n * columns + c] != 0;
+        }
+        found.count[n] = count;
+    }
+    return found;
+}
+
+inline float dot(const float* left, const float* right, Index width) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (Index e = 0; e < width; ++e) sum += left[e] * right[e];
+    return sum;
+}
+
+// What one query reads through one head.
+inline void read_places(const float* query_E, const float* key, Index key_place, const float* value, Index value_place,
+                        const std::int32_t* place, Index count, Index width, float* alpha, float* out_E) {
+    const float scale = 1 / std::sqrt(static_cast<float>(width));
+    float greatest = -INFINITY, mass = 0;
+    for (Index t = 0; t < count; ++t) {
+        alpha[t] = scale * dot(query_E, key + place[t] * key_place, width);
+        greatest = alpha[t] > greatest ? alpha[t] : greatest;
+    }
+#pragma omp simd reduction(+ : mass)
+    for (Index t = 0; t < count; ++t) {
+        alpha[t] = exponential(alpha[t] - greatest);
+        mass += alpha[t];
+    }
+    const float inverse = 1 / mass;
+    for (Index e = 0; e < width; ++e) out_E[e] = 0;
+    for (Index t = 0; t < count; ++t) {
+        const float share = alpha[t] * inverse;
+        const float* from = value + place[t] * value_place;
+#pragma omp simd
+        for (Index e = 0; e < width; ++e) out_E[e] += share * from[e];
+    }
+}
+
+inline void read_all(const float* query_ND, const Places& at, const Index* source_N, const Looks& seen, bool by_source,
+                     const Step& step, float* out_ND) {
+    const Index width = step.width / step.heads;
+#pragma omp parallel
+    {
+        std::vector<float> alpha(seen.room + 1);
+#pragma omp for schedule(static)
+        for (Index n = 0; n < step.rows; ++n) {
+            const Index source = source_N[n], list = by_source ? source : n;
+            const std::int32_t* place = seen.place.data() + list * seen.room;
+            for (Index h = 0; h < step.heads; ++h) {
+                read_places(query_ND + n * step.width + h * width,
+                            at.key + source * at.key_source + h * at.key_head, at.key_place,
+                            at.value + source * at.value_source + h * at.value_head, at.value_place, place,
+                            seen.count[list], width, alpha.data(), out_ND + n * step.width + h * width);
+            }
+        }
+    }
+}
+
+// The keys and values of the new tokens, (N, 2 D), to the columns that are theirs.
+inline void say(const float* both_ND, const Places& at, const Index* source_N, const Index* rank_N, const Step& step) {
+    const Index width = step.width / step.heads;
+    for (Index n = 0; n < step.rows; ++n) {
+        const Index column = step.columns + rank_N[n];
+        for (Index h = 0; h < step.heads; ++h) {
+            const float* from = both_ND + n * 2 * step.width + h * width;
+            float* key = at.key + source_N[n] * at.key_source + h * at.key_head + column * at.key_place;
+            float* value = at.value + source_N[n] * at.value_source + h * at.value_head + column * at.value_place;
+            for (Index e = 0; e < width; ++e) key[e] = from[e];
+            for (Index e = 0; e < width; ++e) value[e] = from[step.width + e];
+        }
+    }
+}
+
+// y = norm(x).
+inline void normed(const Norm& norm, const float* x_ND, float* y_ND, const Step& step) {
+    std::vector<float> aside(2 * step.rows);
+    layer_norm(x_ND, norm.gain, norm.bias, y_ND, aside.data(), aside.data() + step.rows, step.rows, step.width,
+               step.epsilon);
+}
+
+// x = x + f(norm(x)), or x = norm(x + f(x)); work(in, out) is f.
+template <typename Work>
+inline void residual(const Norm& norm, float* x_ND, float* in_ND, float* out_ND, const Step& step, Work work) {
+    const Index size = step.rows * step.width;
+    if (step.pre) normed(norm, x_ND, in_ND, step);
+    work(step.pre ? in_ND : x_ND, out_ND);
+#pragma omp simd
+    for (Index n = 0; n < size; ++n) x_ND[n] += out_ND[n];
+    if (!step.pre) {
+        normed(norm, x_ND, in_ND, step);
+        std::copy(in_ND, in_ND + size, x_ND);
+    }
+}
+
+// x_ND: in, the embedded tokens; out, what leaves the last block.
+inline void decoder_step(const BlockWeights* weights, const BlockMemory* memory, float* x_ND, const Index* source_N,
+                         const Index* rank_N, const std::uint8_t* past_NC,
+                         const Index* read_source_N, const std::uint8_t* real_BS, Index sources, Index positions, Index rows,
+                         Index width, Index heads, Index hidden, Index columns, Index pre, Index blocks,
+                         double epsilon) {
+    const Step step{rows, width, heads, hidden, columns, pre, blocks, epsilon};
+    Looks said = looks(past_NC, rows, columns, 1);
+    for (Index n = 0; n < rows; ++n) {
+        said.place[n * said.room + said.count[n]++] = static_cast<std::int32_t>(columns + rank_N[n]);
+    }
+    const Looks real = looks(real_BS, sources, positions, 1);
+    std::vector<float> in(rows * width), out(rows * width), query(rows * width), wide(rows * std::max(2 * width, hidden));
+    for (Index block = 0; block < blocks; ++block) {
+        const BlockWeights& with = weights[block];
+        const BlockMemory& at = memory[block];
+        residual(with.self_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
+            linear(with.query, x, query.data(), rows);
+            linear(with.key_value, x, wide.data(), rows);
+            say(wide.data(), at.said, source_N, rank_N, step);
+            read_all(query.data(), at.said, source_N, said, false, step, wide.data());
+            linear(with.output, wide.data(), y, rows);
+        });
+        residual(with.cross_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
+            linear(with.cross_query, x, query.data(), rows);
+            read_all(query.data(), at.read, read_source_N, real, true, step, wide.data());
+            linear(with.cross_output, wide.data(), y, rows);
+        });
+        residual(with.forward_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
+            linear(with.inner, x, wide.data(), rows, true);
+            linear(with.outer, wide.data(), y, rows);
+        });
+    }
+}
+
+}  // namespace transduce

@@ -1,0 +1,116 @@
+"""One more token of every hypothesis through all blocks of a Transformer's decoder, in one call (`decoder.h`).
+
+Shapes: N hypotheses, B sources, D width, H heads, C columns, S source positions, E width of a head.
+"""
+
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from transduce.native import kernel
+from transduce.native.linear import Packed
+
+
+class Norm(NamedTuple):
+    """A layer norm's parameters, (D,) each."""
+
+    gain_D: Tensor
+    bias_D: Tensor
+
+
+class Block(NamedTuple):
+    """A decoder block's parameters."""
+
+    norms: tuple[Norm, Norm, Norm]
+    """Of self-attention, cross-attention, feed-forward."""
+    query: Packed
+    key_value: Packed
+    output: Packed
+    cross_query: Packed
+    cross_output: Packed
+    inner: Packed
+    outer: Packed
+
+
+class Said(NamedTuple):
+    """What the hypotheses have said.
+
+    blocks: of each block the keys and values (B, H, room, E) of all columns; this token's are written behind the C.
+    source_N, rank_N: int64, which source each hypothesis belongs to, and which of the new columns becomes its own.
+    past_NC: bool, which columns are its past.
+    """
+
+    blocks: Sequence[tuple[Tensor, Tensor]]
+    source_N: Tensor
+    rank_N: Tensor
+    past_NC: Tensor
+
+
+class Read(NamedTuple):
+    """What the hypotheses read.
+
+    blocks: of each block the keys and values (B, H, S, E) of the sources.
+    source_N: int64, which of them each hypothesis reads. real_BS: bool, which of their positions are real.
+    """
+
+    blocks: Sequence[tuple[Tensor, Tensor]]
+    source_N: Tensor
+    real_BS: Tensor
+
+
+class Decoder:
+    """The blocks of one decoder.
+
+    Args:
+        heads: H, as many of keys and values as of queries.
+        pre: whether norms stand before the sub-layers.
+        epsilon: of the norms.
+    """
+
+    def __init__(self, blocks: Sequence[Block], heads: int, pre: bool, epsilon: float) -> None:
+        self._blocks = blocks  # whoever holds addresses holds what stands there
+        fields = [_fields(block) for block in blocks]
+        self._weights = torch.tensor(fields)
+        self._sizes = (heads, blocks[0].inner.outputs)
+        self._kind = (int(pre), len(blocks))
+        self._epsilon = epsilon
+
+    def step(self, x_ND: Tensor, said: Said, read: Read) -> Tensor:
+        """What leaves the last block, (N, D) fp32, of the embedded tokens `x_ND`."""
+        x_ND = x_ND.clone(memory_format=torch.contiguous_format)
+        pairs = zip(said.blocks, read.blocks, strict=True)
+        memory = array("q", [number for own, cross in pairs for number in (*_places(*own), *_places(*cross))])
+        past = [each.contiguous() for each in said[1:]]
+        source = [each.contiguous() for each in read[1:]]
+        addresses = (each.data_ptr() for each in (x_ND, *past, *source))
+        columns, kind = said.past_NC.shape[1], self._kind
+        kernel("decoder_step")(
+            self._weights.data_ptr(),
+            memory.buffer_info()[0],
+            *addresses,
+            *read.real_BS.shape,
+            *x_ND.shape,
+            *self._sizes,
+            columns,
+            *kind,
+            self._epsilon,
+        )
+        return x_ND
+
+
+def _fields(block: Block) -> list[int]:
+    """`BlockWeights` of `decoder.h`, as whole numbers."""
+    norms, *products = block
+    return [
+        *(field for product in products for field in product.fields),
+        *(part.data_ptr() for norm in norms for part in norm),
+    ]
+
+
+def _places(key_BHSE: Tensor, value_BHSE: Tensor) -> list[int]:
+    """`Places` of `decoder.h`, as whole numbers."""
+    strides = (each.stride()[:3] for each in (key_BHSE, value_BHSE))
+    return [key_BHSE.data_ptr(), value_BHSE.data_ptr(), *(number for stride in strides for number in stride)]

@@ -1,0 +1,178 @@
+// y = x W^T + b for a weight that was laid out for it once: in fp32, or in 8 bits as `transduce.int8` says.
+//
+//     y_no = s_n t_o (sum_i X_ni W_oi) + b_o,   s_n = max_i |x_ni| / 127,   X = round(x / s)
+//
+// A row's result depends on that row alone, to the last bit: every product sums over i in one order.
+//
+// Shapes: N rows, I inputs, O outputs; panels of PANEL outputs, the last filled up with zeros.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#ifdef __AVX512VNNI__
+#include <immintrin.h>
+#endif
+
+#include "numbers.h"
+#include "product.h"
+
+namespace transduce {
+
+constexpr Index BLOCK = 60;  // rows that meet one panel after the other while they are in the cache; a multiple of TILE
+constexpr Index TILE = 5;    // rows that are multiplied at once
+constexpr Index WIDE = 32;   // outputs of a panel in fp32, two vectors
+constexpr Index DEEP = 64;   // and in 8 bits, four vectors
+constexpr Index QUADS = 4;   // inputs that one instruction multiplies in 8 bits
+
+// As `transduce.native.linear` writes it. fp32: panels (O / WIDE, I, WIDE). 8 bits: panels (O / DEEP, I / 4, DEEP, 4),
+// the scale t_o, and 128 sum_i W_oi, as x comes unsigned, 128 above what it is.
+struct Weight {
+    const void* panels;
+    const float* scale_O;
+    const std::int32_t* above_O;
+    const float* bias_O;  // null = none
+    Index inputs, outputs;
+};
+
+template <int rows>
+inline void float_tile(const float* x_NI, const float* panel, const float* bias, float* y_NO, Index inputs,
+                       Index outputs, Index columns, bool relu) {
+    Lanes sum[rows][2];
+    for (int n = 0; n < rows; ++n) sum[n][0] = sum[n][1] = Lanes{};
+    for (Index i = 0; i < inputs; ++i) {
+        const Lanes low = *reinterpret_cast<const Lanes*>(panel + i * WIDE);
+        const Lanes high = *reinterpret_cast<const Lanes*>(panel + i * WIDE + LANES);
+        for (int n = 0; n < rows; ++n) {
+            const float x = x_NI[n * inputs + i];
+            sum[n][0] += x * low;
+            sum[n][1] += x * high;
+        }
+    }
+    for (int n = 0; n < rows; ++n) {
+        float* y = y_NO + n * outputs;
+        const float* from = reinterpret_cast<const float*>(sum[n]);
+        for (Index o = 0; o < columns; ++o) {
+            const float value = from[o] + (bias ? bias[o] : 0.0f);
+            y[o] = relu && value < 0 ? 0.0f : value;
+        }
+    }
+}
+
+// x in whole numbers of 0 to 255, 128 standing for 0, and each row's scale.
+inline void quantise(const float* x_NI, Index rows, Index inputs, Index room, std::uint8_t* whole, float* scale_N) {
+    for (Index n = 0; n < rows; ++n) {
+        const float* x = x_NI + n * inputs;
+        float greatest = 0;
+#pragma omp simd reduction(max : greatest)
+        for (Index i = 0; i < inputs; ++i) greatest = std::fabs(x[i]) > greatest ? std::fabs(x[i]) : greatest;
+        scale_N[n] = greatest > 0 ? greatest / 127 : 1.0f;
+        const float factor = 1 / scale_N[n];
+        std::uint8_t* to = whole + n * room;
+#pragma omp simd
+        for (Index i = 0; i < inputs; ++i) to[i] = static_cast<std::uint8_t>(static_cast<int>(x[i] * factor + 128.5f));
+        for (Index i = inputs; i < room; ++i) to[i] = 128;
+    }
+}
+
+#ifdef __AVX512VNNI__
+template <int rows>
+inline void whole_tile(const std::uint8_t* x_NI, const float* scale_N, const std::int8_t* panel, const Weight& weight,
+                       Index first, float* y_NO, Index room, Index columns, bool relu) {
+    __m512i sum[rows][4];
+    for (int n = 0; n < rows; ++n) {
+        for (int v = 0; v < 4; ++v) sum[n][v] = _mm512_setzero_si512();
+    }
+    for (Index i = 0; i < room; i += QUADS) {
+        const std::int8_t* from = panel + i * DEEP;
+        __m512i w[4];
+        for (int v = 0; v < 4; ++v) w[v] = _mm512_loadu_si512(from + v * 64);
+        for (int n = 0; n < rows; ++n) {
+            std::int32_t four;
+            std::memcpy(&four, x_NI + n * room + i, sizeof four);
+            const __m512i x = _mm512_set1_epi32(four);
+            for (int v = 0; v < 4; ++v) sum[n][v] = _mm512_dpbusd_epi32(sum[n][v], x, w[v]);
+        }
+    }
+    for (int n = 0; n < rows; ++n) {
+        float* y = y_NO + n * weight.outputs;
+        const __m512 scale = _mm512_set1_ps(scale_N[n]);
+        for (int v = 0; v < 4 && v * LANES < columns; ++v) {
+            const Index o = first + v * LANES, left = columns - v * LANES;
+            const __mmask16 mask = static_cast<__mmask16>(left >= LANES ? 0xffff : (1 << left) - 1);
+            const __m512i exact = _mm512_sub_epi32(sum[n][v], _mm512_maskz_loadu_epi32(mask, weight.above_O + o));
+            const __m512 both = _mm512_mul_ps(scale, _mm512_maskz_loadu_ps(mask, weight.scale_O + o));
+            const __m512 bias = weight.bias_O ? _mm512_maskz_loadu_ps(mask, weight.bias_O + o) : _mm512_setzero_ps();
+            __m512 value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), both, bias);
+            if (relu) value = _mm512_max_ps(value, _mm512_setzero_ps());
+            _mm512_mask_storeu_ps(y + v * LANES, mask, value);
+        }
+    }
+}
+#endif
+
+// Calls work(number of rows as a constant, first row) for tiles of at most TILE rows.
+template <typename Work>
+inline void tiles(Index rows, Work work) {
+    Index n = 0;
+    for (; n + TILE <= rows; n += TILE) work(std::integral_constant<int, TILE>{}, n);
+    switch (rows - n) {
+        case 4: work(std::integral_constant<int, 4>{}, n); break;
+        case 3: work(std::integral_constant<int, 3>{}, n); break;
+        case 2: work(std::integral_constant<int, 2>{}, n); break;
+        case 1: work(std::integral_constant<int, 1>{}, n); break;
+    }
+}
+
+inline void float_linear(const Weight& weight, const float* x_NI, float* y_NO, Index rows, bool relu) {
+    const Index inputs = weight.inputs, outputs = weight.outputs, panels = (outputs + WIDE - 1) / WIDE;
+    for (Index block = 0; block < rows; block += BLOCK) {
+        const Index count = std::min(BLOCK, rows - block);
+#pragma omp parallel for schedule(static)
+        for (Index p = 0; p < panels; ++p) {
+            const float* panel = static_cast<const float*>(weight.panels) + p * inputs * WIDE;
+            const Index first = p * WIDE, columns = std::min(WIDE, outputs - first);
+            tiles(count, [&](auto size, Index n) {
+                float_tile<decltype(size)::value>(x_NI + (block + n) * inputs, panel,
+                                                  weight.bias_O ? weight.bias_O + first : nullptr,
+                                                  y_NO + (block + n) * outputs + first, inputs, outputs, columns, relu);
+            });
+        }
+    }
+}
+
+inline void whole_linear([[maybe_unused]] const Weight& weight, [[maybe_unused]] const float* x_NI,
+                         [[maybe_unused]] float* y_NO, [[maybe_unused]] Index rows, [[maybe_unused]] bool relu) {
+#ifdef __AVX512VNNI__
+    const Index inputs = weight.inputs, outputs = weight.outputs, panels = (outputs + DEEP - 1) / DEEP;
+    const Index room = (inputs + QUADS - 1) / QUADS * QUADS;
+    std::vector<std::uint8_t> whole(rows * room);
+    std::vector<float> scale(rows);
+    quantise(x_NI, rows, inputs, room, whole.data(), scale.data());
+    for (Index block = 0; block < rows; block += BLOCK) {
+        const Index count = std::min(BLOCK, rows - block);
+#pragma omp parallel for schedule(static)
+        for (Index p = 0; p < panels; ++p) {
+            const std::int8_t* panel = static_cast<const std::int8_t*>(weight.panels) + p * room * DEEP;
+            const Index first = p * DEEP, columns = std::min(DEEP, outputs - first);
+            tiles(count, [&](auto size, Index n) {
+                whole_tile<decltype(size)::value>(whole.data() + (block + n) * room, scale.data() + block + n, panel,
+                                                  weight, first, y_NO + (block + n) * outputs + first, room, columns,
+                                                  relu);
+            });
+        }
+    }
+#endif
+}
+
+// In 8 bits where the weight has scales.
+inline void linear(const Weight& weight, const float* x_NI, float* y_NO, Index rows, bool relu = false) {
+    if (weight.scale_O != nullptr) {
+        whole_linear(weight, x_NI, y_NO, rows, relu);
+    } else {
+        float_linear(weight, x_NI, y_NO, rows, relu);
+    }
+}
+
+}  // namespace transduce
