@@ -3,6 +3,7 @@
     python benchmarks/prepare_work.py MULTI30K OUTPUT.npz
 
 MULTI30K is the folder of the data set (with raw/train.en.gz ...). The tokenizer is Transduce's joint BPE of 8,000.
+What each id adds to a text is written too, and the validation references, so that translations can be scored anywhere.
 """
 
 import sys
@@ -34,13 +35,22 @@ def main() -> None:
     ((store, _),) = data.corpora
     rows = np.arange(len(store))
     plan = Batches(data.corpora, recipe.batch, seed=1)
-    test = list(read_lines(root / "raw" / "test_2016_flickr.en.gz"))
-    arrays = {"vocabulary": np.array(task.sizes.target)}
+    tokenizer = task.tokenizers["source"]
+    texts = {
+        name: list(read_lines(root / "raw" / f"{name}.gz")) for name in ("test_2016_flickr.en", "val.en", "val.de")
+    }
+    arrays = {
+        "vocabulary": np.array(task.sizes.target),
+        "spellings": np.array([spelled.decode() for spelled in tokenizer.spellings()]),
+        "validation_references": np.array(texts["val.de"]),
+    }
     for name, sequences in {
         "source": store.read("source", rows),
         "target": store.read("target", rows),
         "batches": [batch.rows for batch in plan.epoch(0)],
-        "test": task.tokenizers["source"].encode(test),
+        "test": tokenizer.encode(texts["test_2016_flickr.en"]),
+        "validation_source": tokenizer.encode(texts["val.en"]),
+        "validation_target": tokenizer.encode(texts["val.de"]),
     }.items():
         arrays[f"{name}_values"] = np.concatenate([np.asarray(each, np.int32) for each in sequences])
         arrays[f"{name}_ends"] = np.cumsum([len(each) for each in sequences])

@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -35,9 +35,16 @@ WORKERS = HERE / "peers"
 ENVIRONMENTS = HERE / ".environments"
 RESULTS = HERE / "results"
 PINNED = {
-    "huggingface": ["torch==2.13.0", "transformers==5.23.0", "x-transformers==2.31.10", "numpy"],
+    "huggingface": [
+        "torch==2.13.0",
+        "transformers==5.23.0",
+        "accelerate==1.15.0",
+        "x-transformers==2.31.10",
+        "sacrebleu==2.6.0",
+        "numpy",
+    ],
     "ctranslate2": ["ctranslate2==4.8.5", "safetensors", "numpy"],
-    "joeynmt": ["torch==2.13.0", "joeynmt==2.3.0", "importlib_metadata"],
+    "joeynmt": ["torch==2.13.0", "joeynmt==2.3.0", "sacrebleu==2.6.0", "importlib_metadata"],
 }
 OURS = "Transduce"
 OUR_WAYS = {
@@ -84,9 +91,10 @@ def python(environment: str | None) -> Path:
     return ENVIRONMENTS / environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def make_environments() -> None:
+def make_environments(names: Iterable[str] = tuple(PINNED)) -> None:
     """Each once; made again only when its requirements change."""
-    for name, requirements in PINNED.items():
+    for name in names:
+        requirements = PINNED[name]
         stamp = ENVIRONMENTS / name / ".installed"
         if stamp.is_file() and stamp.read_text().split() == requirements:
             continue

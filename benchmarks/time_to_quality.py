@@ -1,0 +1,154 @@
+"""How long does it take until a translation model is good, with ours and with what one would train instead?
+
+    python benchmarks/time_to_quality.py --data ../shared/data/multi30k [--threads 1] [--who Transduce JoeyNMT] [--read]
+
+Everyone trains a model of the fixed work's size (benchmarks/small.toml) with a recipe that suits it, and translates
+the validation set greedily every 200 updates; BLEU is cased sacreBLEU (13a) of the text. The workers
+(benchmarks/peers/) run one after another, for hours; a stopped one goes on where it was. --read only reads the curves
+that are there.
+
+Times count from the start of the process, with and without validations, by the wall and of the processor. With one
+thread the table is in processor seconds, so that other work on the machine does not matter, else in the wall's; both
+without validations.
+
+Writes benchmarks/results/time_to_quality.json.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import sacrebleu
+from speed import HERE, OURS, PINNED, RESULTS, WORKERS, make_environments, python
+
+from transduce.environment import library_versions, machine
+
+FOLDER = HERE.parent / "runs" / "time-to-quality"
+CLOCKS = ("training_processor_seconds", "training_seconds", "processor_seconds", "seconds")
+Point = dict[str, float]
+
+
+class Toolkit(NamedTuple):
+    """A worker and the environment that it runs in; None: this one."""
+
+    worker: str
+    environment: str | None = None
+
+
+WHO = {
+    OURS: Toolkit("quality_transduce"),
+    "Marian, Hugging Face": Toolkit("quality_marian", "huggingface"),
+    "JoeyNMT": Toolkit("quality_joeynmt", "joeynmt"),
+}
+
+
+def main() -> None:
+    """Train, compare, write."""
+    asked = arguments()
+    if not asked.read:
+        make_environments(name for who in asked.who if (name := WHO[who].environment))
+        work = prepared(asked.data)
+        for who in asked.who:
+            train(who, work, asked)
+    curves = {who: read(asked.folder / WHO[who].worker / "curve.jsonl") for who in WHO}
+    curves = {who: curve for who, curve in curves.items() if curve}
+    clock = CLOCKS[0] if asked.threads == 1 else CLOCKS[1]
+    result = {
+        "date": date.today().isoformat(),
+        "machine": machine(),
+        "versions": library_versions(),
+        "peers": PINNED,
+        "threads": asked.threads,
+        "seed": 1,
+        "bleu": f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}|search:greedy",
+        "clock": clock,
+        "best": {who: best(curve) for who, curve in curves.items()},
+        "rows": compare(curves),
+        "curves": curves,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "time_to_quality.json").write_text(json.dumps(result, indent=1) + "\n")
+    print(table(result["rows"], clock))
+
+
+def arguments() -> argparse.Namespace:
+    """From the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data" / "multi30k")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="for checkpoints and curves")
+    parser.add_argument("--who", nargs="+", choices=WHO, default=list(WHO))
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--updates", type=int, default=2400)
+    parser.add_argument("--every", type=int, default=200, help="updates between validations")
+    parser.add_argument("--read", action="store_true", help="train nothing")
+    return parser.parse_args()
+
+
+def prepared(data: Path) -> Path:
+    """The fixed work with its validation set."""
+    work = RESULTS / "work.npz"
+    if work.is_file():
+        with np.load(work) as arrays:
+            if "validation_references" in arrays:
+                return work
+    RESULTS.mkdir(exist_ok=True)
+    subprocess.run([sys.executable, str(HERE / "prepare_work.py"), str(data), str(work)], check=True)
+    return work
+
+
+def train(who: str, work: Path, asked: argparse.Namespace) -> None:
+    """One of them to the end."""
+    toolkit = WHO[who]
+    command = [python(toolkit.environment), WORKERS / f"{toolkit.worker}.py", work, asked.folder / toolkit.worker]
+    command += ["--threads", asked.threads, "--updates", asked.updates, "--every", asked.every]
+    command += ["--data", asked.data] if who == OURS else []
+    print(f"{who}: {asked.updates} updates", flush=True)
+    subprocess.run([str(part) for part in command], check=True)
+
+
+def read(path: Path) -> list[Point]:
+    """The points of a curve; none where there is no file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
+def best(curve: list[Point]) -> Point:
+    """The first point with the highest BLEU."""
+    return max(curve, key=lambda point: point["bleu"])
+
+
+def compare(curves: dict[str, list[Point]]) -> list[dict[str, Any]]:
+    """For the best BLEU of each peer: when it was there, when we had it, and how many times longer they took."""
+    rows = []
+    for who in curves.keys() - {OURS}:
+        theirs = best(curves[who])
+        ours = next((point for point in curves.get(OURS, []) if point["bleu"] >= theirs["bleu"]), None)
+        ratios = {clock: round(theirs[clock] / ours[clock], 2) for clock in CLOCKS} if ours else None
+        rows.append({"who": who, "theirs": theirs, "ours": ours, "ratio": ratios})
+    return sorted(rows, key=lambda row: -row["theirs"]["bleu"])
+
+
+def table(rows: list[dict[str, Any]], clock: str) -> str:
+    """In Markdown; the better peer first."""
+    lines = [
+        f"| their best BLEU | {clock.replace('_', ' ')}, theirs | ours, to at least that | ratio |",
+        "|---|---|---|---|",
+    ]
+    for row in rows:
+        theirs, ours = row["theirs"], row["ours"]
+        when = f"{theirs[clock]:,.0f} (update {theirs['update']})"
+        us = (
+            f"{ours[clock]:,.0f} ({ours['bleu']:.2f}, update {ours['update']}) | {row['ratio'][clock]}"
+            if ours
+            else "never | -"
+        )
+        lines.append(f"| {row['who']}: {theirs['bleu']:.2f} | {when} | {us} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
