@@ -10,10 +10,12 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 FOLDER = "src/transduce/native"
+AVX512 = ["-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"]
 VARIANTS = {  # of x86 processors, slowest first; which of them a machine can run is looked up when it is needed
     "plain": [],
     "avx2": ["-march=x86-64-v3"],
-    "avx512": ["-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"],
+    "avx512": AVX512,
+    "amx": [*AVX512, "-mamx-tile", "-mamx-int8"],
 }
 
 

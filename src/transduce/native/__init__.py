@@ -73,4 +73,6 @@ def _variants() -> list[str]:
         variants.insert(0, "avx2")
         if all(able.get(f"avx512_{part}") for part in ("f", "bw", "dq", "vl", "vnni")):
             variants.insert(0, "avx512")
+            if able.get("amx_tile") and able.get("amx_int8"):
+                variants.insert(0, "amx")
     return variants

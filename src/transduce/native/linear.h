@@ -17,13 +17,16 @@
 
 #include "numbers.h"
 #include "product.h"
+#include "tiles.h"
 
 namespace transduce {
 
-constexpr Index BLOCK = 60;  // rows that meet one panel after the other while they are in the cache; a multiple of TILE
+constexpr Index BLOCK = 80;  // rows that meet one panel after the other while they are in the cache; of whole tiles
 constexpr Index TILE = 5;    // rows that are multiplied at once
 constexpr Index WIDE = 32;   // outputs of a panel in fp32, two vectors
 constexpr Index DEEP = 64;   // and in 8 bits, four vectors
+constexpr Index FEW = 8;     // rows below which matrix tiles are no faster
+constexpr Index SPARE = 16;  // rows that a matrix tile may read behind the last
 constexpr Index QUADS = 4;   // inputs that one instruction multiplies in 8 bits
 
 // As `transduce.native.linear` writes it. fp32: panels (O / WIDE, I, WIDE). 8 bits: panels (O / DEEP, I / 4, DEEP, 4),
@@ -77,6 +80,22 @@ inline void quantise(const float* x_NI, Index rows, Index inputs, Index room, st
 }
 
 #ifdef __AVX512VNNI__
+// What one row makes of its sums over a panel.
+inline void whole_row(const __m512i* sum, float row_scale, const Weight& weight, Index first, float* y, Index columns,
+                      bool relu) {
+    const __m512 scale = _mm512_set1_ps(row_scale);
+    for (int v = 0; v < 4 && v * LANES < columns; ++v) {
+        const Index o = first + v * LANES, left = columns - v * LANES;
+        const __mmask16 mask = static_cast<__mmask16>(left >= LANES ? 0xffff : (1 << left) - 1);
+        const __m512i exact = _mm512_sub_epi32(sum[v], _mm512_maskz_loadu_epi32(mask, weight.above_O + o));
+        const __m512 both = _mm512_mul_ps(scale, _mm512_maskz_loadu_ps(mask, weight.scale_O + o));
+        const __m512 bias = weight.bias_O ? _mm512_maskz_loadu_ps(mask, weight.bias_O + o) : _mm512_setzero_ps();
+        __m512 value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), both, bias);
+        if (relu) value = _mm512_max_ps(value, _mm512_setzero_ps());
+        _mm512_mask_storeu_ps(y + v * LANES, mask, value);
+    }
+}
+
 template <int rows>
 inline void whole_tile(const std::uint8_t* x_NI, const float* scale_N, const std::int8_t* panel, const Weight& weight,
                        Index first, float* y_NO, Index room, Index columns, bool relu) {
@@ -96,17 +115,22 @@ inline void whole_tile(const std::uint8_t* x_NI, const float* scale_N, const std
         }
     }
     for (int n = 0; n < rows; ++n) {
-        float* y = y_NO + n * weight.outputs;
-        const __m512 scale = _mm512_set1_ps(scale_N[n]);
-        for (int v = 0; v < 4 && v * LANES < columns; ++v) {
-            const Index o = first + v * LANES, left = columns - v * LANES;
-            const __mmask16 mask = static_cast<__mmask16>(left >= LANES ? 0xffff : (1 << left) - 1);
-            const __m512i exact = _mm512_sub_epi32(sum[n][v], _mm512_maskz_loadu_epi32(mask, weight.above_O + o));
-            const __m512 both = _mm512_mul_ps(scale, _mm512_maskz_loadu_ps(mask, weight.scale_O + o));
-            const __m512 bias = weight.bias_O ? _mm512_maskz_loadu_ps(mask, weight.bias_O + o) : _mm512_setzero_ps();
-            __m512 value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), both, bias);
-            if (relu) value = _mm512_max_ps(value, _mm512_setzero_ps());
-            _mm512_mask_storeu_ps(y + v * LANES, mask, value);
+        whole_row(sum[n], scale_N[n], weight, first, y_NO + n * weight.outputs, columns, relu);
+    }
+}
+#endif
+
+#ifdef __AMX_INT8__
+// The same with matrix tiles for a block of rows, behind whose last there is room for TALL more.
+inline void whole_block(const std::uint8_t* x_NI, const float* scale_N, const std::int8_t* panel, const Weight& weight,
+                        Index first, float* y_NO, Index rows, Index room, Index columns, bool relu) {
+    alignas(64) std::int32_t sums[TALL * DEEP];
+    for (Index n = 0; n < rows; n += TALL) {
+        tile_product(x_NI + n * room, room, panel, DEEP * QUADS, sums);
+        for (Index row = 0; row < TALL && n + row < rows; ++row) {
+            __m512i sum[4];
+            for (int v = 0; v < 4; ++v) sum[v] = _mm512_load_si512(sums + row * DEEP + v * LANES);
+            whole_row(sum, scale_N[n + row], weight, first, y_NO + (n + row) * weight.outputs, columns, relu);
         }
     }
 }
@@ -147,9 +171,30 @@ inline void whole_linear([[maybe_unused]] const Weight& weight, [[maybe_unused]]
 #ifdef __AVX512VNNI__
     const Index inputs = weight.inputs, outputs = weight.outputs, panels = (outputs + DEEP - 1) / DEEP;
     const Index room = (inputs + QUADS - 1) / QUADS * QUADS;
-    std::vector<std::uint8_t> whole(rows * room);
+    std::vector<std::uint8_t> whole((rows + SPARE) * room);
     std::vector<float> scale(rows);
     quantise(x_NI, rows, inputs, room, whole.data(), scale.data());
+#ifdef __AMX_INT8__
+    if (rows >= FEW && room % DEPTH == 0 && tiles_allowed()) {
+#pragma omp parallel
+        {
+            const TileConfig config;
+            _tile_loadconfig(&config);
+            for (Index block = 0; block < rows; block += BLOCK) {
+                const Index count = std::min(BLOCK, rows - block);
+#pragma omp for schedule(static) nowait
+                for (Index p = 0; p < panels; ++p) {
+                    const Index first = p * DEEP;
+                    whole_block(whole.data() + block * room, scale.data() + block,
+                                static_cast<const std::int8_t*>(weight.panels) + p * room * DEEP, weight, first,
+                                y_NO + block * outputs + first, count, room, std::min(DEEP, outputs - first), relu);
+                }
+            }
+            _tile_release();
+        }
+        return;
+    }
+#endif
     for (Index block = 0; block < rows; block += BLOCK) {
         const Index count = std::min(BLOCK, rows - block);
 #pragma omp parallel for schedule(static)

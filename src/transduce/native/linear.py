@@ -15,7 +15,7 @@ WIDE, DEEP, QUADS = 32, 64, 4  # of `linear.h`
 def can_pack(weight_OI: Tensor, whole: bool) -> bool:
     """Whether `Packed` takes this weight; whole: in 8 bits, for which the processor must have the instruction."""
     fits = serves(weight_OI) and weight_OI.dtype is torch.float32
-    return fits and (not whole or kernels().__name__.endswith("avx512"))
+    return fits and (not whole or kernels().__name__.endswith(("avx512", "amx")))
 
 
 class Packed:
