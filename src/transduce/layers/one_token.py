@@ -30,14 +30,14 @@ class OneToken:
         weights = [_weights(block) for block in blocks]
         pre = first.self_residual.placement == "pre"
         self._decoder = native.Decoder(weights, first.self_attention.heads, pre, norm.eps)
-        self._watched = [module for block in blocks for module in block.modules()]
+        modules = [module for block in blocks for module in block.modules()]
+        self._hooks = [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
 
     def serves(self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]) -> bool:
         """Whether hypotheses share what they attend to, and nobody looks on: no capture, no hook, no gradient."""
         if not isinstance(past[0], Branch) or not isinstance(sources[0], Shared):
             return False
-        hooked = any(module._forward_hooks or module._forward_pre_hooks for module in self._watched)
-        return predicts(x_N1D) and active_record() is None and not hooked
+        return predicts(x_N1D) and active_record() is None and not any(self._hooks)
 
     def step(
         self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]

@@ -2,6 +2,7 @@
 
 #include "attention.h"
 #include "call.h"
+#include "choice.h"
 #include "cross_entropy.h"
 #include "decoder.h"
 #include "dropout.h"
@@ -54,6 +55,7 @@ PyMethodDef functions[] = {
     method<&layer_norm<bf16>>("layer_norm_bfloat16"),
     method<&layer_norm_gradient<float>>("layer_norm_gradient_float32"),
     method<&layer_norm_gradient<bf16>>("layer_norm_gradient_bfloat16"),
+    method<&likeliest>("likeliest"),
     method<&linear_of>("linear"),
     method<&log_softmax>("log_softmax"),
     method<&top>("top"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from transduce.native import choice as native
 from transduce.search.constraint import Constraint, State
 from transduce.search.rules import Rules
 
@@ -71,6 +72,8 @@ def likeliest(live: Live, offered: Offered, slots_B: Tensor, beam: int, prune: f
         prune: those take none that are so much less likely than the likeliest of their sentence, or of their bank;
             the next step may fill the slot again (Freitag and Al-Onaizan 2017, section 3, absolute threshold).
     """
+    if offered.bank is None and native.can_choose():
+        return native.likeliest(live.sentence, live.total, offered.value, slots_B, prune)
     columns = offered.value.shape[1]
     total_BKC = torch.full((len(slots_B), beam, columns), -torch.inf, dtype=torch.float64)
     total_BKC[live.sentence, live.slot] = live.total[:, None] + offered.value
