@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from transduce.native import kernels
 from transduce.version import __version__
 
 LIBRARIES = ("torch", "numpy", "tokenizers", "pyarrow", "safetensors", "sacrebleu", "sacremoses", "pydantic")
@@ -19,7 +20,7 @@ def library_versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, threads and memory."""
+    """Processor, cores, threads, memory, and which kernels in C++ it runs."""
     capabilities = torch.cpu.get_capabilities()
     described: dict[str, Any] = {
         "system": platform.system(),
@@ -27,6 +28,8 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
     }
+    found = kernels()
+    described["kernels"] = found.__name__.rpartition(".")[2] if found else "none"
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         described["memory_gib"] = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
     if torch.cuda.is_available():
