@@ -25,6 +25,7 @@ from transduce.layers.convolution import (
     scale_gradient,
 )
 from transduce.layers.embedding import Embedding, Tied, make_embeddings
+from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.models.protocols import Padded, Sizes
 from transduce.names import check
@@ -131,7 +132,7 @@ class Convolution(nn.Module):
     def step(self, token_B: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
         logits_BTV, state = self._extend(token_B[:, None], memory, state)
-        return logits_BTV[:, -1].log_softmax(-1, dtype=torch.float32), state
+        return log_probabilities(logits_BTV[:, -1]), state
 
     def _encode(self, source: Padded) -> tuple[Tensor, Tensor]:
         """The states z, and the values (z + e) / sqrt(2), both (B, S, D)."""

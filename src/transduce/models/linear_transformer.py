@@ -7,13 +7,13 @@ Shapes: B batch, S source positions, T target positions, D model width, V vocabu
 
 from typing import Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.attention.linear import Summary
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.linear_stack import LinearStack, LinearStackConfig, LinearState
+from transduce.layers.log_probabilities import log_probabilities
 from transduce.models.protocols import Padded, Sizes
 
 Memory = tuple[Summary, ...]  # a decoder block each
@@ -61,7 +61,7 @@ class LinearTransformer(nn.Module):
     def step(self, token_B: Tensor, memory: Memory, state: LinearState) -> tuple[Tensor, LinearState]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
         hidden_BTD, state = self.decoder.extend(self.target_embedding(token_B[:, None]), state, memory)
-        return self.output.logits(hidden_BTD[:, -1]).log_softmax(-1, dtype=torch.float32), state
+        return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state
 
     def _remember(self, source: Padded) -> Memory:
         encoded = self.encode(source)

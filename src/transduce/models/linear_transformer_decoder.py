@@ -5,12 +5,12 @@ Shapes: B batch, T positions, D model width, V vocabulary.
 
 from typing import Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.layers.embedding import Embedding
 from transduce.layers.linear_stack import LinearStack, LinearStackConfig, LinearState
+from transduce.layers.log_probabilities import log_probabilities
 from transduce.models.protocols import Padded, Sizes
 
 
@@ -49,4 +49,4 @@ class LinearTransformerDecoder(nn.Module):
     def step(self, token_B: Tensor, memory: None, state: LinearState) -> tuple[Tensor, LinearState]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
         hidden_BTD, state = self.decoder.extend(self.embedding(token_B[:, None]), state)
-        return self.output.logits(hidden_BTD[:, -1]).log_softmax(-1, dtype=torch.float32), state
+        return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state

@@ -8,12 +8,12 @@ Shapes: B batch, S source positions, T target positions, D width of embeddings, 
 
 from typing import Literal, NamedTuple, Self
 
-import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
 from transduce.layers.embedding import Tied, make_embeddings
+from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.recurrent_decoder import Bahdanau, DecoderConfig, Luong, Memory, NoAttention, State
 from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackParts
@@ -88,7 +88,7 @@ class Rnn(nn.Module):
     def step(self, token_B: Tensor, memory: Source, state: State) -> tuple[Tensor, State]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
         logits_B1V, state = self._decode(token_B[:, None], memory, state)
-        return logits_B1V[:, 0].log_softmax(-1, dtype=torch.float32), state
+        return log_probabilities(logits_B1V[:, 0]), state
 
     def _read(self, source: Padded) -> tuple[Tensor, StackParts]:
         embedded_BSD: Tensor = self.dropout(self.source_embedding(source.values))

@@ -5,13 +5,13 @@ Shapes: B batch, T positions, D width of embeddings and states, G = a cell's gat
 
 from typing import Literal
 
-import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
 from transduce.config import Config
 from transduce.layers.embedding import Embedding
+from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.recurrent_stack import RecurrentStack, StackState
 from transduce.models.protocols import Padded, Sizes
 from transduce.names import check
@@ -65,7 +65,7 @@ class RnnDecoder(nn.Module):
     def step(self, token_B: Tensor, memory: None, state: StackState) -> tuple[Tensor, StackState]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
         logits_B1V, state = self._extend(token_B[:, None], state)
-        return logits_B1V[:, 0].log_softmax(-1, dtype=torch.float32), state
+        return log_probabilities(logits_B1V[:, 0]), state
 
     def _extend(self, token_BT: Tensor, state: StackState) -> tuple[Tensor, StackState]:
         projected_BTG = self.stack.project(self.dropout(self.embedding(token_BT)))

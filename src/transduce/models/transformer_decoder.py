@@ -5,11 +5,11 @@ Shapes: B batch, T positions, D model width, V vocabulary.
 
 from typing import Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.layers.embedding import Embedding
+from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.stack import Stack, StackConfig, State
 from transduce.models.protocols import Padded, Sizes
 
@@ -49,4 +49,4 @@ class TransformerDecoder(nn.Module):
     def step(self, token_B: Tensor, memory: None, state: State) -> tuple[Tensor, State]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
         hidden_BTD, state = self.decoder.extend_causally(self.embedding(token_B[:, None]), state)
-        return self.output.logits(hidden_BTD[:, -1]).log_softmax(-1, dtype=torch.float32), state
+        return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state

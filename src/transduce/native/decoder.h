@@ -38,11 +38,11 @@ struct BlockMemory {
 };
 
 struct Step {
-    Index rows, width, heads, hidden, columns, pre, blocks;
+    Index rows, width, heads, columns, pre;
     double epsilon;
 };
 
-// Which places each row looks at: the rows' lists one after the other, each `counts[n]` long, in steps of `room`.
+// Which places each row looks at: the rows' lists one after the other, each `count[n]` long, in steps of `room`.
 struct Looks {
     std::vector<std::int32_t> place;
     std::vector<Index> count;
@@ -98,7 +98,7 @@ inline void read_all(const float* query_ND, const Places& at, const Index* sourc
     const Index width = step.width / step.heads;
 #pragma omp parallel
     {
-        std::vector<float> alpha(seen.room + 1);
+        std::vector<float> alpha(seen.room);
 #pragma omp for schedule(static)
         for (Index n = 0; n < step.rows; ++n) {
             const Index source = source_N[n], list = by_source ? source : n;
@@ -151,17 +151,17 @@ inline void residual(const Norm& norm, float* x_ND, float* in_ND, float* out_ND,
 
 // x_ND: in, the embedded tokens; out, what leaves the last block.
 inline void decoder_step(const BlockWeights* weights, const BlockMemory* memory, float* x_ND, const Index* source_N,
-                         const Index* rank_N, const std::uint8_t* past_NC,
-                         const Index* read_source_N, const std::uint8_t* real_BS, Index sources, Index positions, Index rows,
-                         Index width, Index heads, Index hidden, Index columns, Index pre, Index blocks,
-                         double epsilon) {
-    const Step step{rows, width, heads, hidden, columns, pre, blocks, epsilon};
+                         const Index* rank_N, const std::uint8_t* past_NC, const Index* read_source_N,
+                         const std::uint8_t* real_BS, Index sources, Index positions, Index rows, Index width,
+                         Index heads, Index hidden, Index columns, Index pre, Index blocks, double epsilon) {
+    const Step step{rows, width, heads, columns, pre, epsilon};
     Looks said = looks(past_NC, rows, columns, 1);
     for (Index n = 0; n < rows; ++n) {
         said.place[n * said.room + said.count[n]++] = static_cast<std::int32_t>(columns + rank_N[n]);
     }
-    const Looks real = looks(real_BS, sources, positions, 1);
-    std::vector<float> in(rows * width), out(rows * width), query(rows * width), wide(rows * std::max(2 * width, hidden));
+    const Looks real = looks(real_BS, sources, positions, 0);
+    std::vector<float> in(rows * width), out(rows * width), query(rows * width);
+    std::vector<float> wide(rows * std::max(2 * width, hidden));
     for (Index block = 0; block < blocks; ++block) {
         const BlockWeights& with = weights[block];
         const BlockMemory& at = memory[block];

@@ -12,7 +12,7 @@ namespace transduce {
 constexpr Index BYTES = 8;       // elements that one draw decides
 constexpr Index STRETCH = 4096;  // elements that one thread takes at once; a multiple of BYTES
 
-// kept(n) called for every element with its factor, 0 or scale.
+// Calls work(first element, how many, their bytes, the least byte that keeps one, the factor of those kept).
 template <typename Work>
 inline void with_factors(Index count, Index threshold, std::uint64_t seed, Work work) {
     const float scale = 256.0f / (256 - threshold);

@@ -4,7 +4,7 @@
 //
 // A row's result depends on that row alone, to the last bit: every product sums over i in one order.
 //
-// Shapes: N rows, I inputs, O outputs; panels of PANEL outputs, the last filled up with zeros.
+// Shapes: N rows, I inputs, O outputs; panels of WIDE or DEEP outputs, the last filled up with zeros.
 #pragma once
 
 #include <algorithm>
@@ -42,22 +42,12 @@ struct Weight {
 template <int rows>
 inline void float_tile(const float* x_NI, const float* panel, const float* bias, float* y_NO, Index inputs,
                        Index outputs, Index columns, bool relu) {
-    Lanes sum[rows][2];
-    for (int n = 0; n < rows; ++n) sum[n][0] = sum[n][1] = Lanes{};
-    for (Index i = 0; i < inputs; ++i) {
-        const Lanes low = *reinterpret_cast<const Lanes*>(panel + i * WIDE);
-        const Lanes high = *reinterpret_cast<const Lanes*>(panel + i * WIDE + LANES);
-        for (int n = 0; n < rows; ++n) {
-            const float x = x_NI[n * inputs + i];
-            sum[n][0] += x * low;
-            sum[n][1] += x * high;
-        }
-    }
+    float sum[rows * WIDE];
+    tile<rows, WIDE / LANES>({x_NI, inputs, 1}, panel, WIDE, sum, WIDE, inputs, false);
     for (int n = 0; n < rows; ++n) {
         float* y = y_NO + n * outputs;
-        const float* from = reinterpret_cast<const float*>(sum[n]);
         for (Index o = 0; o < columns; ++o) {
-            const float value = from[o] + (bias ? bias[o] : 0.0f);
+            const float value = sum[n * WIDE + o] + (bias ? bias[o] : 0.0f);
             y[o] = relu && value < 0 ? 0.0f : value;
         }
     }
@@ -136,19 +126,6 @@ inline void whole_block(const std::uint8_t* x_NI, const float* scale_N, const st
 }
 #endif
 
-// Calls work(number of rows as a constant, first row) for tiles of at most TILE rows.
-template <typename Work>
-inline void tiles(Index rows, Work work) {
-    Index n = 0;
-    for (; n + TILE <= rows; n += TILE) work(std::integral_constant<int, TILE>{}, n);
-    switch (rows - n) {
-        case 4: work(std::integral_constant<int, 4>{}, n); break;
-        case 3: work(std::integral_constant<int, 3>{}, n); break;
-        case 2: work(std::integral_constant<int, 2>{}, n); break;
-        case 1: work(std::integral_constant<int, 1>{}, n); break;
-    }
-}
-
 inline void float_linear(const Weight& weight, const float* x_NI, float* y_NO, Index rows, bool relu) {
     const Index inputs = weight.inputs, outputs = weight.outputs, panels = (outputs + WIDE - 1) / WIDE;
     for (Index block = 0; block < rows; block += BLOCK) {
@@ -157,7 +134,7 @@ inline void float_linear(const Weight& weight, const float* x_NI, float* y_NO, I
         for (Index p = 0; p < panels; ++p) {
             const float* panel = static_cast<const float*>(weight.panels) + p * inputs * WIDE;
             const Index first = p * WIDE, columns = std::min(WIDE, outputs - first);
-            tiles(count, [&](auto size, Index n) {
+            tiles<TILE>(count, [&](auto size, Index n) {
                 float_tile<decltype(size)::value>(x_NI + (block + n) * inputs, panel,
                                                   weight.bias_O ? weight.bias_O + first : nullptr,
                                                   y_NO + (block + n) * outputs + first, inputs, outputs, columns, relu);
@@ -201,7 +178,7 @@ inline void whole_linear([[maybe_unused]] const Weight& weight, [[maybe_unused]]
         for (Index p = 0; p < panels; ++p) {
             const std::int8_t* panel = static_cast<const std::int8_t*>(weight.panels) + p * room * DEEP;
             const Index first = p * DEEP, columns = std::min(DEEP, outputs - first);
-            tiles(count, [&](auto size, Index n) {
+            tiles<TILE>(count, [&](auto size, Index n) {
                 whole_tile<decltype(size)::value>(whole.data() + (block + n) * room, scale.data() + block + n, panel,
                                                   weight, first, y_NO + (block + n) * outputs + first, room, columns,
                                                   relu);

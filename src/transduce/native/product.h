@@ -1,7 +1,9 @@
-// Products of matrices so small that they stay in the cache: those of one attention head.
+// Products of matrices so small that they stay in the cache: those of one attention head, and panels of a weight.
 //
 // Shapes: M rows, N columns (a multiple of LANES), K what is summed over.
 #pragma once
+
+#include <type_traits>
 
 #include "numbers.h"
 
@@ -40,16 +42,20 @@ inline void tile(Left a_MK, const float* b_KN, Index b_row, float* c_MN, Index c
     }
 }
 
+// Calls work(number of rows as a constant, first row) for tiles of `most` rows, and for those that are left over.
+template <int most, typename Work>
+inline void tiles(Index rows, Work work, Index first = 0) {
+    for (; first + most <= rows; first += most) work(std::integral_constant<int, most>{}, first);
+    if constexpr (most > 1) tiles<most - 1>(rows, work, first);
+}
+
 template <int vectors>
 inline void strip(Left a_MK, const float* b_KN, Index b_row, float* c_MN, Index c_row, Index rows, Index depth,
                   bool add) {
-    for (; rows > 4; rows -= 4, a_MK.start += 4 * a_MK.row, c_MN += 4 * c_row) {
-        tile<4, vectors>(a_MK, b_KN, b_row, c_MN, c_row, depth, add);
-    }
-    if (rows == 4) tile<4, vectors>(a_MK, b_KN, b_row, c_MN, c_row, depth, add);
-    if (rows == 3) tile<3, vectors>(a_MK, b_KN, b_row, c_MN, c_row, depth, add);
-    if (rows == 2) tile<2, vectors>(a_MK, b_KN, b_row, c_MN, c_row, depth, add);
-    if (rows == 1) tile<1, vectors>(a_MK, b_KN, b_row, c_MN, c_row, depth, add);
+    tiles<4>(rows, [&](auto size, Index m) {
+        const Left from{a_MK.start + m * a_MK.row, a_MK.row, a_MK.column};
+        tile<decltype(size)::value, vectors>(from, b_KN, b_row, c_MN + m * c_row, c_row, depth, add);
+    });
 }
 
 // C = A B, or C + A B.
