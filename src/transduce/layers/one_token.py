@@ -1,10 +1,10 @@
-"""A decoder's next token in one call, where its blocks are made of the plainest parts (`transduce.native.decoder`).
+"""A decoder's next token in one call, where its blocks are made of the plainest parts (`transduce.native.decoder`),.
 
 Shapes: N hypotheses, B sources, S source positions, D model width.
 """
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -29,30 +29,47 @@ class OneToken:
         norm = cast(LayerNorm, first.self_residual.norm)
         weights = [_weights(block) for block in blocks]
         pre = first.self_residual.placement == "pre"
-        self._decoder = native.Decoder(weights, first.self_attention.heads, pre, norm.eps)
-        modules = [module for block in blocks for module in block.modules()]
-        self._hooks = [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
+        self.decoder = native.Decoder(weights, first.self_attention.heads, pre, norm.eps)
+        self._hooks = hooks_of([module for block in blocks for module in block.modules()])
 
     def serves(self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]) -> bool:
         """Whether hypotheses share what they attend to, and nobody looks on: no capture, no hook, no gradient."""
-        if not isinstance(past[0], Branch) or not isinstance(sources[0], Shared):
-            return False
-        return predicts(x_N1D) and active_record() is None and not any(self._hooks)
+        return isinstance(past[0], Branch) and self.reads(x_N1D, sources)
+
+    def reads(self, x: Tensor, sources: Sequence[KeyValue | Shared]) -> bool:
+        """The same of the sources alone."""
+        shared = isinstance(sources[0], Shared)
+        return shared and predicts(x) and active_record() is None and not any(self._hooks)
 
     def step(
         self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]
     ) -> tuple[Tensor, tuple[Branch, ...]]:
         """As `Stack.extend_causally` with one token: what leaves the last block, (N, 1, D), and the state behind it."""
         past, sources = cast(Sequence[Branch], past), cast(Sequence[Shared], sources)
-        before, reader = past[0].family, sources[0]
+        before = past[0].family
         stores = [branch.store.grown(before.columns, before.groups.widest) for branch in past]
         said = native.Said(
             [store.room for store in stores], before.groups.source_N, before.groups.rank_N, before.past_NC
         )
-        real_BS = reader.allowed_B11S[:, 0, 0]
-        read = native.Read([shared.source for shared in sources], reader.family.groups.source_N, real_BS)
-        x_ND = self._decoder.step(x_N1D[:, 0], said, read)
+        x_ND = self.decoder.step(x_N1D[:, 0], said, read_from(sources))
         return x_ND[:, None], tuple(Branch(store, before.grown) for store in stores)
+
+
+def read_from(sources: Sequence[Shared]) -> native.Read:
+    """What hypotheses share of their sources, for a kernel."""
+    first = sources[0]
+    real_BS = first.allowed_B11S[:, 0, 0]
+    return native.Read([shared.source for shared in sources], first.family.groups.source_N, real_BS)
+
+
+def norm_of(norm: nn.Module) -> native.Norm | None:
+    """Its parameters."""
+    return native.Norm(norm.weight, norm.bias) if isinstance(norm, LayerNorm) else None
+
+
+def hooks_of(modules: Iterable[nn.Module]) -> list[dict[int, Any]]:
+    """Where those who look on at what goes through these modules are entered."""
+    return [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
 
 
 def in_one_call(blocks: Sequence[nn.Module]) -> OneToken | None:
@@ -90,6 +107,5 @@ def _products(block: Block) -> list[Linear]:
 def _weights(block: Block) -> native.Block:
     packed = [cast(Packed, each.packed) for each in _products(block)]
     residuals = (block.self_residual, cast(Residual, block.cross_residual), block.feed_forward_residual)
-    norms = [cast(LayerNorm, each.norm) for each in residuals]
-    own, cross, forward = (native.Norm(norm.weight, norm.bias) for norm in norms)
+    own, cross, forward = (cast(native.Norm, norm_of(each.norm)) for each in residuals)
     return native.Block((own, cross, forward), *packed)

@@ -191,16 +191,22 @@ class Stack(nn.Module):
         self, embedded_B1D: Tensor, past: State | None, sources: Sources | None
     ) -> tuple[Tensor, State] | None:
         """`extend` by one token in one kernel, where there is one for this stack and nobody looks on."""
-        packed = next(iter(self.blocks)).self_attention.query.packed
-        if packed is None or not past or not sources:
+        if not past or not sources:
             return None
-        if self._one_token is None or self._one_token[0] is not packed:
-            self._one_token = packed, in_one_call(list(self.blocks))
-        kernel = self._one_token[1]
+        kernel = self.in_one_call()
         if kernel is None or not kernel.serves(embedded_B1D, past, sources):
             return None
         x_B1D, state = kernel.step(self.positions(embedded_B1D, past[0].length), past, sources)
         return self.norm(x_B1D), state
+
+    def in_one_call(self) -> OneToken | None:
+        """All blocks in one call, where they are packed and plain."""
+        packed = next(iter(self.blocks)).self_attention.query.packed
+        if packed is None:
+            return None
+        if self._one_token is None or self._one_token[0] is not packed:
+            self._one_token = packed, in_one_call(list(self.blocks))
+        return self._one_token[1]
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
         """The encoder's states as each block's cross-attention sees them."""

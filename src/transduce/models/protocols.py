@@ -74,6 +74,18 @@ class Steps(Protocol):
 
 
 @runtime_checkable
+class SearchesInOneCall(Protocol):
+    """Steps, and may hand itself over for a whole beam search in one call (`transduce.native.beam`)."""
+
+    def in_one_search(self, memory: Tree, longest: int) -> Any | None:
+        """The writer and what it reads, `memory` being what `start` gave; None where it must be stepped.
+
+        longest: the most tokens of an output.
+        """
+        ...
+
+
+@runtime_checkable
 class Fills(Protocol):
     """Writes a whole output at once, and again what of it is hidden. Training, likelihood and search ask it the same.
 

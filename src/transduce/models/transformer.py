@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue, masks
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
+from transduce.layers.one_search import Search, in_one_search
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Sources, Stack, StackConfig, State
 from transduce.models.protocols import Padded, Sizes
@@ -76,6 +77,13 @@ class Transformer(nn.Module):
         """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
         logits_BTV, state = self._decode(token_B[:, None], memory, state)
         return log_probabilities(logits_BTV[:, -1]), state
+
+    def in_one_search(self, memory: Memory, longest: int) -> Search | None:
+        """See `transduce.models.protocols.SearchesInOneCall`."""
+        own = getattr(self.step, "__func__", None) is Transformer.step
+        if not own or self.pointer is not None:
+            return None
+        return in_one_search(self.decoder, self.target_embedding, self.output, memory.sources, longest)
 
     def _remember(self, source: Padded) -> tuple[tuple[KeyValue, ...], Tensor, Copies | None]:
         encoded = self.encode(source)

@@ -38,7 +38,7 @@ struct BlockMemory {
 };
 
 struct Step {
-    Index rows, width, heads, columns, pre;
+    Index rows, width, heads, hidden, pre;
     double epsilon;
 };
 
@@ -114,14 +114,14 @@ inline void read_all(const float* query_ND, const Places& at, const Index* sourc
 }
 
 // The keys and values of the new tokens, (N, 2 D), to the columns that are theirs.
-inline void say(const float* both_ND, const Places& at, const Index* source_N, const Index* rank_N, const Step& step) {
+inline void say(const float* both_ND, const Places& at, const Index* source_N, const Index* column_N,
+                const Step& step) {
     const Index width = step.width / step.heads;
     for (Index n = 0; n < step.rows; ++n) {
-        const Index column = step.columns + rank_N[n];
         for (Index h = 0; h < step.heads; ++h) {
             const float* from = both_ND + n * 2 * step.width + h * width;
-            float* key = at.key + source_N[n] * at.key_source + h * at.key_head + column * at.key_place;
-            float* value = at.value + source_N[n] * at.value_source + h * at.value_head + column * at.value_place;
+            float* key = at.key + source_N[n] * at.key_source + h * at.key_head + column_N[n] * at.key_place;
+            float* value = at.value + source_N[n] * at.value_source + h * at.value_head + column_N[n] * at.value_place;
             for (Index e = 0; e < width; ++e) key[e] = from[e];
             for (Index e = 0; e < width; ++e) value[e] = from[step.width + e];
         }
@@ -149,32 +149,37 @@ inline void residual(const Norm& norm, float* x_ND, float* in_ND, float* out_ND,
     }
 }
 
+// Whose past is what, and which new column is whose.
+struct Said {
+    const Index *source_N, *column_N;
+    const Looks& seen;  // the new column among them
+};
+
+// What is read of which source.
+struct Read {
+    const Index* source_N;
+    const Looks& real;
+};
+
 // x_ND: in, the embedded tokens; out, what leaves the last block.
-inline void decoder_step(const BlockWeights* weights, const BlockMemory* memory, float* x_ND, const Index* source_N,
-                         const Index* rank_N, const std::uint8_t* past_NC, const Index* read_source_N,
-                         const std::uint8_t* real_BS, Index sources, Index positions, Index rows, Index width,
-                         Index heads, Index hidden, Index columns, Index pre, Index blocks, double epsilon) {
-    const Step step{rows, width, heads, columns, pre, epsilon};
-    Looks said = looks(past_NC, rows, columns, 1);
-    for (Index n = 0; n < rows; ++n) {
-        said.place[n * said.room + said.count[n]++] = static_cast<std::int32_t>(columns + rank_N[n]);
-    }
-    const Looks real = looks(real_BS, sources, positions, 0);
+inline void through_blocks(const BlockWeights* weights, const BlockMemory* memory, Index blocks, float* x_ND,
+                           const Said& said, const Read& read, const Step& step) {
+    const Index rows = step.rows, width = step.width;
     std::vector<float> in(rows * width), out(rows * width), query(rows * width);
-    std::vector<float> wide(rows * std::max(2 * width, hidden));
+    std::vector<float> wide(rows * std::max(2 * width, step.hidden));
     for (Index block = 0; block < blocks; ++block) {
         const BlockWeights& with = weights[block];
         const BlockMemory& at = memory[block];
         residual(with.self_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
             linear(with.query, x, query.data(), rows);
             linear(with.key_value, x, wide.data(), rows);
-            say(wide.data(), at.said, source_N, rank_N, step);
-            read_all(query.data(), at.said, source_N, said, false, step, wide.data());
+            say(wide.data(), at.said, said.source_N, said.column_N, step);
+            read_all(query.data(), at.said, said.source_N, said.seen, false, step, wide.data());
             linear(with.output, wide.data(), y, rows);
         });
         residual(with.cross_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
             linear(with.cross_query, x, query.data(), rows);
-            read_all(query.data(), at.read, read_source_N, real, true, step, wide.data());
+            read_all(query.data(), at.read, read.source_N, read.real, true, step, wide.data());
             linear(with.cross_output, wide.data(), y, rows);
         });
         residual(with.forward_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
@@ -182,6 +187,22 @@ inline void decoder_step(const BlockWeights* weights, const BlockMemory* memory,
             linear(with.outer, wide.data(), y, rows);
         });
     }
+}
+
+// As `through_blocks`; past_NC: which columns are each one's past. K new columns stand behind them, rank_N whose is whose.
+inline void decoder_step(const BlockWeights* weights, const BlockMemory* memory, float* x_ND, const Index* source_N,
+                         const Index* rank_N, const std::uint8_t* past_NC, const Index* read_source_N,
+                         const std::uint8_t* real_BS, Index sources, Index positions, Index rows, Index width,
+                         Index heads, Index hidden, Index columns, Index pre, Index blocks, double epsilon) {
+    Looks seen = looks(past_NC, rows, columns, 1);
+    std::vector<Index> column(rows);
+    for (Index n = 0; n < rows; ++n) {
+        column[n] = columns + rank_N[n];
+        seen.place[n * seen.room + seen.count[n]++] = static_cast<std::int32_t>(column[n]);
+    }
+    const Looks real = looks(real_BS, sources, positions, 0);
+    through_blocks(weights, memory, blocks, x_ND, {source_N, column.data(), seen}, {read_source_N, real},
+                   {rows, width, heads, hidden, pre, epsilon});
 }
 
 }  // namespace transduce

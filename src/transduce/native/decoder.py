@@ -73,30 +73,32 @@ class Decoder:
     def __init__(self, blocks: Sequence[Block], heads: int, pre: bool, epsilon: float) -> None:
         self._blocks = blocks  # whoever holds addresses holds what stands there
         fields = [_fields(block) for block in blocks]
-        self._weights = torch.tensor(fields)
-        self._sizes = (heads, blocks[0].inner.outputs)
-        self._kind = (int(pre), len(blocks))
-        self._epsilon = epsilon
+        self.weights = torch.tensor(fields)
+        """`BlockWeights` of each block, as whole numbers."""
+        self.heads, self.hidden = heads, blocks[0].inner.outputs
+        self.pre, self.count = pre, len(blocks)
+        self.epsilon = epsilon
 
     def step(self, x_ND: Tensor, said: Said, read: Read) -> Tensor:
         """What leaves the last block, (N, D) fp32, of the embedded tokens `x_ND`."""
         x_ND = x_ND.clone(memory_format=torch.contiguous_format)
         pairs = zip(said.blocks, read.blocks, strict=True)
-        memory = array("q", [number for own, cross in pairs for number in (*_places(*own), *_places(*cross))])
+        memory = array("q", [number for own, cross in pairs for number in (*places(*own), *places(*cross))])
         past = [each.contiguous() for each in said[1:]]
         source = [each.contiguous() for each in read[1:]]
         addresses = (each.data_ptr() for each in (x_ND, *past, *source))
-        columns, kind = said.past_NC.shape[1], self._kind
         kernel("decoder_step")(
-            self._weights.data_ptr(),
+            self.weights.data_ptr(),
             memory.buffer_info()[0],
             *addresses,
             *read.real_BS.shape,
             *x_ND.shape,
-            *self._sizes,
-            columns,
-            *kind,
-            self._epsilon,
+            self.heads,
+            self.hidden,
+            said.past_NC.shape[1],
+            int(self.pre),
+            self.count,
+            self.epsilon,
         )
         return x_ND
 
@@ -110,7 +112,7 @@ def _fields(block: Block) -> list[int]:
     ]
 
 
-def _places(key_BHSE: Tensor, value_BHSE: Tensor) -> list[int]:
+def places(key_BHSE: Tensor, value_BHSE: Tensor) -> list[int]:
     """`Places` of `decoder.h`, as whole numbers."""
     strides = (each.stride()[:3] for each in (key_BHSE, value_BHSE))
     return [key_BHSE.data_ptr(), value_BHSE.data_ptr(), *(number for stride in strides for number in stride)]

@@ -1,6 +1,7 @@
 // The module's table of functions. Python's side of each, with its checks, is the file of the same name beside it.
 
 #include "attention.h"
+#include "beam.h"
 #include "call.h"
 #include "choice.h"
 #include "cross_entropy.h"
@@ -41,6 +42,7 @@ PyMethodDef functions[] = {
     method<&attention_of<bf16>>("attention_bfloat16"),
     method<&attention_gradient_of<float>>("attention_gradient_float32"),
     method<&attention_gradient_of<bf16>>("attention_gradient_bfloat16"),
+    method<&beam_search>("beam_search"),
     method<&cross_entropy<float>>("cross_entropy_float32"),
     method<&cross_entropy<bf16>>("cross_entropy_bfloat16"),
     method<&cross_entropy_gradient<float>>("cross_entropy_gradient_float32"),

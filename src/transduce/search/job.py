@@ -68,14 +68,17 @@ class Job:
                 f"for {len(token_N)} hypotheses, and gave {tuple(log_probabilities_NV.shape)}."
             )
         if time == 0:
-            self._check_vocabulary(log_probabilities_NV.shape[1])
-        greatest = float(log_probabilities_NV.amax())
+            self.check_vocabulary(log_probabilities_NV.shape[1])
+        self.check_log_probability(float(log_probabilities_NV.amax()))
+        return log_probabilities_NV, state
+
+    def check_log_probability(self, greatest: float) -> None:
+        """Raises TransduceError if it is none."""
         if not greatest <= ROUNDING:
             raise TransduceError(
                 f"search: the model gave a log-probability of {greatest:g}; it should be at most 0. "
                 "NaN and inf come from diverged weights or overflow; others from logits without log_softmax."
             )
-        return log_probabilities_NV, state
 
     def permitted(self, log_probabilities_NV: Tensor, row_N: Tensor, tokens_NT: Tensor) -> Tensor:
         """The same with -inf for what may not follow the tokens (N, T) of hypotheses of the sentences `row_N`.
@@ -115,7 +118,8 @@ class Job:
         row_M = (token_N >= 0).nonzero()[:, 0]
         return row_M, token_N[row_M]
 
-    def _check_vocabulary(self, size: int) -> None:
+    def check_vocabulary(self, size: int) -> None:
+        """Raises InputError if a token id of this job is outside a vocabulary of so many."""
         outside = [f"end token {self.end}"] if self.end >= size else []
         outside += [f"forbidden token {token}" for token in self.forbidden if token >= size]
         outside += [

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from transduce.models.protocols import Tree
 from transduce.search.hypothesis import Hypothesis, hypothesis
 from transduce.search.job import Job, reordered
 from transduce.search.length import LengthRule
@@ -17,8 +18,13 @@ from transduce.search.length import LengthRule
 Choose = Callable[[Tensor, Tensor, int], Tensor]
 
 
-def follow(job: Job, choose: Choose, rule: LengthRule, copies: int = 1) -> list[Hypothesis]:
-    """The hypotheses of `copies` paths for each row, in order: path p belongs to row p // copies."""
+def follow(
+    job: Job, choose: Choose, rule: LengthRule, copies: int = 1, started: tuple[Tree, Tree] | None = None
+) -> list[Hypothesis]:
+    """The hypotheses of `copies` paths for each row, in order: path p belongs to row p // copies.
+
+    started: what `job.begin()` gave, if it was asked already.
+    """
     paths, longest = job.rows * copies, max(job.limits)
     limit_P = torch.tensor(job.limits).repeat_interleave(copies)
     token_PT = torch.zeros(paths, longest, dtype=torch.int64)
@@ -27,7 +33,7 @@ def follow(job: Job, choose: Choose, rule: LengthRule, copies: int = 1) -> list[
     penalty_P = torch.zeros(paths, dtype=torch.float64)
 
     path_N, token_N = torch.arange(paths), torch.full((paths,), job.start)
-    memory, state = (reordered(tree, path_N // copies, job.rows, job.device) for tree in job.begin())
+    memory, state = (reordered(tree, path_N // copies, job.rows, job.device) for tree in started or job.begin())
     for time in range(longest):
         log_probabilities_NV, state = job.step(token_N, memory, state, time)
         log_probabilities_NV = job.permitted(log_probabilities_NV, path_N // copies, token_PT[path_N, :time])

@@ -1,0 +1,49 @@
+"""What a whole beam search in one call needs of a decoder whose blocks are one call (`transduce.native.beam`)."""
+
+from typing import cast
+
+from torch import Tensor
+
+from transduce.attention.branches import Shared
+from transduce.attention.positions import Learned, NoPositions, Sinusoidal
+from transduce.layers.embedding import Embedding
+from transduce.layers.norms import LayerNorm, NoNorm
+from transduce.layers.one_token import hooks_of, norm_of, read_from
+from transduce.layers.stack import Sources, Stack
+from transduce.native.beam import Writer
+from transduce.native.decoder import Read
+from transduce.native.linear import Packed
+
+Search = tuple[Writer, Read]  # what writes, and what it reads
+
+
+def in_one_search(
+    decoder: Stack, embedding: Embedding, output: Embedding, sources: Sources, longest: int
+) -> Search | None:
+    """For outputs of up to `longest` tokens; None where something is not plain or not packed, or somebody looks on.
+
+    embedding, output: what tokens enter by, and what tells the next.
+    """
+    kernel = decoder.in_one_call() if decoder.pattern == "full" else None
+    if kernel is None or not kernel.reads(embedding.weight, sources) or not _are_plain(decoder, embedding, output):
+        return None
+    position_TD = _first_positions(decoder.positions, longest, embedding.weight)
+    if position_TD is None:
+        return None
+    writer = Writer(embedding.weight, position_TD, kernel.decoder, norm_of(decoder.norm), cast(Packed, output.packed))
+    return writer, read_from(cast(tuple[Shared, ...], sources))
+
+
+def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:
+    """Whether what stands around the blocks is known, and nobody looks on."""
+    known = type(embedding) is type(output) is Embedding and type(decoder.norm) in (LayerNorm, NoNorm)
+    looked_at = any(hooks_of((embedding, output, decoder.positions, decoder.norm)))
+    return known and not looked_at and isinstance(output.packed, Packed) and embedding.weight.is_contiguous()
+
+
+def _first_positions(positions: Sinusoidal | Learned | NoPositions, length: int, like: Tensor) -> Tensor | None:
+    """What is added to the first positions, (T, D); None where that is not told for so many."""
+    if isinstance(positions, Learned) and length > len(positions.weight_TD):
+        return None
+    first_1TD: Tensor = positions(like.new_zeros(1, length, like.shape[1]))
+    return first_1TD[0].contiguous()

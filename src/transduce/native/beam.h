@@ -1,0 +1,296 @@
+// A beam search from the first token to the last in one call: what `transduce.search.beam` does step by step with any
+// model, for a Transformer's decoder whose blocks are one call as well.
+//
+// Hypotheses are a tree: what two of them share of their past is there once, its keys and values too. A column of these
+// that is nobody's past any more is given to a new token.
+//
+// Shapes: B sentences, K slots of a beam, N live hypotheses of all sentences, C continuations of each, D width, V
+// vocabulary, T tokens of the longest output.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "choice.h"
+#include "decoder.h"
+#include "linear.h"
+#include "numbers.h"
+#include "top.h"
+
+namespace transduce {
+
+constexpr Index NOBODY = -1;
+constexpr Index TOGETHER = 32;         // rows whose logits are in the cache at once
+constexpr double LOG_ROUNDING = 1e-3;  // a log-probability may be this much above 0
+
+// What stands around the blocks, as `transduce.native.beam` writes it.
+struct Writer {
+    const float *embedding_VD, *position_TD;
+    Norm norm;  // null = none
+    Weight output;
+    Index width, heads, hidden, pre, blocks;
+};
+
+// What is wanted of the search, as `transduce.native.beam` writes it.
+struct Wanted {
+    Index start, end, beam, nbest;
+    Barred barred;
+    Index longest;
+};
+
+// A score is log p / ((offset + L) / unit)^alpha.
+struct Length {
+    double offset, unit, alpha;
+    double normalised(double log_probability, Index length) const {
+        return log_probability / std::pow((offset + static_cast<double>(length)) / unit, alpha);
+    }
+};
+
+struct Node {
+    Index token, parent, column;
+    double value;
+};
+
+struct Live {
+    std::vector<Index> sentence, node;
+    std::vector<double> total;
+};
+
+// Keys and values (B, H, room, E) of what was said, for each block.
+class Store {
+  public:
+    Store(Index sources, Index room, const Writer& writer)
+        : rows_(sources * writer.heads), heads_(writer.heads), width_(writer.width / writer.heads),
+          parts_(2 * writer.blocks) {
+        grow(room);
+    }
+
+    void hold(Index columns) {
+        if (columns > room_) grow(std::max(columns, 2 * room_));
+    }
+
+    Places places(Index block) {
+        const Index head = room_ * width_, source = heads_ * head;
+        return {parts_[2 * block].get(), parts_[2 * block + 1].get(), source, head, width_, source, head, width_};
+    }
+
+  private:
+    void grow(Index room) {
+        for (auto& part : parts_) {
+            std::unique_ptr<float[]> wider(new float[rows_ * room * width_]);
+            for (Index row = 0; row < rows_ && room_ > 0; ++row) {
+                std::copy_n(part.get() + row * room_ * width_, room_ * width_, wider.get() + row * room * width_);
+            }
+            part = std::move(wider);
+        }
+        room_ = room;
+    }
+
+    Index rows_, heads_, width_, room_ = 0;
+    std::vector<std::unique_ptr<float[]>> parts_;
+};
+
+// The sentence's hypotheses that ended, as far as the search must know them.
+struct Sentence {
+    Index slots, found = 0;
+    std::vector<double> scores;  // greatest first
+};
+
+class Beam {
+  public:
+    Beam(const Writer& writer, const BlockWeights* weights, const Places* read, const Looks& real, Index sources,
+         const Index* limit_B, const Wanted& wanted, const Length& length, double prune, double epsilon)
+        : writer_(writer), weights_(weights), real_(real), limit_B_(limit_B), wanted_(wanted), length_(length),
+          prune_(prune), epsilon_(epsilon), store_(sources, std::min<Index>(32, wanted.longest * wanted.beam), writer),
+          memory_(writer.blocks), sentences_(sources, Sentence{wanted.beam, 0, {}}) {
+        for (Index block = 0; block < writer.blocks; ++block) memory_[block].read = read[block];
+        for (Index source = 0; source < sources; ++source) {
+            nodes_.push_back({wanted.start, NOBODY, NOBODY, 0});
+            live_.sentence.push_back(source);
+            live_.node.push_back(source);
+            live_.total.push_back(0);
+        }
+    }
+
+    // The found hypotheses of each sentence, (B, K, T) with their lengths; returns what is no log-probability, else 0.
+    double search(Index* token_BKT, double* value_BKT, Index* length_BK) {
+        for (Index time = 0; time < wanted_.longest && !live_.node.empty(); ++time) {
+            step(time);
+            for (Index n = 0, rows = live_.node.size(); n < rows; ++n) {
+                const double greatest = value_[n * (value_.size() / rows)];
+                if (!(greatest <= LOG_ROUNDING)) return greatest;
+            }
+            Live grown = continued();
+            collect(grown, time + 1, token_BKT, value_BKT, length_BK);
+            live_ = std::move(grown);
+        }
+        return 0;
+    }
+
+  private:
+    // What each may say next, to value_ and column_.
+    void step(Index time) {
+        const Index rows = live_.node.size(), width = writer_.width;
+        std::vector<float> x(rows * width);
+        const float scale = static_cast<float>(std::sqrt(static_cast<double>(width)));
+        for (Index n = 0; n < rows; ++n) {
+            const float* from = writer_.embedding_VD + nodes_[live_.node[n]].token * width;
+            for (Index d = 0; d < width; ++d) x[n * width + d] = from[d] * scale;
+        }
+        for (Index n = 0; n < rows; ++n) {
+            for (Index d = 0; d < width; ++d) x[n * width + d] += writer_.position_TD[time * width + d];
+        }
+        const Looks seen = pasts(time + 1);
+        std::vector<Index> column(rows);
+        for (Index n = 0; n < rows; ++n) column[n] = nodes_[live_.node[n]].column;
+        const Step sizes{rows, width, writer_.heads, writer_.hidden, writer_.pre, epsilon_};
+        const Index* source = live_.sentence.data();
+        through_blocks(weights_, memory_.data(), writer_.blocks, x.data(), {source, column.data(), seen},
+                       {source, real_}, sizes);
+        offer(x, sizes);
+    }
+
+    // Where the keys and values of each one's tokens stand, for the last of which a place is found here.
+    Looks pasts(Index length) {
+        const Index rows = live_.node.size();
+        Looks seen{std::vector<std::int32_t>(rows * length), std::vector<Index>(rows, length), length};
+        std::vector<std::uint8_t> used;
+        for (Index first = 0, last = 0; first < rows; first = last) {
+            used.assign(wanted_.beam * length, 0);
+            for (last = first; last < rows && live_.sentence[last] == live_.sentence[first]; ++last) {
+                Index node = nodes_[live_.node[last]].parent;
+                for (Index place = length - 1; place-- > 0; node = nodes_[node].parent) {
+                    seen.place[last * length + place] = static_cast<std::int32_t>(nodes_[node].column);
+                    used[nodes_[node].column] = 1;
+                }
+            }
+            Index free = 0;
+            for (Index n = first; n < last; ++n) {
+                while (used[free]) ++free;
+                nodes_[live_.node[n]].column = free;
+                seen.place[n * length + length - 1] = static_cast<std::int32_t>(free++);
+            }
+            store_.hold(free);
+        }
+        for (Index block = 0; block < writer_.blocks; ++block) memory_[block].said = store_.places(block);
+        return seen;
+    }
+
+    void offer(const std::vector<float>& x_ND, const Step& sizes) {
+        const Index rows = sizes.rows, width = sizes.width, columns = writer_.output.outputs;
+        const Index count = std::min(wanted_.beam, columns);
+        std::vector<float> normed(writer_.norm.gain ? rows * width : 0), logits(std::min(rows, TOGETHER) * columns);
+        if (writer_.norm.gain) ::transduce::normed(writer_.norm, x_ND.data(), normed.data(), sizes);
+        const float* hidden = writer_.norm.gain ? normed.data() : x_ND.data();
+        value_.resize(rows * count);
+        column_.resize(rows * count);
+        for (Index first = 0; first < rows; first += TOGETHER) {
+            const Index some = std::min(TOGETHER, rows - first);
+            linear(writer_.output, hidden + first * width, logits.data(), some);
+#pragma omp parallel for schedule(static)
+            for (Index n = 0; n < some; ++n) {
+                const float* row = logits.data() + n * columns;
+                const Index at = (first + n) * count;
+                top_of_row(row, log_sum(row, columns), columns, wanted_.barred, count, &value_[at], &column_[at]);
+            }
+        }
+    }
+
+    // The hypotheses of the next step, with those that have just ended.
+    Live continued() {
+        const Index rows = live_.node.size(), columns = value_.size() / rows, room = value_.size();
+        std::vector<Index> taken(3 * room), slots;
+        for (const Sentence& sentence : sentences_) slots.push_back(sentence.slots);
+        Index count = 0;
+        likeliest(live_.sentence.data(), live_.total.data(), value_.data(), slots.data(), rows, columns, prune_,
+                  taken.data(), room, &count);
+        Live grown;
+        for (Index m = 0; m < count; ++m) {
+            const Index parent = taken[m], offered = parent * columns + taken[room + m];
+            grown.sentence.push_back(live_.sentence[parent]);
+            grown.total.push_back(live_.total[parent] + value_[offered]);
+            grown.node.push_back(nodes_.size());
+            nodes_.push_back({column_[offered], live_.node[parent], NOBODY, value_[offered]});
+        }
+        return grown;
+    }
+
+    // Hands out what ended or reached its limit, and leaves in `grown` what goes on.
+    void collect(Live& grown, Index length, Index* token_BKT, double* value_BKT, Index* length_BK) {
+        const Index rows = grown.node.size();
+        std::vector<std::uint8_t> going(rows, 1);
+        for (Index n = 0; n < rows; ++n) {
+            Sentence& sentence = sentences_[grown.sentence[n]];
+            const bool ended = nodes_[grown.node[n]].token == wanted_.end;
+            if (!ended && length < limit_B_[grown.sentence[n]]) continue;
+            going[n] = 0;
+            const Index at = grown.sentence[n] * wanted_.beam + sentence.found++;
+            length_BK[at] = length;
+            spell(grown.node[n], length, token_BKT + at * wanted_.longest, value_BKT + at * wanted_.longest);
+            if (!ended) continue;
+            sentence.slots -= 1;
+            const double score = length_.normalised(grown.total[n], length);
+            sentence.scores.insert(std::upper_bound(sentence.scores.begin(), sentence.scores.end(), score,
+                                                    std::greater<double>()), score);
+        }
+        for (Index first = 0, last = 0; first < rows; first = last) {
+            double best = -INFINITY;
+            for (last = first; last < rows && grown.sentence[last] == grown.sentence[first]; ++last) {
+                if (going[last]) best = std::max(best, grown.total[last]);
+            }
+            if (beaten(grown.sentence[first], best)) std::fill(&going[first], &going[first] + last - first, 0);
+        }
+        Index kept = 0;
+        for (Index n = 0; n < rows; ++n) {
+            if (!going[n]) continue;
+            grown.sentence[kept] = grown.sentence[n];
+            grown.node[kept] = grown.node[n];
+            grown.total[kept++] = grown.total[n];
+        }
+        grown.sentence.resize(kept);
+        grown.node.resize(kept);
+        grown.total.resize(kept);
+    }
+
+    void spell(Index node, Index length, Index* token_T, double* value_T) const {
+        for (Index place = length; place-- > 0; node = nodes_[node].parent) {
+            token_T[place] = nodes_[node].token;
+            value_T[place] = nodes_[node].value;
+        }
+    }
+
+    // Whether no live hypothesis, the best of which is as likely as this, can still come among the `nbest`.
+    bool beaten(Index sentence, double best) const {
+        const auto& scores = sentences_[sentence].scores;
+        if (static_cast<Index>(scores.size()) < wanted_.nbest) return false;
+        return length_.normalised(best, limit_B_[sentence]) <= scores[wanted_.nbest - 1];
+    }
+
+    const Writer& writer_;
+    const BlockWeights* weights_;
+    const Looks& real_;
+    const Index* limit_B_;
+    const Wanted& wanted_;
+    const Length& length_;
+    double prune_, epsilon_;
+    Store store_;
+    std::vector<BlockMemory> memory_;
+    std::vector<Sentence> sentences_;
+    std::vector<Node> nodes_;
+    Live live_;
+    std::vector<double> value_;
+    std::vector<Index> column_;
+};
+
+inline void beam_search(const Writer* writer, const BlockWeights* weights, const Places* read,
+                        const std::uint8_t* real_BS, Index sources, Index positions, const Index* limit_B,
+                        const Wanted* wanted, double offset, double unit, double alpha, double prune, double epsilon,
+                        Index* token_BKT, double* value_BKT, Index* length_BK, double* impossible) {
+    const Looks real = looks(real_BS, sources, positions, 0);
+    const Length length{offset, unit, alpha};
+    Beam beam(*writer, weights, read, real, sources, limit_B, *wanted, length, prune, epsilon);
+    *impossible = beam.search(token_BKT, value_BKT, length_BK);
+}
+
+}  // namespace transduce

@@ -1,0 +1,100 @@
+"""A beam search of a Transformer's decoder from the first token to the last, in one call (`beam.h`).
+
+Shapes: B sentences, K slots of a beam, T tokens of the longest output, V vocabulary, D width.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transduce.native import kernel
+from transduce.native.decoder import Decoder, Norm, Read, places
+from transduce.native.linear import Packed
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """What writes a target: its tokens' vectors, the positions added to them, its blocks, and what reads these.
+
+    embedding_VD: a token enters as sqrt(D) times its vector. position_TD: added to the first positions.
+    norm: behind the last block; None = none is.
+    """
+
+    embedding_VD: Tensor
+    position_TD: Tensor
+    decoder: Decoder
+    norm: Norm | None
+    output: Packed
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a beam is searched, in whole numbers; see `transduce.search`.
+
+    limits: the most tokens of each sentence's outputs. prune: inf = nothing is pruned.
+    length: (offset, unit, alpha): a score is log p / ((offset + L) / unit)^alpha.
+    """
+
+    start: int
+    end: int
+    beam: int
+    nbest: int
+    forbidden: Sequence[int]
+    limits: Sequence[int]
+    prune: float
+    length: tuple[float, float, float]
+
+
+Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
+
+
+def search(writer: Writer, read: Read, wanted: Wanted) -> tuple[list[list[Found]], float]:
+    """What each sentence's beam found, in no order; and what the model gave that is no log-probability, 0 if nothing.
+
+    writer.position_TD must reach as far as the longest output may.
+    """
+    rows, longest = len(wanted.limits), max(wanted.limits)
+    token_BKT = torch.empty(rows, wanted.beam, longest, dtype=torch.int64)
+    value_BKT = torch.empty(rows, wanted.beam, longest, dtype=torch.float64)
+    length_BK, impossible = torch.zeros(rows, wanted.beam, dtype=torch.int64), torch.zeros((), dtype=torch.float64)
+    barred = array("q", wanted.forbidden)
+    settings = (wanted.start, wanted.end, wanted.beam, wanted.nbest, *_where(barred), longest)
+    tables = [_fields(writer), settings, [place for pair in read.blocks for place in places(*pair)], wanted.limits]
+    writes, wants, reads, limits = (array("q", table) for table in tables)
+    real_BS = read.real_BS.contiguous()
+    kernel("beam_search")(
+        writes.buffer_info()[0],
+        writer.decoder.weights.data_ptr(),
+        reads.buffer_info()[0],
+        real_BS.data_ptr(),
+        *real_BS.shape,
+        limits.buffer_info()[0],
+        wants.buffer_info()[0],
+        *wanted.length,
+        wanted.prune,
+        writer.decoder.epsilon,
+        *(each.data_ptr() for each in (token_BKT, value_BKT, length_BK, impossible)),
+    )
+    found = [list(_found(*row)) for row in zip(token_BKT, value_BKT, length_BK.tolist(), strict=True)]
+    return found, float(impossible)
+
+
+def _found(token_KT: Tensor, value_KT: Tensor, lengths: Sequence[int]) -> Iterator[Found]:
+    for tokens_T, values_T, length in zip(token_KT.numpy(), value_KT.numpy(), lengths, strict=True):
+        if length:
+            yield tokens_T[:length].tolist(), values_T[:length].tolist()
+
+
+def _fields(writer: Writer) -> list[int]:
+    """`Writer` of `beam.h`, as whole numbers."""
+    decoder = writer.decoder
+    norm = (0, 0) if writer.norm is None else tuple(each.data_ptr() for each in writer.norm)
+    outer = writer.embedding_VD.data_ptr(), writer.position_TD.data_ptr(), *norm, *writer.output.fields
+    return [*outer, writer.embedding_VD.shape[1], decoder.heads, decoder.hidden, int(decoder.pre), decoder.count]
+
+
+def _where(numbers: "array[int]") -> tuple[int, int]:
+    return numbers.buffer_info()

@@ -1,0 +1,47 @@
+"""A whole beam search in one call, where the model allows it and nothing is asked that needs a look at each step."""
+
+import math
+
+from transduce.models.protocols import SearchesInOneCall, Tree
+from transduce.native import beam as native
+from transduce.search.hypothesis import Hypothesis, hypothesis
+from transduce.search.job import Job
+from transduce.search.length import LengthRule
+from transduce.search.settings import Search
+
+
+def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hypothesis]] | None:
+    """What `transduce.search.beam` finds with a beam of `slots`, in no order; None where it must go step by step.
+
+    Raises:
+        TransduceError: the model gave what is no log-probability.
+        InputError: a token id of this job is outside the vocabulary.
+    """
+    looked_at = job.rules or job.coverage or job.lattices or any(job.prefixes) or settings.groups > 1
+    if looked_at or not isinstance(job.model, SearchesInOneCall):
+        return None
+    handed_over = job.model.in_one_search(memory, max(job.limits))
+    if handed_over is None:
+        return None
+    writer, read = handed_over
+    job.check_vocabulary(writer.output.outputs)
+    wanted = native.Wanted(
+        job.start,
+        job.end,
+        slots,
+        settings.nbest,
+        job.forbidden,
+        job.limits,
+        math.inf if settings.prune is None else settings.prune,
+        _length(settings.length),
+    )
+    found, impossible = native.search(writer, read, wanted)
+    job.check_log_probability(impossible)
+    return [[hypothesis(*each, each[0][-1] == job.end, settings.length) for each in sentence] for sentence in found]
+
+
+def _length(rule: LengthRule) -> tuple[float, float, float]:
+    """As a divisor ((offset + L) / unit)^alpha."""
+    if rule.name == "none":
+        return 0.0, 1.0, 0.0
+    return (5.0, 6.0, rule.alpha) if rule.name == "gnmt" else (0.0, 1.0, rule.alpha)
