@@ -28,6 +28,7 @@ from transduce.models.protocols import (
     Fills,
     Padded,
     Predicts,
+    PredictsByProduct,
     Reorders,
     Sizes,
     Steps,
@@ -223,6 +224,9 @@ def variants(name: str) -> list[dict[str, Any]]:
 CASES = [Case(name, variant) for name in known("models") for variant in variants(name)]
 every_model = pytest.mark.parametrize("case", CASES, ids=str)
 every_stepper = pytest.mark.parametrize("case", [case for case in CASES if case.name not in EXCUSED], ids=str)
+every_product = pytest.mark.parametrize(
+    "case", [each for each in CASES if hasattr(resolve("models", each.name), "before_logits")], ids=str
+)
 every_filler = pytest.mark.parametrize("case", [case for case in CASES if case.name == "non_autoregressive"], ids=str)
 every_reader = pytest.mark.parametrize("case", [case for case in CASES if case.reads_source], ids=str)
 
@@ -339,6 +343,17 @@ def test_logits_have_a_row_a_position_and_a_column_a_token(case: Case) -> None:
     logits_BTV = logits(case.build(), *case.inputs())
     assert logits_BTV.shape == (ROWS, max(TARGET_LENGTHS), TARGET_IDS)
     assert logits_BTV.isfinite().all()
+
+
+@every_product
+def test_what_stands_before_the_logits_makes_them(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    assert isinstance(model, PredictsByProduct)
+    found = model.before_logits(source, target)
+    assert (found is None) == case.variant.get("pointer", False)
+    if found is not None:
+        hidden_BTD, weight_VD = found
+        torch.testing.assert_close(hidden_BTD @ weight_VD.T, logits(model, source, target))
 
 
 @every_model

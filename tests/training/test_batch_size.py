@@ -70,7 +70,7 @@ def test_the_heaviest_batch_is_heavier_than_all_real_ones(tiny_recipe: Path) -> 
     _, line = measured(wanted, 2**40)
     told = line.split("tokens/s, ")[1].split(" ")
     heaviest = float(told[0]) * {"kB": 1e3, "MB": 1e6}[told[1].rstrip(";,")]
-    assert largest_activations(wanted, 512) <= heaviest * 1.01
+    assert largest_activations(wanted, 512) <= heaviest * 1.05, "it is told with two digits"
 
 
 def test_growth_ends_where_more_is_no_faster() -> None:

@@ -62,3 +62,29 @@ def test_r_drop_adds_the_divergence_of_two_dropouts() -> None:
         apart = apart + ((p.exp() - q.exp()) * (p - q)).sum()
     torch.testing.assert_close(cross_entropy, mean)
     torch.testing.assert_close(loss, mean + 5.0 / 4 * apart)
+
+
+class Louder(Transformer):
+    """With a way of its own from hidden states to logits."""
+
+    def forward(self, source: Padded | None, target: Padded) -> Tensor:
+        return 2 * super().forward(source, target)
+
+
+def test_a_forward_of_ones_own_is_what_is_trained() -> None:
+    model, batch = model_and_batch(0.0)
+    plain, _ = objective(model, batch, 0.1, 0.0)
+    model.__class__ = Louder
+    louder, _ = objective(model, batch, 0.1, 0.0)
+    torch.testing.assert_close(louder, by_hand(model(batch.source, batch.target), batch.target, 0.1))
+    assert abs(louder.item() - plain.item()) > 0.1
+
+
+def test_who_looks_at_the_logits_is_shown_them() -> None:
+    model, batch = model_and_batch(0.0)
+    seen: list[Tensor] = []
+    plain, _ = objective(model, batch, 0.1, 0.0)
+    model.register_forward_hook(lambda module, given, logits_BTV: seen.append(logits_BTV))
+    looked_at, _ = objective(model, batch, 0.1, 0.0)
+    assert len(seen) == 1
+    torch.testing.assert_close(looked_at, plain)

@@ -31,17 +31,25 @@ def smoothed_cross_entropy(logits_NV: Tensor, target_N: Tensor, smoothing: float
     return loss
 
 
+def loss_and_gradient(logits_NV: Tensor, target_N: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+    """`smoothed_cross_entropy` in fp64 and its gradient (N, V), which may be written over the logits."""
+    if native.can_compare(logits_NV):
+        return native.loss_and_gradient(logits_NV, target_N, smoothing)
+    total = torch.zeros((), dtype=torch.float64, device=logits_NV.device)
+    gradient_NV = torch.empty_like(logits_NV)
+    for start in range(0, len(logits_NV), CHUNK):
+        rows = slice(start, start + CHUNK)
+        loss, gradient_NV[rows] = _loss_and_gradient(logits_NV[rows].float(), target_N[rows, None], smoothing)
+        total += loss
+    return total, gradient_NV
+
+
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """d loss / d logits = softmax(logits) - (1 - e) onehot(y) - e / V."""
 
     @staticmethod
     def forward(ctx: Any, logits_NV: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
-        total = torch.zeros((), dtype=torch.float64, device=logits_NV.device)
-        gradient_NV = torch.empty_like(logits_NV)
-        for start in range(0, len(logits_NV), CHUNK):
-            rows = slice(start, start + CHUNK)
-            loss, gradient_NV[rows] = _loss_and_gradient(logits_NV[rows].float(), target_N[rows, None], smoothing)
-            total += loss
+        total, gradient_NV = loss_and_gradient(logits_NV, target_N, smoothing)
         ctx.save_for_backward(gradient_NV)
         return total.float()
 

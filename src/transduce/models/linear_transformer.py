@@ -45,9 +45,13 @@ class LinearTransformer(nn.Module):
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) of the token after each target position (teacher forcing)."""
+        return self.output.logits(self.before_logits(source, target)[0])
+
+    def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor]:
+        """See `transduce.models.protocols.PredictsByProduct`."""
         assert source is not None
         hidden_BTD, _ = self.decoder.extend(self.target_embedding(target.values), None, self._remember(source))
-        return self.output.logits(hidden_BTD)
+        return hidden_BTD, self.output.weight
 
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S) -> states (B, S, D)."""

@@ -37,9 +37,13 @@ class LinearTransformerDecoder(nn.Module):
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) of the token after each position (teacher forcing); source must be None."""
+        return self.output.logits(self.before_logits(source, target)[0])
+
+    def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor]:
+        """See `transduce.models.protocols.PredictsByProduct`."""
         assert source is None
         hidden_BTD, _ = self.decoder.extend(self.embedding(target.values), None)
-        return self.output.logits(hidden_BTD)
+        return hidden_BTD, self.output.weight
 
     def start(self, source: Padded | None, rows: int) -> tuple[None, LinearState]:
         """No memory, and the state before the first token."""

@@ -61,6 +61,18 @@ class Predicts(Protocol):
 
 
 @runtime_checkable
+class PredictsByProduct(Protocol):
+    """Predicts, and its last step is a product with a matrix: the loss need not hold all logits then."""
+
+    def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor] | None:
+        """Hidden states (B, T, D) and a matrix (V, D): `hidden @ matrix.T` is what calling it gives. None: it is not.
+
+        None depends on how the model is made alone.
+        """
+        ...
+
+
+@runtime_checkable
 class Steps(Protocol):
     """Predicts one token at a time, as search needs it."""
 

@@ -60,6 +60,14 @@ class Transformer(nn.Module):
         assert source is not None
         return self._decode(target.values, Memory(*self._remember(source)), None, target.mask())[0]
 
+    def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor] | None:
+        """See `transduce.models.protocols.PredictsByProduct`."""
+        if self.pointer:
+            return None
+        assert source is not None
+        hidden_BTD, _ = self._hidden(target.values, Memory(*self._remember(source)), None, target.mask())
+        return hidden_BTD, self.output.weight
+
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S) -> states (B, S, D)."""
         embedded_BSD, real_BS = self.source_embedding(source.values), source.mask()
@@ -94,7 +102,12 @@ class Transformer(nn.Module):
         self, target_BT: Tensor, memory: Memory, past: State | None, real_BT: Tensor | None = None
     ) -> tuple[Tensor, State]:
         """Logits (B, T, V) after T more tokens, and the state after them."""
-        embedded_BTD = self.target_embedding(target_BT)
-        hidden_BTD, state = self.decoder.extend_causally(embedded_BTD, past, memory.sources, memory.allowed, real_BT)
+        hidden_BTD, state = self._hidden(target_BT, memory, past, real_BT)
         logits_BTV = self.output.logits(hidden_BTD)
         return self.pointer(logits_BTV, hidden_BTD, memory.copies) if self.pointer else logits_BTV, state
+
+    def _hidden(
+        self, target_BT: Tensor, memory: Memory, past: State | None, real_BT: Tensor | None
+    ) -> tuple[Tensor, State]:
+        embedded_BTD = self.target_embedding(target_BT)
+        return self.decoder.extend_causally(embedded_BTD, past, memory.sources, memory.allowed, real_BT)

@@ -37,6 +37,7 @@ void cross_entropy(const T* logits_NV, const Index* target_N, double* loss_N, fl
     }
 }
 
+// gradient_NV may stand where the logits stand.
 template <typename T>
 void cross_entropy_gradient(const T* logits_NV, const Index* target_N, const float* log_mass_N, T* gradient_NV,
                             Index rows, Index columns, double smoothing, double scale) {
@@ -51,9 +52,9 @@ void cross_entropy_gradient(const T* logits_NV, const Index* target_N, const flo
             continue;
         }
         const float log_mass = log_mass_N[n];
+        const double right = std::exp(static_cast<double>(load(row_V[target])) - log_mass);
 #pragma omp simd
         for (Index v = 0; v < columns; ++v) store(out_V[v], factor * exponential(load(row_V[v]) - log_mass) - share);
-        const double right = std::exp(static_cast<double>(load(row_V[target])) - log_mass);
         store(out_V[target], static_cast<float>(scale * (right - (1 - smoothing) - smoothing / columns)));
     }
 }

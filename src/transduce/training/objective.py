@@ -3,6 +3,9 @@
 Shapes: B batch, T target positions, V vocabulary.
 """
 
+from collections.abc import Callable
+from typing import TypeGuard
+
 import torch
 from torch import Tensor, nn
 
@@ -11,7 +14,9 @@ from transduce.data.collate import Batch
 from transduce.errors import InputError
 from transduce.layers.consistency import symmetric_divergence
 from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
-from transduce.models.protocols import Aligns, Fills, Padded, writes_at_once
+from transduce.layers.linear_cross_entropy import linear_cross_entropy
+from transduce.linear import linear
+from transduce.models.protocols import Aligns, Fills, Padded, PredictsByProduct, writes_at_once
 from transduce.training.alignment import alignment_loss
 from transduce.training.masked_words import Hidden, masked_loss
 
@@ -46,9 +51,8 @@ def objective(
     next_BT = _next_tokens(batch.target)
     if not r_drop:
         with choices() as made:
-            logits_BTV = _logits(model, batch)
-        loss = smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_BT.flatten(), smoothing)
-        return _with_choices(loss, made, logits_BTV, next_BT), loss.detach()
+            loss, logits = _cross_entropy(model, batch, next_BT, smoothing)
+        return _with_choices(loss, made, logits, next_BT), loss.detach()
     source = _twice(batch.source) if batch.source else None
     with choices() as made:
         logits_BTV = _logits(model, Batch(source, _twice(batch.target), batch.count))
@@ -56,16 +60,36 @@ def objective(
     loss = smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_N.repeat(2), smoothing)
     one_NV, other_NV = (half.flatten(0, 1) for half in logits_BTV.chunk(2))
     divergence = symmetric_divergence(one_NV, other_NV, next_N != IGNORED)
-    minimised = _with_choices(loss, made, logits_BTV, next_BT.repeat(2, 1)) / 2 + r_drop / 4 * divergence
+    minimised = _with_choices(loss, made, lambda: logits_BTV, next_BT.repeat(2, 1)) / 2 + r_drop / 4 * divergence
     return minimised, loss.detach() / 2
 
 
-def _with_choices(loss: Tensor, made: Choices, logits_BTV: Tensor, next_BT: Tensor) -> Tensor:
+def _cross_entropy(
+    model: nn.Module, batch: Batch, next_BT: Tensor, smoothing: float
+) -> tuple[Tensor, Callable[[], Tensor]]:
+    """The loss, and how to get the logits (B, T, V), which are not held where they are a product."""
+    if _predicts_by_product(model) and (found := model.before_logits(batch.source, _said(batch))):
+        hidden_BTD, weight_VD = found
+        loss = linear_cross_entropy(hidden_BTD.flatten(0, 1), weight_VD, next_BT.flatten(), smoothing)
+        return loss, lambda: linear(hidden_BTD, weight_VD)
+    logits_BTV = _logits(model, batch)
+    return smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_BT.flatten(), smoothing), lambda: logits_BTV
+
+
+def _predicts_by_product(model: nn.Module) -> TypeGuard[PredictsByProduct]:
+    """Whether its product is what calling it gives: nobody has changed or looks at the latter alone."""
+    if not isinstance(model, PredictsByProduct) or model._forward_hooks or model._forward_pre_hooks:
+        return False
+    places = (vars(model), *map(vars, type(model).__mro__))
+    return "before_logits" in next(place for place in places if "forward" in place or "before_logits" in place)
+
+
+def _with_choices(loss: Tensor, made: Choices, logits: Callable[[], Tensor], next_BT: Tensor) -> Tensor:
     """The loss, and if attention chose, what teaches it to: a sentence's log-likelihood rewards its choices."""
     if made.log_probability is None:
         return loss
     with torch.no_grad():
-        likelihood_BTV = logits_BTV.log_softmax(-1, dtype=torch.float32)
+        likelihood_BTV = logits().log_softmax(-1, dtype=torch.float32)
         likelihood_BT1 = likelihood_BTV.gather(-1, next_BT.clamp(min=0)[..., None])
         real_BT = next_BT != IGNORED
         reward_B = (likelihood_BT1[..., 0] * real_BT).sum(1)
@@ -73,8 +97,13 @@ def _with_choices(loss: Tensor, made: Choices, logits_BTV: Tensor, next_BT: Tens
 
 
 def _logits(model: nn.Module, batch: Batch) -> Tensor:
-    target = batch.target
-    return model(batch.source, Padded(target.values[:, :-1], target.lengths - 1))
+    logits_BTV: Tensor = model(batch.source, _said(batch))
+    return logits_BTV
+
+
+def _said(batch: Batch) -> Padded:
+    """The target but for its last token: what each next one is predicted from."""
+    return Padded(batch.target.values[:, :-1], batch.target.lengths - 1)
 
 
 def _next_tokens(target: Padded) -> Tensor:

@@ -1,0 +1,88 @@
+"""The cross-entropy of logits that are a product, a few hundred rows of them at a time: all of them are never held.
+
+The gradient is made in the same pass, while the logits are in the processor's cache: what is kept for the backward pass
+is of the size of the hidden states and of the matrix.
+
+Shapes: N predicted positions, D width, V vocabulary.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from transduce.layers.cross_entropy import IGNORED, loss_and_gradient, smoothed_cross_entropy
+from transduce.linear import linear
+
+ROWS = 512  # rows of logits at a time on a CPU: of 8,000 words in bf16 8 MB
+ELEMENTS = 2**26  # logits at a time elsewhere
+ROUND = 64  # on a CPU in bf16 rows come in multiples of this: oneDNN makes a program for each number that it meets
+
+
+def linear_cross_entropy(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float = 0.0) -> Tensor:
+    """`smoothed_cross_entropy(hidden_ND @ weight_VD.T, target_N, smoothing)`, a scalar in nats.
+
+    Under autocast products are in its type, sums in fp32. Its backward runs once.
+    """
+    device = hidden_ND.device.type
+    lower = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_ND.dtype
+    loss: Tensor = _LinearCrossEntropy.apply(hidden_ND, weight_VD, target_N, smoothing, lower)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    """With G = d loss / d logits:   d hidden = G W,   d W = G^T hidden."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float, lower: torch.dtype
+    ) -> Tensor:
+        with torch.autocast(hidden_ND.device.type, enabled=False):
+            if not any(ctx.needs_input_grad[:2]):
+                return _loss(hidden_ND.to(lower), weight_VD.to(lower), target_N, smoothing)
+            total, *gradients = _loss_and_gradients(hidden_ND.to(lower), weight_VD.to(lower), target_N, smoothing)
+        ctx.save_for_backward(*gradients)
+        ctx.dtypes = hidden_ND.dtype, weight_VD.dtype
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dloss: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        dhidden_ND, dweight_VD = (
+            each.mul_(dloss).to(to) for each, to in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
+        )
+        return dhidden_ND, dweight_VD, None, None, None
+
+
+def _loss(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
+    rows = _rows(weight_VD)
+    total = torch.zeros((), dtype=torch.float64, device=hidden_ND.device)
+    for some_CD, target_C in zip(torch.split(hidden_ND, rows), torch.split(target_N, rows), strict=True):
+        total += smoothed_cross_entropy(linear(some_CD, weight_VD), target_C, smoothing)
+    return total.float()
+
+
+def _loss_and_gradients(
+    hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The loss, and its gradients for the hidden states, in their type, and for the matrix, in fp32."""
+    rows, count = _rows(weight_VD), len(hidden_ND)
+    if more := -count % ROUND if hidden_ND.dtype is torch.bfloat16 and hidden_ND.device.type == "cpu" else 0:
+        hidden_ND, target_N = F.pad(hidden_ND, (0, 0, 0, more)), F.pad(target_N, (0, more), value=IGNORED)
+    total = torch.zeros((), dtype=torch.float64, device=hidden_ND.device)
+    dhidden: list[Tensor] = []
+    dweight_VD: Tensor | None = None
+    for some_CD, target_C in zip(torch.split(hidden_ND, rows), torch.split(target_N, rows), strict=True):
+        loss, gradient_CV = loss_and_gradient(linear(some_CD, weight_VD), target_C, smoothing)
+        total += loss
+        dhidden.append(linear(gradient_CV, weight_VD.T))
+        part_VD = linear(gradient_CV.T, some_CD.T)
+        dweight_VD = part_VD.float() if dweight_VD is None else dweight_VD.add_(part_VD)
+    assert dweight_VD is not None
+    return total.float(), (torch.cat(dhidden) if len(dhidden) > 1 else dhidden[0])[:count], dweight_VD
+
+
+def _rows(weight_VD: Tensor) -> int:
+    return ROWS if weight_VD.device.type == "cpu" else max(ROWS, ELEMENTS // len(weight_VD))
