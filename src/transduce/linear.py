@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.int8 import Int8, quantised
+from transduce.int8 import Int8
 from transduce.native.linear import Packed, can_pack
 
 Precision = Literal["fp32", "int8"]
@@ -75,8 +75,7 @@ def pack(weight_OI: Tensor, bias_O: Tensor | None = None, precision: Precision =
     bias_O = None if bias_O is None else bias_O.detach()
     weight_OI, whole = weight_OI.detach(), precision == "int8"
     if can_pack(weight_OI, whole):
-        whole_OI, scale_O = quantised(weight_OI) if whole else (weight_OI, None)
-        return Packed(whole_OI, bias_O, scale_O)
+        return Packed(weight_OI, bias_O, whole)
     if whole:
         return partial(_by_rows, product=Int8(weight_OI, bias_O))
     return _LaidOut(weight_OI, bias_O) if _by_onednn(weight_OI) else None

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from pydantic import ValidationError
@@ -11,7 +11,6 @@ from torch import nn
 
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
-from transduce.explore.attention import Attention, attention_of
 from transduce.inference import Advance, decode
 from transduce.likelihood import Likelihood, pair_likelihoods
 from transduce.linear import Precision, pack_all
@@ -24,6 +23,9 @@ from transduce.search.ensemble import Ensemble, Mean
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Prediction, Task
 from transduce.wanted import Must, Wanted, both, wanted_of_each
+
+if TYPE_CHECKING:
+    from transduce.explore.attention import Attention
 
 
 class Pipeline:
@@ -113,12 +115,14 @@ class Pipeline:
             _tell_unmet(predictions, tell)
         return predictions
 
-    def attention(self, prediction: Prediction) -> Attention:
+    def attention(self, prediction: Prediction) -> "Attention":
         """What the model attended to while it gave a prediction that was read in one piece.
 
         Raises:
             InputError: its text was empty; its tokens are not this model's.
         """
+        from transduce.explore.attention import attention_of  # late: half of what is imported otherwise
+
         return attention_of(self.model, self.task, prediction)
 
     def score(
@@ -167,7 +171,7 @@ class EnsemblePipeline(Pipeline):
         self.provenance = {"ensemble": mean, "members": [member.provenance for member in members]}
         self.model = Ensemble([member.model for member in members], mean).eval()
 
-    def attention(self, prediction: Prediction) -> Attention:
+    def attention(self, prediction: Prediction) -> "Attention":
         """None: each member attends in its own way.
 
         Raises:
@@ -301,7 +305,7 @@ def _refuse_wants_of_pieces(wants: Sequence[Wanted], owners: Sequence[int]) -> N
         raise InputError(problems)
 
 
-def _refuse_attention_of_pieces(prediction: Prediction) -> Attention:
+def _refuse_attention_of_pieces(prediction: Prediction) -> "Attention":
     raise InputError("this text was read in several pieces, each with an attention of its own: predict a shorter one.")
 
 

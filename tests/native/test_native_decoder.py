@@ -42,7 +42,7 @@ def test_a_product_in_8_bits_is_exact_in_what_is_left(rows: int, inputs: int, ou
     scale_N1 = torch.where(x.abs().amax(1, keepdim=True) > 0, x.abs().amax(1, keepdim=True) / 127, 1.0)
     whole_NI = (x * scale_N1.reciprocal() + 128.5).to(torch.uint8).long() - 128
     expected = (whole_NI @ whole_OI.long().T) * scale_N1.double() * scale_O + bias
-    torch.testing.assert_close(Packed(whole_OI, bias, scale_O)(x).double(), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(Packed(weight, bias, whole=True)(x).double(), expected, rtol=1e-5, atol=1e-5)
 
 
 def model_of(**table: Any) -> Transformer:

@@ -60,6 +60,8 @@ PyMethodDef functions[] = {
     method<&likeliest>("likeliest"),
     method<&linear_of>("linear"),
     method<&log_softmax>("log_softmax"),
+    method<&pack>("pack"),
+    method<&pack_whole>("pack_whole"),
     method<&top>("top"),
     {nullptr, nullptr, 0, nullptr},
 };

@@ -188,6 +188,39 @@ inline void whole_linear([[maybe_unused]] const Weight& weight, [[maybe_unused]]
 #endif
 }
 
+// A weight (O, I) as `Weight` says.
+inline void pack(const float* weight_OI, Index outputs, Index inputs, float* panels) {
+#pragma omp parallel for schedule(static)
+    for (Index o = 0; o < outputs; ++o) {
+        float* to = panels + o / WIDE * WIDE * inputs + o % WIDE;
+        for (Index i = 0; i < inputs; ++i) to[i * WIDE] = weight_OI[o * inputs + i];
+    }
+}
+
+// The same in 8 bits, rounded to the nearest, of two equally near ones to the even one, and what `Weight` says of each row.
+inline void pack_whole(const float* weight_OI, Index outputs, Index inputs, std::int8_t* panels, float* scale_O,
+                       std::int32_t* above_O) {
+    const Index room = (inputs + QUADS - 1) / QUADS * QUADS;
+    constexpr float whole = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded
+#pragma omp parallel for schedule(static)
+    for (Index o = 0; o < outputs; ++o) {
+        const float* from = weight_OI + o * inputs;
+        std::int8_t* to = panels + o / DEEP * DEEP * room + o % DEEP * QUADS;
+        float greatest = 0;
+#pragma omp simd reduction(max : greatest)
+        for (Index i = 0; i < inputs; ++i) greatest = std::fabs(from[i]) > greatest ? std::fabs(from[i]) : greatest;
+        const float scale = greatest > 0 ? greatest / 127 : 1.0f;
+        std::int32_t sum = 0;
+        for (Index i = 0; i < inputs; ++i) {
+            const auto value = static_cast<std::int8_t>(from[i] / scale + whole - whole);
+            to[i / QUADS * QUADS * DEEP + i % QUADS] = value;
+            sum += value;
+        }
+        scale_O[o] = scale;
+        above_O[o] = 128 * sum;
+    }
+}
+
 // In 8 bits where the weight has scales.
 inline void linear(const Weight& weight, const float* x_NI, float* y_NO, Index rows, bool relu = false) {
     if (weight.scale_O != nullptr) {

@@ -4,7 +4,6 @@ Shapes: N rows, I inputs, O outputs, P panels of outputs.
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.native import kernel, kernels, serves
@@ -22,16 +21,23 @@ class Packed:
     """x W^T + b for one weight (O, I) and one bias (O,); a row's result depends on that row alone.
 
     Args:
-        weight_OI: in fp32; if `scale_O` is given, in int8.
-        scale_O: what a row of the weight was divided by.
+        weight_OI: in fp32.
+        whole: lay it out in 8 bits, as `transduce.int8.quantised` does.
     """
 
-    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None, scale_O: Tensor | None = None) -> None:
+    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None, whole: bool = False) -> None:
+        weight_OI = weight_OI.contiguous()
         self.outputs, self.inputs = weight_OI.shape
-        self._panels = _in_panels(weight_OI) if scale_O is None else _in_whole_panels(weight_OI)
         self._bias_O = None if bias_O is None else bias_O.contiguous()
-        self._scale_O = None if scale_O is None else scale_O.contiguous()
-        self._above_O = None if scale_O is None else 128 * weight_OI.sum(1, dtype=torch.int32)
+        self._scale_O = torch.empty(self.outputs) if whole else None
+        self._above_O = torch.empty(self.outputs, dtype=torch.int32) if whole else None
+        if whole:
+            room = (-(-self.outputs // DEEP), -(-self.inputs // QUADS), DEEP, QUADS)
+            self._panels = torch.zeros(room, dtype=torch.int8)
+        else:
+            self._panels = torch.zeros(-(-self.outputs // WIDE), self.inputs, WIDE)
+        made = [each.data_ptr() for each in (self._panels, self._scale_O, self._above_O) if each is not None]
+        kernel("pack_whole" if whole else "pack")(weight_OI.data_ptr(), *weight_OI.shape, *made)
         held = (self._panels, self._scale_O, self._above_O, self._bias_O)
         self.fields = [*(0 if each is None else each.data_ptr() for each in held), self.inputs, self.outputs]
         """`Weight` of `linear.h`, as whole numbers."""
@@ -44,16 +50,3 @@ class Packed:
         rows = x.numel() // self.inputs
         kernel("linear")(self._weight.data_ptr(), x.data_ptr(), product.data_ptr(), rows)
         return product
-
-
-def _in_panels(weight_OI: Tensor) -> Tensor:
-    """(P, I, WIDE)."""
-    filled = F.pad(weight_OI, (0, 0, 0, -len(weight_OI) % WIDE))
-    return filled.view(-1, WIDE, weight_OI.shape[1]).mT.contiguous()
-
-
-def _in_whole_panels(weight_OI: Tensor) -> Tensor:
-    """(P, I / QUADS, DEEP, QUADS)."""
-    outputs, inputs = weight_OI.shape
-    filled = F.pad(weight_OI, (0, -inputs % QUADS, 0, -outputs % DEEP))
-    return filled.view(-1, DEEP, filled.shape[1] // QUADS, QUADS).transpose(1, 2).contiguous()
