@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import quality_report
+
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "speed.json"
 PAGE = HERE.parent / "docs" / "performance.md"
@@ -53,7 +55,8 @@ def page(result: dict[str, Any]) -> str:
     parts = [PREFACE.format(date=result["date"], machine=machine, torch=result["versions"]["torch"], peers=peers)]
     parts.append(limits(result))
     parts += [table(result, what) for what in TITLES if rows_of(result, what)]
-    return "\n".join(parts) + "\n"
+    parts.append(quality_report.section())
+    return "\n".join(part for part in parts if part)
 
 
 def limits(result: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ Times count from the start of the process, with and without validations, by the 
 thread the table is in processor seconds, so that other work on the machine does not matter, else in the wall's; both
 without validations.
 
-Writes benchmarks/results/time_to_quality.json.
+Writes benchmarks/results/time_to_quality.json, and docs/performance.md anew with it.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sacrebleu
+from quality_report import table
 from speed import HERE, OURS, PINNED, RESULTS, WORKERS, make_environments, python
 
 from transduce.environment import library_versions, machine
@@ -74,6 +75,7 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "time_to_quality.json").write_text(json.dumps(result, indent=1) + "\n")
     print(table(result["rows"], clock))
+    subprocess.run([sys.executable, str(HERE / "speed_report.py")], check=True)
 
 
 def arguments() -> argparse.Namespace:
@@ -130,24 +132,6 @@ def compare(curves: dict[str, list[Point]]) -> list[dict[str, Any]]:
         ratios = {clock: round(theirs[clock] / ours[clock], 2) for clock in CLOCKS} if ours else None
         rows.append({"who": who, "theirs": theirs, "ours": ours, "ratio": ratios})
     return sorted(rows, key=lambda row: -row["theirs"]["bleu"])
-
-
-def table(rows: list[dict[str, Any]], clock: str) -> str:
-    """In Markdown; the better peer first."""
-    lines = [
-        f"| their best BLEU | {clock.replace('_', ' ')}, theirs | ours, to at least that | ratio |",
-        "|---|---|---|---|",
-    ]
-    for row in rows:
-        theirs, ours = row["theirs"], row["ours"]
-        when = f"{theirs[clock]:,.0f} (update {theirs['update']})"
-        us = (
-            f"{ours[clock]:,.0f} ({ours['bleu']:.2f}, update {ours['update']}) | {row['ratio'][clock]}"
-            if ours
-            else "never | -"
-        )
-        lines.append(f"| {row['who']}: {theirs['bleu']:.2f} | {when} | {us} |")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":
