@@ -28,8 +28,8 @@ LESS_IS_BETTER = ("p50_ms", "seconds")
 PREFACE = """# Performance
 
 Made by `make bench-peers` (`benchmarks/speed.py`), which trains and decodes the same model on the same token ids with
-each toolkit, one process a measurement, interleaved; medians of the rounds, with the least and the most. Measured on
-{date}: {machine}; torch {torch}. Peers: {peers}.
+each toolkit, one process a measurement, interleaved; medians of the rounds ({rounds}), with the least and the most.
+Measured on {date}: {machine}; torch {torch}. Peers: {peers}.
 
 The work: d_model 256, 3 + 3 layers, 4 heads, feed-forward 1,024, joint BPE of 8,000, post-norm, Multi30k en-de, about
 4,096 padded target tokens a batch. The plain loops around other libraries get our batches, which hold little padding;
@@ -52,7 +52,8 @@ def page(result: dict[str, Any]) -> str:
     """The page in Markdown."""
     machine = ", ".join(f"{name} {value}" for name, value in result["machine"].items())
     peers = "; ".join(" ".join(each) for each in result["peers"].values())
-    parts = [PREFACE.format(date=result["date"], machine=machine, torch=result["versions"]["torch"], peers=peers)]
+    about = {name: result[name] for name in ("date", "rounds")}
+    parts = [PREFACE.format(**about, machine=machine, torch=result["versions"]["torch"], peers=peers)]
     parts.append(limits(result))
     parts += [table(result, what) for what in TITLES if rows_of(result, what)]
     parts.append(quality_report.section())
