@@ -9,13 +9,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import quality_report
+from quality_report import OURS, section
 
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "speed.json"
 PAGE = HERE.parent / "docs" / "performance.md"
 FIGURE = HERE.parent / "docs" / "figures" / "speed.svg"
-OURS = "Transduce"
 TITLES = {
     "training bf16": ("Training in bf16", "tokens_per_second", "target tokens/s"),
     "training fp32": ("Training in fp32", "tokens_per_second", "target tokens/s"),
@@ -56,7 +55,7 @@ def page(result: dict[str, Any]) -> str:
     parts = [PREFACE.format(**about, machine=machine, torch=result["versions"]["torch"], peers=peers)]
     parts.append(limits(result))
     parts += [table(result, what) for what in TITLES if rows_of(result, what)]
-    parts.append(quality_report.section())
+    parts.append(section())
     return "\n".join(part for part in parts if part)
 
 

@@ -35,6 +35,10 @@ def loss_and_gradient(logits_NV: Tensor, target_N: Tensor, smoothing: float = 0.
     """`smoothed_cross_entropy` in fp64 and its gradient (N, V), which may be written over the logits."""
     if native.can_compare(logits_NV):
         return native.loss_and_gradient(logits_NV, target_N, smoothing)
+    return _in_chunks(logits_NV, target_N, smoothing)
+
+
+def _in_chunks(logits_NV: Tensor, target_N: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
     total = torch.zeros((), dtype=torch.float64, device=logits_NV.device)
     gradient_NV = torch.empty_like(logits_NV)
     for start in range(0, len(logits_NV), CHUNK):
@@ -49,7 +53,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits_NV: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
-        total, gradient_NV = loss_and_gradient(logits_NV, target_N, smoothing)
+        total, gradient_NV = _in_chunks(logits_NV, target_N, smoothing)
         ctx.save_for_backward(gradient_NV)
         return total.float()
 

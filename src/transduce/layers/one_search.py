@@ -24,7 +24,7 @@ def in_one_search(
 
     embedding, output: what tokens enter by, and what tells the next.
     """
-    kernel = decoder.in_one_call() if decoder.pattern == "full" else None
+    kernel = decoder.in_one_call()
     if kernel is None or not kernel.reads(embedding.weight, sources) or not _are_plain(decoder, embedding, output):
         return None
     position_TD = _first_positions(decoder.positions, longest, embedding.weight)

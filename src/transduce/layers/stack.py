@@ -181,7 +181,7 @@ class Stack(nn.Module):
     ) -> tuple[Tensor, State]:
         """`extend` where each position sees itself and, of what came before it, what the pattern lets it."""
         count, offset = embedded_BTD.shape[1], past[0].length if past else 0
-        if count == 1 and self.pattern == "full" and (stepped := self._one_call(embedded_BTD, past, sources)):
+        if count == 1 and (stepped := self._one_call(embedded_BTD, past, sources)):
             return stepped
         sees_all = count == 1 and self.pattern == "full"
         allowed = None if sees_all else causal_mask(self.pattern, self.stride, count, offset, embedded_BTD.device)
@@ -200,9 +200,9 @@ class Stack(nn.Module):
         return self.norm(x_B1D), state
 
     def in_one_call(self) -> OneToken | None:
-        """All blocks in one call, where they are packed and plain."""
+        """All blocks in one call, where they are packed and plain, and each token sees all that came before it."""
         packed = next(iter(self.blocks)).self_attention.query.packed
-        if packed is None:
+        if packed is None or self.pattern != "full":
             return None
         if self._one_token is None or self._one_token[0] is not packed:
             self._one_token = packed, in_one_call(list(self.blocks))

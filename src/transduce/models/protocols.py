@@ -135,6 +135,12 @@ class Aligns(Protocol):
         ...
 
 
+def stands_in(model: object, shortcut: str, method: str) -> bool:
+    """Whether `shortcut` still does what `method` does: nobody has changed the latter alone, here or in a subclass."""
+    places = (getattr(model, "__dict__", {}), *map(vars, type(model).__mro__))
+    return shortcut in next((place for place in places if shortcut in place or method in place), {})
+
+
 def writes_at_once(model: object) -> bool:
     """Whether a model fills or aligns, and so has no next token."""
     return isinstance(model, Fills | Aligns)

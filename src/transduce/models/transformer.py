@@ -88,8 +88,7 @@ class Transformer(nn.Module):
 
     def in_one_search(self, memory: Memory, longest: int) -> Search | None:
         """See `transduce.models.protocols.SearchesInOneCall`."""
-        own = getattr(self.step, "__func__", None) is Transformer.step
-        if not own or self.pointer is not None:
+        if self.pointer:
             return None
         return in_one_search(self.decoder, self.target_embedding, self.output, memory.sources, longest)
 

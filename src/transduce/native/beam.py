@@ -61,7 +61,7 @@ def search(writer: Writer, read: Read, wanted: Wanted) -> tuple[list[list[Found]
     value_BKT = torch.empty(rows, wanted.beam, longest, dtype=torch.float64)
     length_BK, impossible = torch.zeros(rows, wanted.beam, dtype=torch.int64), torch.zeros((), dtype=torch.float64)
     barred = array("q", wanted.forbidden)
-    settings = (wanted.start, wanted.end, wanted.beam, wanted.nbest, *_where(barred), longest)
+    settings = (wanted.start, wanted.end, wanted.beam, wanted.nbest, *barred.buffer_info(), longest)
     tables = [_fields(writer), settings, [place for pair in read.blocks for place in places(*pair)], wanted.limits]
     writes, wants, reads, limits = (array("q", table) for table in tables)
     real_BS = read.real_BS.contiguous()
@@ -94,7 +94,3 @@ def _fields(writer: Writer) -> list[int]:
     norm = (0, 0) if writer.norm is None else tuple(each.data_ptr() for each in writer.norm)
     outer = writer.embedding_VD.data_ptr(), writer.position_TD.data_ptr(), *norm, *writer.output.fields
     return [*outer, writer.embedding_VD.shape[1], decoder.heads, decoder.hidden, int(decoder.pre), decoder.count]
-
-
-def _where(numbers: "array[int]") -> tuple[int, int]:
-    return numbers.buffer_info()

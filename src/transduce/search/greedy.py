@@ -12,8 +12,9 @@ from transduce.search.settings import Search
 def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     """One hypothesis for each row."""
     started = job.begin()
-    in_one = one_call.search(job, settings, 1, started[0])
-    return in_one or [[found] for found in follow(job, likeliest, settings.length, started=started)]
+    if (found := one_call.search(job, settings, 1, started[0])) is not None:
+        return found
+    return [[each] for each in follow(job, likeliest, settings.length, started=started)]
 
 
 def likeliest(log_probabilities_NV: Tensor, path_N: Tensor, time: int) -> Tensor:

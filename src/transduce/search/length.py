@@ -34,9 +34,16 @@ class LengthRule:
 
     def divisor(self, length: Number) -> Number:
         """L^alpha, ((5 + L) / 6)^alpha or 1: 1 for one token, and never less for more of them."""
-        base: Number = (5 + length) / 6 if self.name == "gnmt" else length
-        divisor: Number = base ** (0.0 if self.name == "none" else self.alpha)
+        offset, unit, alpha = self.parts
+        divisor: Number = ((offset + length) / unit) ** alpha
         return divisor
+
+    @property
+    def parts(self) -> tuple[float, float, float]:
+        """(offset, unit, alpha) of the divisor ((offset + L) / unit)^alpha, which all three rules have."""
+        if self.name == "gnmt":
+            return 5.0, 6.0, self.alpha
+        return 0.0, 1.0, 0.0 if self.name == "none" else self.alpha
 
     def normalised(self, log_probability: Number, length: Number) -> Number:
         """What hypotheses of `length` tokens, the end token included, are ranked by."""

@@ -2,11 +2,10 @@
 
 import math
 
-from transduce.models.protocols import SearchesInOneCall, Tree
+from transduce.models.protocols import SearchesInOneCall, Tree, stands_in
 from transduce.native import beam as native
 from transduce.search.hypothesis import Hypothesis, hypothesis
 from transduce.search.job import Job
-from transduce.search.length import LengthRule
 from transduce.search.settings import Search
 
 
@@ -18,7 +17,7 @@ def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hy
         InputError: a token id of this job is outside the vocabulary.
     """
     looked_at = job.rules or job.coverage or job.lattices or any(job.prefixes) or settings.groups > 1
-    if looked_at or not isinstance(job.model, SearchesInOneCall):
+    if looked_at or not isinstance(job.model, SearchesInOneCall) or not stands_in(job.model, "in_one_search", "step"):
         return None
     handed_over = job.model.in_one_search(memory, max(job.limits))
     if handed_over is None:
@@ -33,15 +32,8 @@ def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hy
         job.forbidden,
         job.limits,
         math.inf if settings.prune is None else settings.prune,
-        _length(settings.length),
+        settings.length.parts,
     )
     found, impossible = native.search(writer, read, wanted)
     job.check_log_probability(impossible)
     return [[hypothesis(*each, each[0][-1] == job.end, settings.length) for each in sentence] for sentence in found]
-
-
-def _length(rule: LengthRule) -> tuple[float, float, float]:
-    """As a divisor ((offset + L) / unit)^alpha."""
-    if rule.name == "none":
-        return 0.0, 1.0, 0.0
-    return (5.0, 6.0, rule.alpha) if rule.name == "gnmt" else (0.0, 1.0, rule.alpha)

@@ -16,7 +16,7 @@ from transduce.layers.consistency import symmetric_divergence
 from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
 from transduce.layers.linear_cross_entropy import linear_cross_entropy
 from transduce.linear import linear
-from transduce.models.protocols import Aligns, Fills, Padded, PredictsByProduct, writes_at_once
+from transduce.models.protocols import Aligns, Fills, Padded, PredictsByProduct, stands_in, writes_at_once
 from transduce.training.alignment import alignment_loss
 from transduce.training.masked_words import Hidden, masked_loss
 
@@ -78,10 +78,8 @@ def _cross_entropy(
 
 def _predicts_by_product(model: nn.Module) -> TypeGuard[PredictsByProduct]:
     """Whether its product is what calling it gives: nobody has changed or looks at the latter alone."""
-    if not isinstance(model, PredictsByProduct) or model._forward_hooks or model._forward_pre_hooks:
-        return False
-    places = (vars(model), *map(vars, type(model).__mro__))
-    return "before_logits" in next(place for place in places if "forward" in place or "before_logits" in place)
+    looked_at = model._forward_hooks or model._forward_pre_hooks
+    return isinstance(model, PredictsByProduct) and not looked_at and stands_in(model, "before_logits", "forward")
 
 
 def _with_choices(loss: Tensor, made: Choices, logits: Callable[[], Tensor], next_BT: Tensor) -> Tensor:
