@@ -59,9 +59,10 @@ def draw(result: dict[str, Any]) -> None:
     from matplotlib import pyplot
 
     figure, axis = pyplot.subplots(figsize=(7, 3), layout="constrained")
+    others = iter(("#d55e00", "#888888"))
     for who, curve in result["curves"].items():
         times, bleu = [point[result["clock"]] for point in curve], [point["bleu"] for point in curve]
-        axis.plot(times, bleu, marker=".", label=who, color="#0072b2" if who == OURS else None)
+        axis.plot(times, bleu, marker=".", label=who, color="#0072b2" if who == OURS else next(others))
     axis.set_xlabel(CLOCKS[result["clock"]])
     axis.set_ylabel("BLEU, validation")
     axis.legend(fontsize=8)
