@@ -22,6 +22,7 @@ FLOORS = [
     "names",
     "allocator",
     "native",  # kernels in C++, which know tensors and nothing else
+    "processor",  # what it multiplies fast
     "int8",
     "linear",  # matrix products, which everything multiplies by
     "atomic",

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from transduce.int8 import Int8
 from transduce.native.linear import Packed, can_pack
+from transduce.processor import capabilities, foreign_x86
 
 Precision = Literal["fp32", "int8"]
 Product = Callable[[Tensor], Tensor]  # x (.., I) -> x W^T + b (.., O), of one weight and one bias
@@ -178,6 +179,4 @@ def _by_onednn(x: Tensor) -> bool:
 @cache
 def _mkl_is_slow() -> bool:
     """True on x86 processors that Intel did not make, where this torch has oneDNN's product."""
-    processor = torch.cpu.get_capabilities()
-    foreign = processor.get("architecture") == "x86_64" and "Intel" not in str(processor.get("cpu_name"))
-    return foreign and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    return foreign_x86(capabilities()) and hasattr(torch.ops.mkldnn, "_linear_pointwise")

@@ -49,7 +49,7 @@ class TrainingConfig(Config):
     threads: int | None = Field(default=None, ge=1)
     """Processor threads; a number makes the result independent of how many cores a machine has."""
     precision: Literal["auto", "fp32", "bf16"] = Field(default="auto")
-    """auto: bf16 where the processor multiplies it in hardware."""
+    """auto: bf16 where the hardware multiplies it faster than fp32."""
 
     validate_every: int = Field(default=500, ge=1)
     """Updates between validations."""

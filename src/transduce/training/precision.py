@@ -5,10 +5,12 @@ from typing import Any, Literal
 
 import torch
 
+from transduce.processor import bf16_is_faster, capabilities
+
 
 def resolve_precision(wanted: str, device: torch.device) -> Literal["fp32", "bf16"]:
-    """`auto` becomes bf16 where the hardware multiplies bf16 matrices, fp32 elsewhere; other values stay."""
-    if wanted == "fp32" or (wanted == "auto" and not _multiplies_bf16(device)):
+    """`auto` becomes bf16 where the hardware multiplies it faster than fp32, and fp32 elsewhere; other values stay."""
+    if wanted == "fp32" or (wanted == "auto" and not _bf16_is_faster(device)):
         return "fp32"
     return "bf16"
 
@@ -20,10 +22,7 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[Any
     return torch.autocast(device.type, torch.bfloat16)
 
 
-def _multiplies_bf16(device: torch.device) -> bool:
+def _bf16_is_faster(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    if device.type == "cpu":
-        capabilities = torch.cpu.get_capabilities()
-        return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
-    return False
+    return device.type == "cpu" and bf16_is_faster(capabilities())
