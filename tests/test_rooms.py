@@ -54,6 +54,8 @@ FLOORS = [
     "explore.offline",
     "serve",
     "training",
+    "apart",  # work in a process of its own
+    "side_by_side",  # trainings in several
     "taught",
     "compare",
     "cli",

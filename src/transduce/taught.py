@@ -8,7 +8,7 @@ Each stage goes on where it was stopped, and a finished one is not done again.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,11 @@ from transduce.errors import InputError
 from transduce.model_file import find_model_file
 from transduce.pipeline import load
 from transduce.recipe import Recipe, lay_over, parse_recipe
+from transduce.side_by_side import train_all
 from transduce.tasks.translation import TranslationData
 from transduce.training.batch_size import with_earlier_batch
 from transduce.training.display import Display
+from transduce.training.log import REPORT
 from transduce.training.run import run_training
 from transduce.training.run_directory import claim
 
@@ -43,12 +45,13 @@ def train_taught(recipe: Recipe, run: Path, display: Display) -> Report:
     plans = {run / "teachers" / str(plan.training.seed): plan for plan in teachers_of(recipe)}
     learner = student(recipe, run)
     claim(run, with_earlier_batch(learner, run))  # before hours are spent on teachers
-    trained = [_trained(plan, folder, display) for folder, plan in plans.items()]
+    train_all(_untrained(plans), recipe.teachers.together, display)
+    trained = [_trained(plan, folder) for folder, plan in plans.items()]
     translated = _translated(recipe, list(plans), run / "taught", display)
     display.tell(f"The student of {len(plans)}, in {run}.")
     report = run_training(learner, run, Display(display.console))
     report |= {"teachers": trained, "translations": translated}
-    write_json(run / "report.json", report)
+    write_json(run / REPORT, report)
     return report
 
 
@@ -86,15 +89,17 @@ def student(recipe: Recipe, run: Path) -> Recipe:
     return parse_recipe(table, recipe.name)
 
 
-def _trained(recipe: Recipe, folder: Path, display: Display) -> Report:
-    """Train one teacher, unless it is trained; what it is and what it took."""
-    report = folder / "report.json"
-    if report.exists():
-        claim(folder, with_earlier_batch(recipe, folder))
-    else:
-        display.tell(f"The teacher with seed {recipe.training.seed}, in {folder}.")
-        run_training(recipe, folder, Display(display.console))
-    found = json.loads(report.read_text(encoding="utf-8"))
+def _untrained(plans: Mapping[Path, Recipe]) -> dict[Path, Recipe]:
+    """Those of the teachers that are not trained to their end; one of another recipe is refused."""
+    for folder, plan in plans.items():
+        if (folder / REPORT).exists():
+            claim(folder, with_earlier_batch(plan, folder))
+    return {folder: plan for folder, plan in plans.items() if not (folder / REPORT).exists()}
+
+
+def _trained(recipe: Recipe, folder: Path) -> Report:
+    """What a teacher is and what it took."""
+    found = json.loads((folder / REPORT).read_text(encoding="utf-8"))
     return {"name": recipe.name, "sha256": found["model"]["sha256"], "seconds": found["training"]["seconds"]}
 
 

@@ -318,7 +318,7 @@ def test_two_comparisons_do_not_share_a_directory(timed: tuple[Path, Path], monk
 
 
 def test_a_worker_whose_parent_is_gone_leaves() -> None:
-    code = "import transduce.compare.worker as worker; worker._leave_when_alone()"
+    code = "import transduce.apart as apart; apart.leave_when_alone()"
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
     assert process.stdin
     process.stdin.close()

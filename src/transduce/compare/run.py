@@ -8,7 +8,6 @@ Everything that was finished stays finished: the same command goes on where it w
 """
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transduce import apart
 from transduce.atomic import write_json
 from transduce.compare.config import Comparison, folder_name
 from transduce.compare.operations import updates_for_tokens
@@ -23,7 +23,7 @@ from transduce.compare.page import write_pages
 from transduce.compare.results import Costs, Finished, make_results
 from transduce.compare.worker import FAILED, MEASURED
 from transduce.data.batches import Batches
-from transduce.errors import InputError, Interrupted, TransduceError
+from transduce.errors import InputError, TransduceError
 from transduce.recipe import Recipe, Table
 from transduce.tasks.protocols import Task, TaskData
 from transduce.training.display import Display
@@ -165,30 +165,13 @@ def _is_done(path: Path, key: Table) -> bool:
 
 
 def _work(job: dict[str, Any], path: Path, lock: int | None) -> int:
-    """Do `job` in a process of its own; its exit code.
-
-    It shares our output and our lock. Its standard input is a pipe that ends when we do: then it saves and leaves.
+    """Do `job` in a process of its own, which shares our output and our lock; its exit code.
 
     Raises:
         InputError, Interrupted: as the process ended.
     """
-    write_json(path, job)
-    command = [sys.executable, "-m", "transduce.compare.worker", str(path)]
-    own_group = sys.platform != "win32"  # Ctrl-C reaches us alone, and we tell it
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, start_new_session=own_group, pass_fds=[lock] if lock is not None else []
-    )
-    try:
-        code = process.wait()
-    finally:
-        assert process.stdin
-        process.stdin.close()
-        process.wait()
-    if code == InputError.exit_code:
-        raise InputError(f"{job['where']}: see above.")
-    if code == Interrupted.exit_code:
-        raise Interrupted("Stopped; saved. The same command goes on from here.")
-    return code
+    process = apart.start("transduce.compare.worker", job, path, keep=[] if lock is None else [lock])
+    return apart.exit_code(process, lambda: f"{job['where']}: see above.")
 
 
 def _write(

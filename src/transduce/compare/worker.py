@@ -1,23 +1,19 @@
 """One piece of a comparison in a process of its own, so that its memory is its own: a training, or a model's costs.
 
-`python -m transduce.compare.worker JOB.json`, started by `transduce.compare.run`. It stops, saved, when whoever started
-it is gone.
+`python -m transduce.compare.worker JOB.json`, started by `transduce.compare.run`, see `transduce.apart`.
 """
 
 import contextlib
 import importlib
 import json
 import os
-import signal
-import sys
-import threading
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 
+from transduce.apart import answer
 from transduce.atomic import write_json, write_text
 from transduce.compare.growth import measure_growth
 from transduce.compare.operations import operations_a_token
@@ -25,7 +21,7 @@ from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import collate
 from transduce.data.store import Store
 from transduce.environment import peak_memory_bytes
-from transduce.errors import Interrupted, TransduceError
+from transduce.errors import TransduceError
 from transduce.inference import decode
 from transduce.likelihood import EVALUATION_BATCH, batch_log_probabilities
 from transduce.pipeline import Pipeline, load, make_model
@@ -134,30 +130,5 @@ def _note_memory(run: Path, before: int | None, peak: int | None) -> dict[str, i
     return now
 
 
-def main() -> None:
-    """Do the job; errors are told and become exit codes as everywhere."""
-    from rich.console import Console
-
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _interrupt)
-        threading.Thread(target=_leave_when_alone, daemon=True).start()
-        job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-        {"train": train, "costs": costs}[job["kind"]](job, Display(Console()))
-    except TransduceError as error:
-        print(f"transduce: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise Interrupted(f"stopped by {signal.Signals(number).name}.")
-
-
-def _leave_when_alone() -> None:
-    """Standard input is a pipe from whoever started this; it ends when that process does, however it does."""
-    os.read(0, 1)
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
 if __name__ == "__main__":
-    main()
+    answer({"train": train, "costs": costs})

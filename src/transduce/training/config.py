@@ -81,6 +81,8 @@ class Teachers(Config):
 
     seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(1,), min_length=1)
     """A teacher for each, of that training.seed."""
+    together: int = Field(default=1, ge=1)
+    """How many are trained at once, each in a process of its own that uses training.threads, or its share of them."""
     references: bool = True
     """The student reads the references, too; a model that writes all words at once is better without."""
     training: dict[str, Any] = Field(default_factory=dict)

@@ -1,11 +1,19 @@
 """What a person sees of a training: a bar with loss, speed and time left, and lines for what happens."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -18,17 +26,8 @@ class Display:
     def __init__(self, console: Console, quiet_every: int = 500) -> None:
         self.console = console
         self._quiet_every = quiet_every
-        self._bar = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("loss {task.fields[loss]:.3f}  {task.fields[speed]:,.0f} tokens/s"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("training", total=None, loss=float("nan"), speed=0.0)
+        self._bar = self._bars()
+        self._task = _add(self._bar, "training", None)
 
     @contextmanager
     def open(self, updates: int, done: int) -> Iterator[Self]:
@@ -38,11 +37,41 @@ class Display:
             yield self
 
     @contextmanager
+    def several(self, updates: Mapping[str, int]) -> Iterator[Callable[[str, int, float, float], None]]:
+        """A bar for each of several trainings, name -> updates in all.
+
+        Inside, call what it gives with a name, the update that it is at, its loss and its tokens a second.
+        """
+        with self._bars() as bars:
+            tasks = {name: _add(bars, name, total) for name, total in updates.items()}
+            told = dict.fromkeys(updates, 0)
+
+            def show(name: str, update: int, loss: float, speed: float) -> None:
+                bars.update(tasks[name], completed=update, loss=loss, speed=speed)
+                if not self.console.is_terminal and update // self._quiet_every > told[name]:
+                    told[name] = update // self._quiet_every
+                    self.tell(f"{name}: update {update}: loss {loss:.3f}, {speed:,.0f} tokens/s")
+
+            yield show
+
+    @contextmanager
     def count(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
         """Another bar for long work; inside, call what it gives with each step."""
         with Progress(console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
             task = bar.add_task(what, total=total)
             yield lambda done: bar.advance(task, done)
+
+    def _bars(self) -> Progress:
+        return Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("loss {task.fields[loss]:.3f}  {task.fields[speed]:,.0f} tokens/s"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
 
     def show(self, progress: counters.Progress, loss: float, rate: float, speed: float) -> None:
         """After an update."""
@@ -67,3 +96,8 @@ class Display:
                     table.add_row(Text(name, style="dim"), Text(text))
         if rows:
             self.console.print(table)
+
+
+def _add(bars: Progress, name: str, updates: int | None) -> TaskID:
+    """The bar of a training that has not begun."""
+    return bars.add_task(name, total=updates, loss=float("nan"), speed=0.0)

@@ -1,0 +1,100 @@
+"""Trainings side by side give what they give alone, and stop together, saved."""
+
+import json
+import os
+import signal
+import sys
+import time
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from transduce.errors import InputError, TransduceError
+from transduce.recipe import Recipe, load_recipe
+from transduce.side_by_side import train_all
+from transduce.taught import train_taught
+from transduce.training.display import Display
+from transduce.training.run import run_training
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are stopped with POSIX signals")
+THREADS = "training.threads=1"
+
+
+def shown() -> Display:
+    return Display(Console(file=StringIO(), width=200), quiet_every=4)
+
+
+def told(display: Display) -> str:
+    assert isinstance(display.console.file, StringIO)
+    return display.console.file.getvalue()
+
+
+def sha256(run: Path) -> str:
+    return str(json.loads((run / "report.json").read_text())["model"]["sha256"])
+
+
+def plans(recipe: Path, folder: Path, *overrides: str) -> dict[Path, Recipe]:
+    return {
+        folder / str(seed): load_recipe(recipe, [f"training.seed={seed}", f"name=seed-{seed}", THREADS, *overrides])
+        for seed in (3, 4, 5)
+    }
+
+
+def test_each_gives_what_it_gives_alone(tiny_recipe: Path, tmp_path: Path) -> None:
+    display, together = shown(), plans(tiny_recipe, tmp_path / "together", "training.log_every=4")
+    train_all(together, 2, display)
+    alone = plans(tiny_recipe, tmp_path / "alone", "training.log_every=4")
+    for folder, plan in alone.items():
+        run_training(plan, folder, shown())
+    assert [sha256(folder) for folder in together] == [sha256(folder) for folder in alone]
+    assert all(f"{plan.name}: update" in told(display) for plan in together.values())
+    assert "All 300 pairs kept" in (tmp_path / "together" / "3.txt").read_text()
+
+
+def test_teachers_side_by_side_teach_the_same(tiny_recipe: Path, tmp_path: Path) -> None:
+    settings = ["teachers.seeds=[3, 4]", "teachers.training={updates=12, threads=1}", "teachers.search.beam=2", THREADS]
+    reports = [
+        train_taught(load_recipe(tiny_recipe, [*settings, f"teachers.together={number}"]), tmp_path / name, shown())
+        for number, name in [(1, "one"), (2, "two")]
+    ]
+    one, two = ([each["sha256"] for each in report["teachers"]] for report in reports)
+    assert one == two
+    targets = [(tmp_path / name / "taught" / "target.gz").read_bytes() for name in ("one", "two")]
+    assert targets[0] == targets[1]
+
+
+def test_one_that_fails_stops_the_others_saved(tiny_recipe: Path, tmp_path: Path) -> None:
+    many = plans(tiny_recipe, tmp_path, "training.updates=100000", "training.checkpoint_every=100000")
+    diverging = tmp_path / "diverging"
+    many[diverging] = load_recipe(tiny_recipe, ["name=diverging", "training.learning_rate=1e30", "training.clip=0"])
+    with pytest.raises(TransduceError, match="diverging: The loss of update"):
+        train_all(many, 4, shown())
+    for folder in [folder for folder in many if folder != diverging]:
+        assert list((folder / "checkpoints").glob("*.safetensors"))
+        assert "Stopped by SIGTERM" in (folder.parent / f"{folder.name}.txt").read_text()
+
+
+def test_a_wrong_input_is_told_as_one(tiny_recipe: Path, tmp_path: Path) -> None:
+    wrong = plans(tiny_recipe, tmp_path, "training.start=nowhere.safetensors")
+    with pytest.raises(InputError, match="nowhere.safetensors"):
+        train_all(wrong, 3, shown())
+
+
+def test_those_whose_parent_is_killed_leave_saved(tiny_recipe: Path, tmp_path: Path) -> None:
+    many = plans(tiny_recipe, tmp_path, "training.updates=100000", "training.checkpoint_every=100000")
+    child = os.fork()
+    if child == 0:
+        train_all(many, 3, shown())
+        os._exit(0)
+    while not all((folder / "log.jsonl").exists() for folder in many):
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    ends = [folder.parent / f"{folder.name}.txt" for folder in many]
+    deadline = time.monotonic() + 60
+    while not all("Stopped by SIGTERM" in end.read_text() for end in ends) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert all("Stopped by SIGTERM" in end.read_text() for end in ends)
+    assert all(list((folder / "checkpoints").glob("*.safetensors")) for folder in many)
