@@ -24,6 +24,7 @@ from transduce.models.linear_transformer_decoder import LinearTransformerDecoder
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.rnn import RnnConfig
 from transduce.models.rnn_decoder import RnnDecoderConfig
+from transduce.models.ssru_transformer import SsruTransformerConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.search.settings import Search
@@ -60,6 +61,11 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ('[model] kind = "rnn_decoder"', "For language modelling.", RnnDecoderConfig),
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
     ('[model] kind = "linear_transformer"', "Encoder and decoder with linear attention.", LinearTransformerConfig),
+    (
+        '[model] kind = "ssru_transformer"',
+        "A Transformer whose decoder has a recurrent unit in the place of self-attention.",
+        SsruTransformerConfig,
+    ),
     ('[model] kind = "linear_transformer_decoder"', "For language modelling.", LinearTransformerDecoderConfig),
     (
         '[model] kind = "non_autoregressive"',

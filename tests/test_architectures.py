@@ -20,6 +20,7 @@ RNN = "d_model = 16\nhidden = 16\n"
 MODELS = {
     "transformer": STACK,
     "linear_transformer": STACK,
+    "ssru_transformer": STACK,
     "non_autoregressive": STACK,
     "ctc": STACK,
     "convolution": "d_model = 16\nencoder_layers = 1\ndecoder_layers = 2\n",

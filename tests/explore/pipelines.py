@@ -23,6 +23,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "non_autoregressive": {**PLAIN, "kind": "non_autoregressive"},
     "ctc": {**PLAIN, "kind": "ctc"},
     "linear_transformer": {**PLAIN, "kind": "linear_transformer"},
+    "ssru_transformer": {**PLAIN, "kind": "ssru_transformer"},
     "convolution": {**STACK, "kind": "convolution", "kernel": 3},
     "location_aware": {**STACK, "kind": "convolution", "kernel": 3, "score": "location_aware"},
     "bahdanau": {"kind": "rnn", "d_model": 16, "hidden": 16, "tied": "none"},

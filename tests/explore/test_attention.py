@@ -109,6 +109,7 @@ def test_kinds_sizes_and_labels(name: str) -> None:
         "no_attention": [],
         "convolution": ["cross"] * 2,
         "location_aware": ["cross"] * 2,
+        "ssru_transformer": ["encoder"] * 2 + ["cross"] * 2,
         "pointer": ["encoder"] * 2 + ["decoder"] * 2 + ["cross"] * 3,
         **dict.fromkeys(DECODERS, ["decoder"] * 2),
     }

@@ -100,6 +100,11 @@ TINY = {
         settings={**STACK, "encoder_layers": 2, "decoder_layers": 2},
         variants=[{"tied": "output"}, {"tied": "none"}, {"pointer": True}],
     ),
+    "ssru_transformer": Tiny(
+        reads_source=True,
+        settings={**STACK, "encoder_layers": 2, "decoder_layers": 2},
+        variants=[{"tied": "none"}, {"norm": "post"}, {"positions": "rotary"}, {"score": "additive"}],
+    ),
     "rnn": Tiny(reads_source=True, settings=RNN, variants=RNN_VARIANTS),
     "rnn_decoder": Tiny(
         reads_source=False,

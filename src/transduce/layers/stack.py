@@ -3,7 +3,7 @@
 Shapes: B batch, T positions, S source positions, D model width, G heads of keys and values, E width of a head.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Self
 
@@ -214,11 +214,7 @@ class Stack(nn.Module):
 
     def shared(self, sources: tuple[KeyValue, ...], allowed_B11S: Tensor) -> tuple[Shared, ...] | None:
         """`sources`, of which `allowed_B11S` are real, for hypotheses to share; None where an attention cannot."""
-        if not all(block.cross_attention and block.cross_attention.can_share for block in self.blocks):
-            return None
-        family = Family.founded(len(allowed_B11S), allowed_B11S.device)
-        laid_out = (KeyValue(source.key.contiguous(), source.value.contiguous()) for source in sources)
-        return tuple(Shared(source, allowed_B11S, family) for source in laid_out)
+        return shared_sources([block.cross_attention for block in self.blocks], sources, allowed_B11S)
 
     def empty(self, rows: int) -> tuple[KeyValue, ...]:
         """The state before the first position."""
@@ -231,6 +227,17 @@ class Stack(nn.Module):
             return nothing
         family = Family.founded(rows, nothing[0].key.device)
         return tuple(Branch(Store(each, 0), family) for each in nothing)
+
+
+def shared_sources(
+    attentions: Sequence[MultiHeadAttention | None], sources: tuple[KeyValue, ...], allowed_B11S: Tensor
+) -> tuple[Shared, ...] | None:
+    """See `Stack.shared`; attentions: those of the blocks that look at them."""
+    if not all(attention and attention.can_share for attention in attentions):
+        return None
+    family = Family.founded(len(allowed_B11S), allowed_B11S.device)
+    laid_out = (KeyValue(source.key.contiguous(), source.value.contiguous()) for source in sources)
+    return tuple(Shared(source, allowed_B11S, family) for source in laid_out)
 
 
 def _block(config: StackConfig, relative: Relative | None, cross: bool) -> Block:

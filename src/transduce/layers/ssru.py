@@ -1,0 +1,51 @@
+"""The simpler simple recurrent unit (SSRU): what stands in the place of a decoder's self-attention where speed matters.
+
+    f_t = sigma(W_f x_t + b_f)
+    c_t = f_t * c_{t-1} + (1 - f_t) * W x_t
+    o_t = ReLU(c_t)
+
+(Kim et al. 2019, "From research to production and back: ludicrously fast neural machine translation", section 3.1: the
+simple recurrent unit of Lei et al. 2017 without its reset gate, and with ReLU for tanh.) A step costs two products of
+D x D whatever was said before it, where self-attention costs four and a look at all that was said.
+
+Shapes: B batch, T positions, D width.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from transduce.linear import Linear
+
+
+class Ssru(nn.Module):
+    """One layer of it.
+
+    Args:
+        width: D.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.forget = Linear(width, width)
+        self.value = Linear(width, width, bias=False)
+        for product in (self.forget, self.value):
+            nn.init.xavier_uniform_(product.weight)
+        nn.init.zeros_(self.forget.bias)
+
+    def empty(self, rows: int) -> Tensor:
+        """The cell (B, D) before the first position: 0."""
+        return self.value.weight.new_zeros(rows, len(self.value.weight))
+
+    def forward(self, x_BTD: Tensor, past_BD: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """What T positions behind those of `past_BD` give (B, T, D), and the cell (B, D) behind the last.
+
+        Under autocast products are in its type, and the cell in the weights'.
+        """
+        forget_BTD = self.forget(x_BTD).to(self.forget.weight.dtype).sigmoid()
+        new_BTD = (1 - forget_BTD) * self.value(x_BTD)
+        cell_BD = self.empty(len(x_BTD)) if past_BD is None else past_BD
+        cells = []
+        for forget_BD, new_BD in zip(forget_BTD.unbind(1), new_BTD.unbind(1), strict=True):
+            cell_BD = torch.addcmul(new_BD, forget_BD, cell_BD)
+            cells.append(cell_BD)
+        return torch.stack(cells, 1).relu(), cell_BD

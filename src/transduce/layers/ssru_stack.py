@@ -1,0 +1,136 @@
+"""Blocks with a recurrent unit where a Transformer's decoder has self-attention, on top of each other.
+
+Source: Kim et al. 2019, section 3.1.
+
+Shapes: B batch, T positions, S source positions, D model width.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from torch import Tensor, nn
+
+from transduce.attention import KeyValue, MultiHeadAttention
+from transduce.attention.branches import Shared
+from transduce.attention.dropout import Dropout
+from transduce.layers.feedforward import FeedForward
+from transduce.layers.norms import NoNorm, make_norm
+from transduce.layers.residual import Residual
+from transduce.layers.ssru import Ssru
+from transduce.layers.stack import Sources, StackConfig, shared_sources
+
+Cells = tuple[Tensor, ...]  # (B, D) of each block
+
+
+class SsruBlock(nn.Module):
+    """SSRU, cross-attention and feed-forward, each inside a residual connection. It is put together from its parts:
+
+    Args:
+        unit: goes over the positions of x.
+        cross_attention: looks at an encoder's states.
+        feed_forward: changes each position by itself.
+        residual: makes the connection around each of them.
+    """
+
+    def __init__(
+        self,
+        unit: Ssru,
+        cross_attention: MultiHeadAttention,
+        feed_forward: FeedForward,
+        residual: Callable[[], Residual],
+    ) -> None:
+        super().__init__()
+        self.unit, self.unit_residual = unit, residual()
+        self.cross_attention, self.cross_residual = cross_attention, residual()
+        self.feed_forward, self.feed_forward_residual = feed_forward, residual()
+
+    def forward(
+        self,
+        x_BTD: Tensor,
+        past_BD: Tensor | None,
+        source: KeyValue | Shared,
+        source_allowed: Tensor | None,
+        real_BT: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """x after the block (B, T, D), and the unit's cell (B, D) behind the last position.
+
+        Args:
+            past_BD: the cell behind the position before x's first; None = x's is the first.
+            source, source_allowed, real_BT: see `transduce.layers.block.Block`.
+        """
+        cell_BD = past_BD
+
+        def go_over(normed_BTD: Tensor) -> Tensor:
+            nonlocal cell_BD
+            gone_BTD, cell_BD = self.unit(normed_BTD, past_BD)
+            return gone_BTD
+
+        def look(normed_BTD: Tensor) -> Tensor:
+            looked_BTD: Tensor = self.cross_attention(normed_BTD, source, source_allowed)
+            return looked_BTD
+
+        x_BTD = self.unit_residual(x_BTD, go_over, real_BT)
+        x_BTD = self.cross_residual(x_BTD, look, real_BT)
+        assert cell_BD is not None
+        return self.feed_forward_residual(x_BTD, self.feed_forward, real_BT), cell_BD
+
+
+class SsruStack(nn.Module):
+    """`layers` equal blocks with the last norm above: a decoder."""
+
+    def __init__(self, config: StackConfig, layers: int) -> None:
+        super().__init__()
+        self.dropout = Dropout(config.dropout)
+        blocks = [_block(config) for _ in range(layers)]
+        self.blocks: Iterable[SsruBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
+        self.norm = (
+            make_norm(config.norm_kind, config.d_model, only_multiplied=True) if config.norm == "pre" else NoNorm()
+        )
+
+    def forward(
+        self,
+        embedded_BTD: Tensor,
+        past: Cells | None,
+        sources: Sources,
+        source_allowed: Tensor | None,
+        real_BT: Tensor | None = None,
+    ) -> tuple[Tensor, Cells]:
+        """T more positions after those in `past`: their outputs (B, T, D), and the cells after them.
+
+        Args:
+            past, sources, source_allowed, real_BT: see `transduce.layers.stack.Stack.extend`.
+        """
+        x_BTD = self.dropout(embedded_BTD)
+        cells = []
+        for layer, block in enumerate(self.blocks):
+            x_BTD, cell_BD = block(x_BTD, past[layer] if past else None, sources[layer], source_allowed, real_BT)
+            cells.append(cell_BD)
+        return self.norm(x_BTD, real_BT), tuple(cells)
+
+    def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
+        """The encoder's states as each block's cross-attention sees them."""
+        return tuple(block.cross_attention.keys_values(encoded_BSD) for block in self.blocks)
+
+    def shared(self, sources: tuple[KeyValue, ...], allowed_B11S: Tensor) -> tuple[Shared, ...] | None:
+        """`sources`, of which `allowed_B11S` are real, for hypotheses to share; None where an attention cannot."""
+        return shared_sources([block.cross_attention for block in self.blocks], sources, allowed_B11S)
+
+    def empty(self, rows: int) -> Cells:
+        """The cells before the first position."""
+        return tuple(block.unit.empty(rows) for block in self.blocks)
+
+
+def _block(config: StackConfig) -> SsruBlock:
+    return SsruBlock(
+        Ssru(config.d_model),
+        MultiHeadAttention(
+            config.d_model,
+            config.heads,
+            config.inner_dropout,
+            config.score,
+            config.weighing,
+            key_value_heads=config.key_value_heads,
+        ),
+        FeedForward(config.d_model, config.feed_forward, config.inner_dropout, config.activation),
+        partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind),
+    )

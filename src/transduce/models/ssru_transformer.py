@@ -1,0 +1,77 @@
+"""A Transformer whose decoder remembers what it said in a recurrent unit instead of attending to it (Kim et al. 2019).
+
+Its encoder is a Transformer's. Its decoder adds no positions: the unit knows in which order it was told.
+
+Shapes: B batch, T target positions, S source positions, D model width.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from transduce.attention import KeyValue, masks
+from transduce.layers.embedding import Tied, make_embeddings
+from transduce.layers.log_probabilities import log_probabilities
+from transduce.layers.ssru_stack import Cells, SsruStack
+from transduce.layers.stack import Sources, Stack, StackConfig
+from transduce.models.protocols import Padded, Sizes
+
+Memory = tuple[Sources, Tensor | None]  # of each block, and which positions are real; None where these know
+
+
+class SsruTransformerConfig(StackConfig):
+    """The sizes and parts of `StackConfig`, where `positions` and the self-attention's are the encoder's alone."""
+
+    kind: Literal["ssru_transformer"] = "ssru_transformer"
+    encoder_layers: int = Field(default=3, ge=1)
+    """Blocks that read the source."""
+    decoder_layers: int = Field(default=3, ge=1)
+    """Blocks that write the target."""
+    tied: Tied = Field(default="all")
+    """all: one matrix for source, target and output, if their vocabulary is joint."""
+
+
+class SsruTransformer(nn.Module):
+    """Encodes, predicts and steps (see `transduce.models.protocols`)."""
+
+    Config = SsruTransformerConfig
+
+    def __init__(self, config: SsruTransformerConfig, sizes: Sizes) -> None:
+        super().__init__()
+        embeddings = make_embeddings(*sizes, config.d_model, config.tied)
+        self.target_embedding, self.source_embedding, self.output = embeddings
+        self.encoder = Stack(config, config.encoder_layers)
+        self.decoder = SsruStack(config, config.decoder_layers)
+
+    def forward(self, source: Padded | None, target: Padded) -> Tensor:
+        """Logits (B, T, V) of the token after each target position (teacher forcing)."""
+        return self.output.logits(self.before_logits(source, target)[0])
+
+    def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor]:
+        """See `transduce.models.protocols.PredictsByProduct`."""
+        assert source is not None
+        embedded_BTD = self.target_embedding(target.values)
+        hidden_BTD, _ = self.decoder(embedded_BTD, None, *self._remember(source), target.mask())
+        return hidden_BTD, self.output.weight
+
+    def encode(self, source: Padded) -> Padded:
+        """Source ids (B, S) -> states (B, S, D)."""
+        embedded_BSD, real_BS = self.source_embedding(source.values), source.mask()
+        return Padded(self.encoder(embedded_BSD, masks.padding(real_BS), real_BS), source.lengths)
+
+    def start(self, source: Padded | None, rows: int) -> tuple[Memory, Cells]:
+        """The source's keys and values in every decoder block, and empty cells."""
+        assert source is not None
+        sources, allowed_B11S = self._remember(source)
+        shared = self.decoder.shared(sources, allowed_B11S)
+        return (sources, allowed_B11S) if shared is None else (shared, None), self.decoder.empty(rows)
+
+    def step(self, token_B: Tensor, memory: Memory, state: Cells) -> tuple[Tensor, Cells]:
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        hidden_BTD, state = self.decoder(self.target_embedding(token_B[:, None]), state, *memory)
+        return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state
+
+    def _remember(self, source: Padded) -> tuple[tuple[KeyValue, ...], Tensor]:
+        encoded = self.encode(source)
+        return self.decoder.keys_values(encoded.values), masks.padding(encoded.mask())
