@@ -4,8 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from transduce.data.lexicon import Lexicon
 from transduce.errors import InputError
 from transduce.inputs import sources
 from transduce.search.hypothesis import Hypothesis
@@ -31,6 +33,7 @@ def decode(
     others: Sequence[Task] = (),
     lattice: bool = False,
     workers: int = 1,
+    lexicon: Lexicon | None = None,
 ) -> list[Prediction]:
     """One prediction a text, in their order. A text without a token gives an empty prediction.
 
@@ -41,11 +44,15 @@ def decode(
         others: the tasks of an ensemble's further members, which read each text in their own tokens.
         lattice: keep everything that a beam weighed.
         workers: processes of one thread that search side by side.
+        lexicon: what a shortlist that the settings ask for is made of.
 
     Raises:
-        InputError: what is wanted cannot be; all such lines are named; no workers can be had here.
+        InputError: what is wanted cannot be; all such lines are named; no workers can be had here; a shortlist is asked
+            for that the lexicon does not hold.
     """
     _refuse_unequal_readings(task, others, settings)
+    if settings.shortlist is not None:
+        _check_shortlist(task, settings.shortlist, lexicon)
     numbers = range(len(texts)) if lines is None else lines
     requests, predictions = _asked(task, texts, settings, numbers, wanted or [Wanted()] * len(texts))
     order = sorted(requests, key=lambda place: -_work(requests[place]))
@@ -60,7 +67,8 @@ def decode(
         lattices: list[Lattice] | None = [] if lattice else None
         members = [[requests[place] for place in places]]
         members += [[other.request(texts[place], settings) for place in places] for other in others]
-        return _search(model, task, members, [numbers[p] for p in places], settings, lattices), lattices
+        shortlist = _shortlist(lexicon, members[0], settings, task)
+        return _search(model, task, members, [numbers[p] for p in places], settings, lattices, shortlist), lattices
 
     for places, (found, lattices) in zip(batches, each(searched, len(batches), workers), strict=True):
         for row, (place, hypotheses) in enumerate(zip(places, found, strict=True)):
@@ -112,6 +120,32 @@ def _refuse_unequal_readings(task: Task, others: Sequence[Task], settings: Searc
         raise InputError("search.coverage: the members of this ensemble read their sources in different tokens.")
 
 
+def _check_shortlist(task: Task, asked: int, lexicon: Lexicon | None) -> None:
+    """Raises InputError where there is no lexicon, or too small a one."""
+    if "source" not in task.tokenizers:
+        raise InputError("search.shortlist: a language model reads no source that its words could be translations of.")
+    if lexicon is None:
+        raise InputError(
+            "search.shortlist: this model has no table of which words translate which: `transduce shortlist MODEL` makes "
+            "one out of the training data and puts it into the model's file."
+        )
+    held = lexicon.candidates_SC.shape[1]
+    if asked > held:
+        raise InputError(
+            f"search.shortlist = {asked}: this model's table holds {held} candidates a token; ask for at most that, or "
+            f"make another: transduce shortlist MODEL --candidates {asked}."
+        )
+
+
+def _shortlist(lexicon: Lexicon | None, requests: Sequence[Request], settings: Search, task: Task) -> Tensor | None:
+    """(B, V) bool: what each of `requests` may be answered with; None = anything."""
+    if settings.shortlist is None or lexicon is None:
+        return None
+    sources = [request.source or () for request in requests]
+    frequent = max(settings.shortlist, settings.beam)
+    return torch.from_numpy(lexicon.allowed(sources, settings.shortlist, frequent, task.sizes.target))
+
+
 def _work(request: Request) -> int:
     return len(request.source or ()) + len(request.prefix)
 
@@ -139,6 +173,7 @@ def _search(
     lines: list[int],
     settings: Search,
     lattices: list[Lattice] | None,
+    shortlist: Tensor | None,
 ) -> list[list[Hypothesis]]:
     """members: the requests as each member of an ensemble reads them; of one alone, as the model does."""
     device = next(model.parameters()).device
@@ -157,5 +192,6 @@ def _search(
         least=[request.least for request in requests],
         constraints=[request.constraint for request in requests],
         lattices=lattices,
+        shortlist=shortlist,
         device=device,
     )

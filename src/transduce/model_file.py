@@ -11,6 +11,9 @@ Beside the weights, as JSON in the file's metadata:
 | `metrics` | scores on the validation data |
 | `tied` | `{name: name}`: weights that are one and the same tensor; stored, and counted, once |
 
+Beside the weights there may be a lexicon, int32 tensors `shortlist.candidates` and `shortlist.frequent`, which are no
+weights: which target tokens translate each source token, and which are frequent (`transduce.data.lexicon`).
+
 No clock time and no path of the machine belongs in it, so that training again gives the same bytes.
 """
 
@@ -37,13 +40,15 @@ TABLES = ("config", "tokenizer", "provenance", "metrics", "tied")
 NAMES_A_CLASS = {"kind", "score", "weighing", "positions"}
 LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
 NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
+LEXICON = ("shortlist.candidates", "shortlist.frequent")  # names of tensors
 
 
 @dataclass(frozen=True)
 class ModelFile:
     """What a model file holds.
 
-    `tokenizers` maps "source" and "target", or "joint", to the text of a tokenizer.json.
+    `tokenizers` maps "source" and "target", or "joint", to the text of a tokenizer.json. `lexicon` is the candidates
+    (S, C), -1 behind the last, and the frequent tokens (F,), both int32; None = there is none.
     """
 
     weights: "dict[str, Tensor]"
@@ -51,6 +56,7 @@ class ModelFile:
     tokenizers: dict[str, str]
     provenance: dict[str, Any]
     metrics: dict[str, Any]
+    lexicon: "tuple[Tensor, Tensor] | None" = None
 
 
 # ---- save and load -----------------------------------------------------------------------------------------
@@ -60,7 +66,7 @@ def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
     """Writes `model`, whole or not at all; equal content gives equal bytes.
 
     Raises:
-        InputError: something in it cannot be said in JSON or in safetensors.
+        InputError: something in it cannot be said in JSON or in safetensors; a weight has a lexicon's name.
         TransduceError: the system could not write it; the old file is unchanged.
     """
     tied = _tied(model.weights)
@@ -71,6 +77,7 @@ def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
         "metrics": model.metrics,
         "tied": tied,
     }
+    tensors = {name: weight for name, weight in model.weights.items() if name not in tied}
     metadata = {"format": FORMAT, "format_version": str(VERSION)}
     problems = []
     for key, table in tables.items():
@@ -78,9 +85,12 @@ def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
             metadata[key] = canonical_json(table)
         except (TypeError, ValueError) as error:
             problems.append(f"{path}: the model's {key} cannot be written as JSON: {error}.")
+    problems += [f'{path}: "{name}" is no name for a weight: a lexicon has it.' for name in LEXICON if name in tensors]
     if problems:
         raise InputError(problems)
-    write_tensors(path, {name: w for name, w in model.weights.items() if name not in tied}, metadata)
+    if model.lexicon is not None:
+        tensors |= dict(zip(LEXICON, model.lexicon, strict=True))
+    write_tensors(path, tensors, metadata)
 
 
 def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False) -> ModelFile:
@@ -97,11 +107,12 @@ def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False) -
     _tables(path, read_metadata(path), trust_code)  # a wrong file is refused before its weights are read
     weights, metadata = read_tensors(path)
     tables = _tables(path, metadata, trust_code)
+    lexicon = _lexicon(path, weights)
     for name, first in tables["tied"].items():
         if first not in weights:
             raise InputError(f'{path}: damaged: "{name}" is tied to "{first}", which is not in the file.')
         weights[name] = weights[first]
-    return ModelFile(weights, tables["config"], tables["tokenizer"], tables["provenance"], tables["metrics"])
+    return ModelFile(weights, tables["config"], tables["tokenizer"], tables["provenance"], tables["metrics"], lexicon)
 
 
 def find_model_file(path: str | os.PathLike[str]) -> Path:
@@ -147,6 +158,32 @@ def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, 
     ]
     if problems:
         raise InputError(problems)
+
+
+def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor] | None":
+    """What of a lexicon is among the tensors, which is taken from them.
+
+    Raises:
+        InputError: half of it, or none that this could be.
+    """
+    found = {name: tensors.pop(name) for name in LEXICON if name in tensors}
+    if not found:
+        return None
+    problems = [f'{path}: damaged: half a lexicon: "{name}" is missing.' for name in LEXICON if name not in found]
+    problems += [
+        f'{path}: damaged: "{name}" is {str(found[name].dtype).removeprefix("torch.")} {list(found[name].shape)}, where '
+        f"int32 numbers of {axes} axes, all {least} or more, are wanted."
+        for name, axes, least in zip(LEXICON, (2, 1), (-1, 0), strict=True)
+        if name in found and not _is_of(found[name], axes, least)
+    ]
+    if problems:
+        raise InputError(problems)
+    return found[LEXICON[0]], found[LEXICON[1]]
+
+
+def _is_of(tensor: "Tensor", axes: int, least: int) -> bool:
+    is_table = str(tensor.dtype) == "torch.int32" and tensor.ndim == axes and tensor.numel() > 0
+    return is_table and int(tensor.min()) >= least
 
 
 def lasting_tensors(model: "nn.Module") -> "dict[str, Tensor]":
@@ -253,6 +290,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     path = find_model_file(path)
     header = read_header(path)
     tables = _parsed(path, header.metadata)
+    weights = {name: info for name, info in sorted(header.tensors.items()) if name not in LEXICON}
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
@@ -264,19 +302,22 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         "tokenizers": {side: _tokenizer(text) for side, text in sorted(tables["tokenizer"].items())},
         "provenance": tables["provenance"],
         "metrics": tables["metrics"],
-        "parameters": sum(math.prod(info.shape) for info in header.tensors.values()),
-        "dtypes": _dtypes(header),
+        "parameters": sum(math.prod(info.shape) for info in weights.values()),
+        "dtypes": dict(sorted(Counter(info.dtype for info in weights.values()).items())),
         "tied": tables["tied"],
-        "tensors": [
-            {"name": name, "dtype": info.dtype, "shape": list(info.shape)}
-            for name, info in sorted(header.tensors.items())
-        ],
+        "lexicon": _described_lexicon(header),
+        "tensors": [{"name": name, "dtype": info.dtype, "shape": list(info.shape)} for name, info in weights.items()],
     }
 
 
-def _dtypes(header: Header) -> dict[str, int]:
-    """dtype -> how many tensors have it."""
-    return dict(sorted(Counter(info.dtype for info in header.tensors.values()).items()))
+def _described_lexicon(header: Header) -> dict[str, int] | None:
+    """How many candidates it has for each of how many source tokens, and frequent tokens; None where there is none."""
+    infos = [header.tensors.get(name) for name in LEXICON]
+    shape = [size for info in infos if info for size in info.shape]
+    if len(shape) != 3:
+        return None
+    size = sum(info.end - info.start for info in infos if info)
+    return {"source_tokens": shape[0], "candidates": shape[1], "frequent": shape[2], "bytes": size}
 
 
 def _tokenizer(text: str) -> dict[str, Any]:

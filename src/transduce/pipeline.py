@@ -9,6 +9,7 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
+from transduce.data.lexicon import Lexicon
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
 from transduce.inference import Advance, decode
@@ -33,6 +34,7 @@ class Pipeline:
 
     recipe: what the model was trained with; metrics, provenance: what its file says of it.
     others: the tasks of an ensemble's further members.
+    lexicon: what a shortlist is made of; None = the file holds none.
     """
 
     others: tuple[Task, ...] = ()
@@ -43,6 +45,7 @@ class Pipeline:
         self.provenance = file.provenance
         self.task: Task = make_task(self.recipe, unpack_tokenizers(file.tokenizers))
         self.model = make_model(self.recipe, self.task)
+        self.lexicon = _lexicon(file, self.task)
         load_weights(self.model, file.weights)
         self.model.eval()
         pack_all(self.model, precision)
@@ -104,6 +107,7 @@ class Pipeline:
             self.others,
             lattice,
             workers,
+            self.lexicon,
         )
         whole: list[list[Prediction]] = [[] for _ in texts]
         for owner, prediction in zip(owners, found, strict=True):
@@ -156,7 +160,7 @@ class Pipeline:
 
 
 class EnsemblePipeline(Pipeline):
-    """Several pipelines as one, which says the mean of what they say. Search settings are the first one's.
+    """Several pipelines as one, which says the mean of what they say. Search settings and lexicon are the first one's.
 
     Raises:
         InputError: they do not say the same tokens, some read sources and some do not, or one writes all at once.
@@ -165,7 +169,7 @@ class EnsemblePipeline(Pipeline):
     def __init__(self, members: Sequence[Pipeline], mean: Mean = "probability", names: Sequence[str] = ()) -> None:
         _check_members(members, names or [f"model {number}" for number in range(1, len(members) + 1)])
         first = members[0]
-        self.recipe, self.task = first.recipe, first.task
+        self.recipe, self.task, self.lexicon = first.recipe, first.task, first.lexicon
         self.others = tuple(member.task for member in members[1:])
         self.metrics = {}
         self.provenance = {"ensemble": mean, "members": [member.provenance for member in members]}
@@ -291,6 +295,20 @@ def unpack_tokenizers(texts: dict[str, str]) -> dict[str, Tokenizer]:
         joint = Tokenizer.from_json(texts["joint"], "the model file's tokenizer")
         return {"source": joint, "target": joint}
     return {side: Tokenizer.from_json(text, f"the model file's {side} tokenizer") for side, text in texts.items()}
+
+
+def _lexicon(file: ModelFile, task: Task) -> Lexicon | None:
+    """Raises InputError if the file's is of other vocabularies than the task's."""
+    if file.lexicon is None:
+        return None
+    candidates_SC, frequent_F = (each.numpy() for each in file.lexicon)
+    greatest = max(int(candidates_SC.max()), int(frequent_F.max()))
+    if len(candidates_SC) != task.sizes.source or greatest >= task.sizes.target:
+        raise InputError(
+            f"the model file's shortlist is of {len(candidates_SC)} source tokens and of target tokens up to {greatest}; "
+            f"its tokenizers have {task.sizes.source} and {task.sizes.target}."
+        )
+    return Lexicon(candidates_SC, frequent_F)
 
 
 def _refuse_wants_of_pieces(wants: Sequence[Wanted], owners: Sequence[int]) -> None:

@@ -51,6 +51,11 @@ def _summary(facts: dict[str, Any]) -> dict[str, str]:
         rows[f"tokenizer, {side}"] = f"{tokenizer['kind']}, {size}"
     if facts["tied"]:
         rows["tied"] = ", ".join(f"{name} = {first}" for name, first in facts["tied"].items())
+    if lexicon := facts["lexicon"]:
+        rows["shortlist"] = (
+            f"up to {lexicon['candidates']} candidates for each of {lexicon['source_tokens']:,} source tokens, "
+            f"{lexicon['frequent']} frequent ones ({human_size(lexicon['bytes'])})"
+        )
     if facts["foreign_code"]:
         rows["code outside Transduce"] = f"{', '.join(facts['foreign_code'])} (needs --trust-code)"
     return rows

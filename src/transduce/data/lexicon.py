@@ -6,8 +6,8 @@
 (Brown et al. 1993, "The mathematics of statistical machine translation", section 4.1.) Expectation and maximisation in
 turn from a uniform t, which has one optimum; a NULL word stands in every source and takes what no word of it explains.
 
-Shapes: S source ids, V target ids, C candidates of each source id, F frequent target ids, N pairs, L links of one target
-token to one source word of its pair each, U different links, B sentences.
+Shapes: S source ids, V target ids, C candidates of each source id, F frequent target ids, N pairs, L links, each of a
+target token to a source word of its pair, U different links, B sentences.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +65,7 @@ class Pairs(NamedTuple):
 
 
 def read_links(stores: Sequence[Store], most: int = MOST_LINKS, seed: int = 0) -> Pairs:
-    """The pairs of all stores; where they have more than `most` links, as many of them, drawn by `seed`, as have not."""
+    """The pairs of all stores; where they have more than `most` links, some of them, drawn by `seed`, with as many."""
     lengths = [[_lengths(store, field) for store in stores] for field in ("source", "target")]
     source_length_N, target_length_N = (np.concatenate(each) for each in lengths)
     links_N = (source_length_N + 1) * target_length_N

@@ -5,7 +5,7 @@
 // that is nobody's past any more is given to a new token.
 //
 // Shapes: B sentences, K slots of a beam, N live hypotheses of all sentences, C continuations of each, D width, V
-// vocabulary, T tokens of the longest output.
+// vocabulary, T tokens of the longest output, L words of all shortlists.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "decoder.h"
 #include "linear.h"
 #include "numbers.h"
+#include "shortlist.h"
 #include "top.h"
 
 namespace transduce {
@@ -100,10 +101,12 @@ struct Sentence {
 class Beam {
   public:
     Beam(const Writer& writer, const BlockWeights* weights, const Places* read, const Looks& real, Index sources,
-         const Index* limit_B, const Wanted& wanted, const Length& length, double prune, double epsilon)
+         const Index* limit_B, const Wanted& wanted, const Lists& lists, const Length& length, double prune,
+         double epsilon)
         : writer_(writer), weights_(weights), real_(real), limit_B_(limit_B), wanted_(wanted), length_(length),
           prune_(prune), epsilon_(epsilon), store_(sources, std::min<Index>(32, wanted.longest * wanted.beam), writer),
           memory_(writer.blocks), sentences_(sources, Sentence{wanted.beam, 0, {}}) {
+        if (lists.word_L) shortlist_.reset(new Shortlist(writer.output, lists, sources));
         for (Index block = 0; block < writer.blocks; ++block) memory_[block].read = read[block];
         for (Index source = 0; source < sources; ++source) {
             nodes_.push_back({wanted.start, NOBODY, NOBODY, 0});
@@ -178,21 +181,67 @@ class Beam {
     }
 
     void offer(const std::vector<float>& x_ND, const Step& sizes) {
-        const Index rows = sizes.rows, width = sizes.width, columns = writer_.output.outputs;
-        const Index count = std::min(wanted_.beam, columns);
-        std::vector<float> normed(writer_.norm.gain ? rows * width : 0), logits(std::min(rows, TOGETHER) * columns);
+        const Index rows = sizes.rows, count = std::min(wanted_.beam, writer_.output.outputs);
+        std::vector<float> normed(writer_.norm.gain ? rows * sizes.width : 0);
         if (writer_.norm.gain) ::transduce::normed(writer_.norm, x_ND.data(), normed.data(), sizes);
         const float* hidden = writer_.norm.gain ? normed.data() : x_ND.data();
         value_.resize(rows * count);
         column_.resize(rows * count);
+        if (shortlist_) {
+            offer_listed(hidden, rows, count);
+        } else {
+            offer_all(hidden, rows, count);
+        }
+    }
+
+    void offer_all(const float* hidden_ND, Index rows, Index count) {
+        const Index columns = writer_.output.outputs;
+        std::vector<float> logits(std::min(rows, TOGETHER) * columns);
         for (Index first = 0; first < rows; first += TOGETHER) {
             const Index some = std::min(TOGETHER, rows - first);
-            linear(writer_.output, hidden + first * width, logits.data(), some);
+            linear(writer_.output, hidden_ND + first * writer_.width, logits.data(), some);
 #pragma omp parallel for schedule(static)
             for (Index n = 0; n < some; ++n) {
                 const float* row = logits.data() + n * columns;
                 const Index at = (first + n) * count;
                 top_of_row(row, log_sum(row, columns), columns, wanted_.barred, count, &value_[at], &column_[at]);
+            }
+        }
+    }
+
+    // The same among the words of each sentence's list, in which nothing is barred.
+    void offer_listed(const float* hidden_ND, Index rows, Index count) {
+        const Index width = writer_.width, room = (width + QUADS - 1) / QUADS * QUADS;
+        const bool whole = writer_.output.scale_O != nullptr;
+        if (whole) {
+            whole_.resize((rows + SPARE) * room);
+            scale_.resize(rows);
+            quantise(hidden_ND, rows, width, room, whole_.data(), scale_.data());
+        }
+        first_.clear();  // row of each sentence that goes on
+        for (Index n = 0; n < rows; ++n) {
+            if (n == 0 || live_.sentence[n] != live_.sentence[n - 1]) first_.push_back(n);
+        }
+        first_.push_back(rows);
+#pragma omp parallel
+        {
+            std::vector<float> logits(wanted_.beam * shortlist_->longest());
+#pragma omp for schedule(static)
+            for (Index group = 0; group < static_cast<Index>(first_.size()) - 1; ++group) {
+                const Index first = first_[group], own = first_[group + 1] - first, sentence = live_.sentence[first];
+                const Weight weight = shortlist_->weight(sentence);
+                if (whole) {
+                    whole_product(weight, whole_.data() + first * room, scale_.data() + first, logits.data(), own, false);
+                } else {
+                    float_linear(weight, hidden_ND + first * width, logits.data(), own, false);
+                }
+                for (Index n = 0; n < own; ++n) {
+                    const float* row = logits.data() + n * weight.outputs;
+                    const Index at = (first + n) * count;
+                    top_of_row(row, log_sum(row, weight.outputs), weight.outputs, {nullptr, 0}, count, &value_[at],
+                               &column_[at]);
+                    for (Index c = at; c < at + count; ++c) column_[c] = shortlist_->lists().words(sentence)[column_[c]];
+                }
             }
         }
     }
@@ -276,20 +325,25 @@ class Beam {
     double prune_, epsilon_;
     Store store_;
     std::vector<BlockMemory> memory_;
+    std::unique_ptr<Shortlist> shortlist_;  // null = anything may be said
     std::vector<Sentence> sentences_;
     std::vector<Node> nodes_;
     Live live_;
     std::vector<double> value_;
     std::vector<Index> column_;
+    std::vector<Index> first_;
+    std::vector<std::uint8_t> whole_;
+    std::vector<float> scale_;
 };
 
 inline void beam_search(const Writer* writer, const BlockWeights* weights, const Places* read,
                         const std::uint8_t* real_BS, Index sources, Index positions, const Index* limit_B,
-                        const Wanted* wanted, double offset, double unit, double alpha, double prune, double epsilon,
-                        Index* token_BKT, double* value_BKT, Index* length_BK, double* impossible) {
+                        const Wanted* wanted, const Index* word_L, const Index* first_B, double offset, double unit,
+                        double alpha, double prune, double epsilon, Index* token_BKT, double* value_BKT,
+                        Index* length_BK, double* impossible) {
     const Looks real = looks(real_BS, sources, positions, 0);
     const Length length{offset, unit, alpha};
-    Beam beam(*writer, weights, read, real, sources, limit_B, *wanted, length, prune, epsilon);
+    Beam beam(*writer, weights, read, real, sources, limit_B, *wanted, {word_L, first_B}, length, prune, epsilon);
     *impossible = beam.search(token_BKT, value_BKT, length_BK);
 }
 

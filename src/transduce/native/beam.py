@@ -36,6 +36,8 @@ class Wanted:
 
     limits: the most tokens of each sentence's outputs. prune: inf = nothing is pruned.
     length: (offset, unit, alpha): a score is log p / ((offset + L) / unit)^alpha.
+    words: what each sentence may say, in rising order, nothing of it forbidden: all lists one behind the other and the
+        place (B + 1,) where each begins, int64, the last being where all end; None = anything.
     """
 
     start: int
@@ -46,6 +48,7 @@ class Wanted:
     limits: Sequence[int]
     prune: float
     length: tuple[float, float, float]
+    words: tuple[Tensor, Tensor] | None = None
 
 
 Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
@@ -73,6 +76,7 @@ def search(writer: Writer, read: Read, wanted: Wanted) -> tuple[list[list[Found]
         *real_BS.shape,
         limits.buffer_info()[0],
         wants.buffer_info()[0],
+        *((0, 0) if wanted.words is None else (each.data_ptr() for each in wanted.words)),
         *wanted.length,
         wanted.prune,
         writer.decoder.epsilon,

@@ -37,6 +37,11 @@ class Constraint:
             Wanted(alternatives, phrases.must.count(alternatives), spelling, encode)
             for alternatives in dict.fromkeys(phrases.must)
         ]
+        self.tokens = {
+            token
+            for phrase in {each for alternatives in phrases.must for each in alternatives}
+            for token in encode(unicodedata.normalize("NFC", phrase))
+        }
         self.must_not = Reader(Automaton(phrases.must_not), spelling) if phrases.must_not else None
         self._readers = [each.reader for each in self.must] + ([self.must_not] if self.must_not else [])
         self.start: State = (0,) * (1 + len(self._readers))

@@ -108,6 +108,8 @@ def _best(job: Job, row: int, outputs: Beginnings, ended: bool, settings: Search
 
 def _refuse_too_many(job: Job, row: int, vocabulary: int) -> None:
     choices = vocabulary - len({job.end, *job.forbidden})
+    if job.shortlist is not None:
+        choices = int(job.shortlist[row].sum()) - 1
     steps = job.limits[row] - len(job.prefixes[row])
     many = leaves(choices, steps)
     if many > MOST_LEAVES:

@@ -33,6 +33,7 @@ class Job:
     rules: what a hypothesis may not go on with because of what it has said; None = anything.
     coverage: what a hypothesis pays for what it left unread of its source; None = nothing.
     lattices: told of every step of a beam; None = nobody is.
+    shortlist: (B, V) bool, True = an output of the row may hold the token; None = any. `model` is `Shortlisted` then.
     """
 
     model: Any
@@ -48,6 +49,7 @@ class Job:
     rules: Rules | None = None
     coverage: Coverage | None = None
     lattices: Lattices | None = None
+    shortlist: Tensor | None = None
 
     def begin(self) -> tuple[Tree, Tree]:
         """The memory of the sources and the state before the first token, (B, ...) each."""
@@ -107,7 +109,7 @@ class Job:
         """(N,) float64: what the scores of hypotheses that end with the next token are changed by, 0 or less."""
         if self.coverage is None:
             return torch.zeros(rows, dtype=torch.float64)
-        return self.coverage.penalty(memory, state)
+        return self.coverage.penalty(memory if self.shortlist is None else memory.inner, state)
 
     def _imposed(self, row_N: Tensor, time: int) -> tuple[Tensor, Tensor]:
         """(M,) hypotheses whose prefix holds a token at position `time`, and (M,) these tokens."""
@@ -120,6 +122,8 @@ class Job:
 
     def check_vocabulary(self, size: int) -> None:
         """Raises InputError if a token id of this job is outside a vocabulary of so many."""
+        if self.shortlist is not None and self.shortlist.shape[1] != size:
+            raise InputError(f"search: a shortlist out of {self.shortlist.shape[1]} tokens; the model has {size}.")
         outside = [f"end token {self.end}"] if self.end >= size else []
         outside += [f"forbidden token {token}" for token in self.forbidden if token >= size]
         outside += [

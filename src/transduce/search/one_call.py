@@ -7,6 +7,7 @@ from transduce.native import beam as native
 from transduce.search.hypothesis import Hypothesis, hypothesis
 from transduce.search.job import Job
 from transduce.search.settings import Search
+from transduce.search.shortlist import words_of
 
 
 def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hypothesis]] | None:
@@ -33,6 +34,7 @@ def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hy
         job.limits,
         math.inf if settings.prune is None else settings.prune,
         settings.length.parts,
+        None if job.shortlist is None else words_of(job.shortlist),
     )
     found, impossible = native.search(writer, read, wanted)
     job.check_log_probability(impossible)

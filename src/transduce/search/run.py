@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from transduce.errors import InputError, TransduceError
 from transduce.models.protocols import Aligns, Fills, Padded, Steps
@@ -16,6 +17,7 @@ from transduce.search.job import Job
 from transduce.search.lattice import Lattice, Lattices
 from transduce.search.rules import Rules
 from transduce.search.settings import Search
+from transduce.search.shortlist import Shortlisted, with_demands
 
 AT_ONCE = {"mask_predict": "non_autoregressive", "ctc": "ctc"}  # methods that do not go token by token, for which kind
 
@@ -36,6 +38,7 @@ def search(
     least: Sequence[int] | None = None,
     constraints: Sequence[Constraint | None] | None = None,
     lattices: list[Lattice] | None = None,
+    shortlist: Tensor | None = None,
     device: torch.device | str | None = None,
 ) -> list[list[Hypothesis]]:
     """For each row of the source its hypotheses, best first: at least one, at most `settings.nbest`.
@@ -53,6 +56,8 @@ def search(
         constraints: phrases that each row's outputs must or must not hold. An output ends only when it holds all that
             it must; one that reaches its limit before has `ended` False.
         lattices: filled with one lattice for each row, of a beam search.
+        shortlist: (rows, V) bool, True = the row's outputs may hold this token; None = they may hold any. The end token,
+            and what prefixes and phrases ask for, are added; probabilities are those among these tokens.
         device: where the model is; needed without a source only.
 
     Raises:
@@ -80,11 +85,15 @@ def search(
     _check(job)
     _check_model(model, settings.method)
     _check_method(job, settings)
+    _check_shortlist(job, settings.method, shortlist)
     if rows == 0:
         return []
     if settings.coverage > 0 and isinstance(model, Steps):
         covered = Coverage(model, settings.coverage)
         job = replace(job, model=covered, coverage=covered)
+    if shortlist is not None:
+        shortlist = with_demands(shortlist, job)
+        job = replace(job, model=Shortlisted(job.model, shortlist), shortlist=shortlist)
     method = importlib.import_module(f"transduce.search.{settings.method}")
     found: list[list[Hypothesis]] = method.search(job, settings)
     _refuse_impossible(job, found)
@@ -161,6 +170,18 @@ def _check_method(job: Job, settings: Search) -> None:
         problems.append(f'search: a lattice is what a beam weighed; method "{settings.method}" has none.')
     if problems:
         raise InputError(problems)
+
+
+def _check_shortlist(job: Job, method: str, shortlist: Tensor | None) -> None:
+    """Raises InputError where there can be none, or not this one."""
+    if shortlist is None:
+        return
+    if method in AT_ONCE:
+        raise InputError(f'search: method "{method}" writes all words at once, and knows no shortlist.')
+    if shortlist.dtype is not torch.bool or shortlist.ndim != 2 or len(shortlist) != job.rows:
+        raise InputError(
+            f"search: a shortlist is bool ({job.rows}, vocabulary), and was {shortlist.dtype} {tuple(shortlist.shape)}."
+        )
 
 
 def _row_problems(job: Job, row: int) -> list[str]:

@@ -33,6 +33,9 @@ class Search(Config):
     """An output has at least so many tokens, the end not counted; for a language model, behind the prompt."""
     no_repeat_ngram: int | None = Field(default=None, ge=1)
     """No sequence of so many tokens comes twice in an output."""
+    shortlist: int | None = Field(default=None, ge=1)
+    """An output is made of so many likely translations of each source token, and as many of the most frequent tokens
+    (at least `beam`), alone; None = of all. Faster, and less exact. `transduce shortlist` tells a model which these are."""
     groups: int = Field(default=1, ge=1)
     """For `beam`: diverse beam search in so many groups of beam / groups slots."""
     diversity: float = Field(default=0.5, ge=0, allow_inf_nan=False)
@@ -72,6 +75,15 @@ class Search(Config):
             raise ValueError(f"beam = {self.beam} slots cannot be shared evenly among groups = {self.groups}")
         if self.groups == 1 and self.diversity != type(self).model_fields["diversity"].default:
             raise ValueError(f"diversity = {self.diversity}: is between groups; ask for groups > 1")
+        return self
+
+    @model_validator(mode="after")
+    def _steps_through_its_shortlist(self) -> Self:
+        if self.shortlist is not None and self.method in ("mask_predict", "ctc"):
+            raise ValueError(
+                f'shortlist = {self.shortlist}: method "{self.method}" writes all words at once, out of the whole '
+                "vocabulary; a shortlist is for methods that go from one token to the next"
+            )
         return self
 
     @model_validator(mode="after")

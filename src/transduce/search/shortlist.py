@@ -1,0 +1,82 @@
+"""A search among few words: those that a source's tokens are likely to be translated by, and the most frequent ones.
+
+    log p'(w)  =  log p(w) - log sum_{v in list} p(v)   for w in the list of the sentence, -inf for all others
+
+A list belongs to a sentence, not to a batch, so that a sentence gets the same in any batch. (Jean et al. 2015, section
+3.3, "On using very large target vocabulary for neural machine translation"; Mi et al. 2016, "Vocabulary manipulation
+for neural machine translation"; Kim et al. 2019, "From research to production and back: ludicrously fast neural machine
+translation". Their lists are a batch's.)
+
+Shapes: B sentences, N hypotheses, V vocabulary.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from transduce.models.protocols import Padded, SearchesInOneCall, Tree, stands_in
+from transduce.search.job import Job
+
+
+class Remembered(NamedTuple):
+    """The model's memory, and (N, V) bool what may be said."""
+
+    inner: Tree
+    allowed: Tensor
+
+
+class Shortlisted:
+    """A model that steps, and says nothing but what stands in the lists (B, V) of its sources.
+
+    It stands in the place of the model, so that lists are reordered with the rest of the memory.
+    """
+
+    def __init__(self, model: Any, allowed_BV: Tensor) -> None:
+        self.model, self.allowed_BV = model, allowed_BV
+
+    def start(self, source: Padded | None, rows: int) -> tuple[Remembered, Tree]:
+        """The model's, with the lists."""
+        memory, state = self.model.start(source, rows)
+        return Remembered(memory, self.allowed_BV), state
+
+    def step(self, token: Tensor, memory: Remembered, state: Tree) -> tuple[Tensor, Tree]:
+        """Log-probabilities (N, V) among what may be said."""
+        log_probabilities_NV, state = self.model.step(token, memory.inner, state)
+        return restricted(log_probabilities_NV, memory.allowed), state
+
+    def in_one_search(self, memory: Remembered, longest: int) -> Any | None:
+        """The model's own; see `transduce.models.protocols.SearchesInOneCall`."""
+        if not isinstance(self.model, SearchesInOneCall) or not stands_in(self.model, "in_one_search", "step"):
+            return None
+        return self.model.in_one_search(memory.inner, longest)
+
+
+def restricted(log_probabilities_NV: Tensor, allowed_NV: Tensor) -> Tensor:
+    """The same among what is allowed, -inf elsewhere; -inf alone where nothing that is allowed is possible."""
+    if log_probabilities_NV.shape != allowed_NV.shape:
+        return log_probabilities_NV  # of another vocabulary, which the job refuses
+    kept_NV = log_probabilities_NV.masked_fill(~allowed_NV, -torch.inf)
+    mass_N1 = kept_NV.logsumexp(1, keepdim=True)
+    return kept_NV - torch.where(mass_N1 == -torch.inf, 0, mass_N1)
+
+
+def with_demands(allowed_BV: Tensor, job: Job) -> Tensor:
+    """The lists of a job's rows: without what is forbidden, with the end and all that a prefix or a phrase asks for.
+
+    Tokens that are in no vocabulary are left to `Job.check_vocabulary`.
+    """
+    allowed_BV = allowed_BV.clone()
+    size = allowed_BV.shape[1]
+    allowed_BV[:, [token for token in job.forbidden if token < size]] = False
+    constraints = job.rules.constraints if job.rules else [None] * job.rows
+    for row, (prefix, constraint) in enumerate(zip(job.prefixes, constraints, strict=True)):
+        demanded = {job.end, *prefix, *(constraint.tokens if constraint else ())}
+        allowed_BV[row, [token for token in demanded if token < size]] = True
+    return allowed_BV.to(job.device)
+
+
+def words_of(allowed_BV: Tensor) -> tuple[Tensor, Tensor]:
+    """All lists, one behind the other, each in rising order, and where each begins, (B + 1,) with the end of the last."""
+    count_B = allowed_BV.sum(1)
+    return allowed_BV.nonzero()[:, 1].contiguous(), torch.cat([count_B.new_zeros(1), count_B.cumsum(0)])
