@@ -121,7 +121,58 @@ def test_what_json_cannot_say_is_named(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def a_lexicon() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.tensor([[3, 4], [5, -1]], dtype=torch.int32), torch.tensor([6, 1, 2], dtype=torch.int32)
+
+
+def test_a_lexicon_comes_back_and_is_no_weight(saved: Path, tmp_path: Path) -> None:
+    save_model_file(tmp_path / "x", dataclasses.replace(a_model(), lexicon=a_lexicon()))
+    loaded = load_model_file(tmp_path / "x")
+    assert loaded.lexicon is not None
+    assert all(torch.equal(mine, other) for mine, other in zip(loaded.lexicon, a_lexicon(), strict=True))
+    assert loaded.weights.keys() == a_model().weights.keys()
+    facts, without = describe(tmp_path / "x"), describe(saved)
+    assert facts["lexicon"] == {"source_tokens": 2, "candidates": 2, "frequent": 3, "bytes": 28}
+    assert without["lexicon"] is None
+    assert [facts[key] == without[key] for key in ("parameters", "dtypes", "tensors", "tied")] == [True] * 4
+    save_model_file(tmp_path / "y", loaded)
+    assert (tmp_path / "y").read_bytes() == (tmp_path / "x").read_bytes()
+    save_model_file(tmp_path / "y", dataclasses.replace(loaded, lexicon=None))
+    assert (tmp_path / "y").read_bytes() == saved.read_bytes()
+
+
 # ---- refusals
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"shortlist.candidates": None},
+        {"shortlist.frequent": None},
+        {"shortlist.candidates": torch.zeros(2, 2)},
+        {"shortlist.candidates": torch.zeros(4, dtype=torch.int32)},
+        {"shortlist.candidates": torch.full((2, 2), -2, dtype=torch.int32)},
+        {"shortlist.candidates": torch.zeros(0, 2, dtype=torch.int32)},
+        {"shortlist.frequent": torch.zeros(2, dtype=torch.int64)},
+        {"shortlist.frequent": torch.tensor([1, -1], dtype=torch.int32)},
+        {"shortlist.frequent": torch.tensor(1, dtype=torch.int32)},
+    ],
+    ids=str,
+)
+def test_a_lexicon_that_can_be_none_is_damage(tmp_path: Path, changed: dict[str, torch.Tensor | None]) -> None:
+    save_model_file(tmp_path / "x", dataclasses.replace(a_model(), lexicon=a_lexicon()))
+    tensors, metadata = read_tensors(tmp_path / "x")
+    kept = {name: tensor for name, tensor in {**tensors, **changed}.items() if tensor is not None}
+    write_tensors(tmp_path / "x", kept, metadata)
+    with pytest.raises(InputError, match=r"damaged: .*shortlist\.(candidates|frequent)"):
+        load_model_file(tmp_path / "x")
+    describe(tmp_path / "x")
+
+
+def test_a_weight_of_a_lexicons_name_is_refused(tmp_path: Path) -> None:
+    model = dataclasses.replace(a_model(), weights={"shortlist.frequent": torch.ones(3)})
+    with pytest.raises(InputError, match=r'"shortlist\.frequent" is no name for a weight'):
+        save_model_file(tmp_path / "x", model)
 
 
 def test_another_format_is_refused(saved: Path) -> None:

@@ -49,6 +49,7 @@ FLOORS = [
     "pipeline",
     "evaluation",
     "distillation",
+    "shortlist",
     "explore.pronouns",
     "explore.exploration",
     "explore.offline",

@@ -126,8 +126,8 @@ def _check_shortlist(task: Task, asked: int, lexicon: Lexicon | None) -> None:
         raise InputError("search.shortlist: a language model reads no source that its words could be translations of.")
     if lexicon is None:
         raise InputError(
-            "search.shortlist: this model has no table of which words translate which: `transduce shortlist MODEL` makes "
-            "one out of the training data and puts it into the model's file."
+            "search.shortlist: this model has no table of which words translate which: `transduce shortlist MODEL` "
+            "makes one out of the training data and puts it into the model's file."
         )
     held = lexicon.candidates_SC.shape[1]
     if asked > held:

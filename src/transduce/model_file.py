@@ -171,8 +171,8 @@ def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor]
         return None
     problems = [f'{path}: damaged: half a lexicon: "{name}" is missing.' for name in LEXICON if name not in found]
     problems += [
-        f'{path}: damaged: "{name}" is {str(found[name].dtype).removeprefix("torch.")} {list(found[name].shape)}, where '
-        f"int32 numbers of {axes} axes, all {least} or more, are wanted."
+        f'{path}: damaged: "{name}" is {found[name].dtype} {list(found[name].shape)}; wanted are int32 numbers on '
+        f"{axes} axes, each {least} or more."
         for name, axes, least in zip(LEXICON, (2, 1), (-1, 0), strict=True)
         if name in found and not _is_of(found[name], axes, least)
     ]

@@ -305,8 +305,8 @@ def _lexicon(file: ModelFile, task: Task) -> Lexicon | None:
     greatest = max(int(candidates_SC.max()), int(frequent_F.max()))
     if len(candidates_SC) != task.sizes.source or greatest >= task.sizes.target:
         raise InputError(
-            f"the model file's shortlist is of {len(candidates_SC)} source tokens and of target tokens up to {greatest}; "
-            f"its tokenizers have {task.sizes.source} and {task.sizes.target}."
+            f"the model file's shortlist is of {len(candidates_SC)} source tokens and of target tokens up to "
+            f"{greatest}; its tokenizers have {task.sizes.source} and {task.sizes.target}."
         )
     return Lexicon(candidates_SC, frequent_F)
 

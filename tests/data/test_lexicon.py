@@ -94,8 +94,8 @@ def test_stores_are_read_whole_or_by_lot(tmp_path: Path) -> None:
     parts = drawn(1, 5000), drawn(2, 30)
     stores = [stored(tmp_path / f"{number}.arrow", part) for number, part in enumerate(parts)]
     whole, expected = read_links(stores), as_pairs(parts[0] + parts[1])
-    for mine, other in zip(whole, expected, strict=True):
-        assert np.array_equal(mine, other)
+    for field in ("source", "target", "source_length_N", "target_length_N", "of"):
+        assert np.array_equal(getattr(whole, field), getattr(expected, field))
     links = int(((expected.source_length_N + 1) * expected.target_length_N).sum())
     some = read_links(stores, links // 3)
     used = int(((some.source_length_N + 1) * some.target_length_N).sum())

@@ -1,4 +1,4 @@
-"""A search in one call among the words of shortlists, against the same step by step and against all outputs there are."""
+"""A search in one call among the words of shortlists, against the same step by step and against all their outputs."""
 
 from typing import Any
 

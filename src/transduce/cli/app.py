@@ -17,6 +17,7 @@ from transduce.cli.info import info
 from transduce.cli.predict import predict
 from transduce.cli.score import score
 from transduce.cli.serve import serve
+from transduce.cli.shortlist import shortlist
 from transduce.cli.train import train
 from transduce.errors import Interrupted, TransduceError
 from transduce.version import __version__
@@ -31,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for verb in (train, predict, evaluate, score, compare, explore, serve, distill, doctor, info, demo):
+for verb in (train, predict, evaluate, score, compare, explore, serve, distill, shortlist, doctor, info, demo):
     app.command()(verb)
 
 

@@ -56,22 +56,16 @@ def distill(
 
 def _sources(file: Path, named: list[Path] | None, recipe: Path | None) -> tuple[list["TextFile"], Path]:
     """What to translate, and the folder that it lies in."""
+    from transduce.cli.training_data import training_data
     from transduce.data.corpus import TextFile
     from transduce.distillation import training_sources
     from transduce.errors import InputError
-    from transduce.recipe import load_recipe
-    from transduce.tasks.translation import TranslationData
 
     if named and recipe:
         raise InputError("name --source or --recipe, not both: each says what to translate.")
     if named:
         return [TextFile(text=str(path)) for path in named], Path()
-    path = recipe or file.with_name("recipe.toml")
-    if not path.exists() and not recipe:
-        raise InputError(f"{file}: no recipe beside it says what it was trained on; name --source or --recipe.")
-    data = load_recipe(path).data
-    if not isinstance(data, TranslationData):
-        raise InputError(f"{path}: has no sources to translate; it is no recipe for translation.")
+    data = training_data(file, recipe, "--source or --recipe")
     return training_sources(data.train), Path(data.root)
 
 

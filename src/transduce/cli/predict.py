@@ -31,6 +31,10 @@ def predict(
     max_new: Annotated[int | None, typer.Option(help="Length limit beyond what the source suggests.")] = None,
     min_length: Annotated[int | None, typer.Option(help="The fewest tokens of an output.")] = None,
     no_repeat_ngram: Annotated[int | None, typer.Option(help="No so many tokens in a row come twice.")] = None,
+    shortlist: Annotated[
+        int | None,
+        typer.Option(help="So many candidates a source token, and no other words: faster; see transduce shortlist."),
+    ] = None,
     must: Annotated[list[str] | None, typer.Option(help="Phrase that has to appear, repeatable.")] = None,
     must_not: Annotated[list[str] | None, typer.Option(help="Phrase that may not appear, repeatable.")] = None,
     prefix: Annotated[str, typer.Option(help="What every output begins with.")] = "",
@@ -80,6 +84,7 @@ def predict(
         "max_length_offset": max_new,
         "min_length": min_length,
         "no_repeat_ngram": no_repeat_ngram,
+        "shortlist": shortlist,
         "temperature": temperature,
         "top_k": top_k,
         "top_p": top_p,

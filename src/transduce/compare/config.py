@@ -194,6 +194,8 @@ def _searches(path: Path, config: CompareConfig, recipe: Recipe) -> dict[str, Se
     for name, asked in config.searches.items():
         try:
             found[name] = search_settings(recipe.search, asked)
+            if found[name].shortlist is not None:
+                problems.append(f"{path}: compare.searches.{name}: models that are compared have no table of words.")
         except InputError as error:
             problems += [f"{path}: compare.searches.{name}: {problem}" for problem in error.problems]
     if problems:

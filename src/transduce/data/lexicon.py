@@ -48,7 +48,8 @@ class Lexicon:
         return allowed_BV[:, :size]
 
 
-class Pairs(NamedTuple):
+@dataclass(frozen=True)
+class Pairs:
     """Token ids of all pairs, one behind the other, and the lengths of each side.
 
     of: how many pairs there are, of which these may be a sample.
@@ -60,7 +61,7 @@ class Pairs(NamedTuple):
     target_length_N: Ints
     of: int
 
-    def __len__(self) -> int:  # type: ignore[override]
+    def __len__(self) -> int:
         return len(self.source_length_N)
 
 
@@ -133,15 +134,15 @@ class _Links(NamedTuple):
     def expected(self, t: Reals) -> Reals:
         """How often each of its different links is expected to be a translation, their probabilities being t."""
         share_L = t[self.of]
-        first = np.concatenate([[0], self.width.cumsum()[:-1]])
-        share_L /= np.repeat(np.add.reduceat(share_L, first), self.width)
-        return np.bincount(self.of, share_L, minlength=len(t))
+        share_L /= np.repeat(np.add.reduceat(share_L, _ends(self.width)[:-1]), self.width)
+        count: Reals = np.bincount(self.of, share_L, minlength=len(t)).astype(np.float64, copy=False)
+        return count
 
 
 def _chunks(pairs: Pairs, sizes: tuple[int, int], advance: Callable[[int], None]) -> Iterator[tuple[_Links, Ints]]:
     """Links of `AT_ONCE` at a time, without their places yet, and which different ones they are."""
     links_N = ((pairs.source_length_N + 1) * pairs.target_length_N).cumsum()
-    source_N, target_N = (np.concatenate([[0], each.cumsum()]) for each in pairs[2:4])
+    source_N, target_N = (_ends(each) for each in (pairs.source_length_N, pairs.target_length_N))
     first = 0
     while first < len(pairs):
         done = links_N[first - 1] if first else 0
@@ -161,11 +162,15 @@ def _links(
 ) -> tuple[Ints, Ints]:
     """e V + f of all links (L,), target token by target token, and how many each of these has."""
     with_null = np.insert(source, source_length_N.cumsum(), sizes[0])
-    first_N = np.concatenate([[0], (source_length_N + 1).cumsum()[:-1]])
     width = np.repeat(source_length_N + 1, target_length_N)
-    begin = np.repeat(first_N, target_length_N) - np.concatenate([[0], width.cumsum()[:-1]])
+    begin = np.repeat(_ends(source_length_N + 1)[:-1], target_length_N) - _ends(width)[:-1]
     e_L = with_null[np.repeat(begin, width) + np.arange(width.sum())]
     return e_L * sizes[1] + np.repeat(target, width), width
+
+
+def _ends(lengths: Ints) -> Ints:
+    """0, and where each of these lengths ends, one behind the other."""
+    return np.concatenate([np.zeros(1, np.int64), lengths.cumsum()])
 
 
 def _likeliest(code_U: Ints, t_U: Reals, sizes: tuple[int, int], count: int) -> NDArray[np.int32]:

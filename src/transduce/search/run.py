@@ -56,8 +56,8 @@ def search(
         constraints: phrases that each row's outputs must or must not hold. An output ends only when it holds all that
             it must; one that reaches its limit before has `ended` False.
         lattices: filled with one lattice for each row, of a beam search.
-        shortlist: (rows, V) bool, True = the row's outputs may hold this token; None = they may hold any. The end token,
-            and what prefixes and phrases ask for, are added; probabilities are those among these tokens.
+        shortlist: (rows, V) bool, True = the row's outputs may hold this token; None = they may hold any. The end
+            token, and what prefixes and phrases ask for, are added; probabilities are those among these tokens.
         device: where the model is; needed without a source only.
 
     Raises:

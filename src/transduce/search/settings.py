@@ -34,8 +34,8 @@ class Search(Config):
     no_repeat_ngram: int | None = Field(default=None, ge=1)
     """No sequence of so many tokens comes twice in an output."""
     shortlist: int | None = Field(default=None, ge=1)
-    """An output is made of so many likely translations of each source token, and as many of the most frequent tokens
-    (at least `beam`), alone; None = of all. Faster, and less exact. `transduce shortlist` tells a model which these are."""
+    """So many likely translations of each source token, and as many of the most frequent tokens (at least `beam`), are
+    all that outputs may hold: faster, less exact. `transduce shortlist` tells a model which. None = the vocabulary."""
     groups: int = Field(default=1, ge=1)
     """For `beam`: diverse beam search in so many groups of beam / groups slots."""
     diversity: float = Field(default=0.5, ge=0, allow_inf_nan=False)

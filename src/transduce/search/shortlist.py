@@ -77,6 +77,6 @@ def with_demands(allowed_BV: Tensor, job: Job) -> Tensor:
 
 
 def words_of(allowed_BV: Tensor) -> tuple[Tensor, Tensor]:
-    """All lists, one behind the other, each in rising order, and where each begins, (B + 1,) with the end of the last."""
+    """All lists one behind the other, each in rising order; and (B + 1,) where each begins, and the last ends."""
     count_B = allowed_BV.sum(1)
     return allowed_BV.nonzero()[:, 1].contiguous(), torch.cat([count_B.new_zeros(1), count_B.cumsum(0)])

@@ -50,11 +50,16 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
 
     Raises:
         InputError: the data is wrong; `run` holds a training of another recipe; the recipe has [teachers], which
-            `transduce.taught.train_taught` trains first.
+            `transduce.taught.train_taught` trains first, or a search.shortlist.
         Interrupted: stopped by a signal; saved.
     """
     if recipe.teachers:
         raise InputError(f"{recipe.name}: [teachers] come first, which is done by `transduce train` or train_taught.")
+    if recipe.search.shortlist is not None:
+        raise InputError(
+            f"{recipe.name}: search.shortlist is of words that are found once the model is trained: leave it out, then "
+            "`transduce shortlist` the run, and ask predict for it."
+        )
     keep_freed_memory()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats itself only with this
     torch.use_deterministic_algorithms(True)

@@ -1,0 +1,56 @@
+"""`transduce shortlist MODEL`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def shortlist(
+    model: Annotated[Path, typer.Argument(help="A run directory or a model file.")],
+    recipe: Annotated[
+        Path | None, typer.Option(help="Learn from this recipe's training data; the recipe of the model's run is it.")
+    ] = None,
+    candidates: Annotated[int, typer.Option(min=1, help="Likeliest translations kept of each source token.")] = 100,
+    frequent: Annotated[
+        int | None, typer.Option(min=1, help="Most frequent target tokens kept; as many as --candidates by default.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Write this model file, and leave the other as it is.")] = None,
+) -> None:
+    """Learn which words translate which and write it into the model's file: predict --shortlist is faster with it."""
+    from transduce.atomic import human_size
+    from transduce.cli.text import bar, tell
+    from transduce.cli.training_data import training_data
+    from transduce.data.files import count_lines
+    from transduce.data.lexicon import ITERATIONS, learn, read_links
+    from transduce.errors import InputError
+    from transduce.model_file import find_model_file, load_model_file, save_model_file
+    from transduce.shortlist import held_out, tokenizers_of, training_stores, use, with_lexicon
+    from transduce.training.run import cache_folder
+
+    frequent = frequent or candidates
+    if frequent < candidates:
+        raise InputError(
+            f"--frequent {frequent}: a shortlist of --candidates {candidates} has as many frequent tokens."
+        )
+    path = find_model_file(model)
+    file = load_model_file(path, trust_code=True)  # nothing that it names is imported here
+    sides = tokenizers_of(file)
+    data = training_data(path, recipe, "--recipe")
+    lines = sum(count_lines(files.paths(Path(data.root))[0]) for files in data.train)
+    with bar("tokenising", lines) as advance:
+        stores = training_stores(data, sides, cache_folder(), tell, advance)
+    pairs = read_links(stores)
+    with bar("learning", (1 + ITERATIONS) * len(pairs)) as advance:
+        lexicon = learn(pairs, (sides[0].size, sides[1].size), candidates, frequent, advance)
+    tried = held_out(data, sides, cache_folder(), stores)
+    save_model_file(output or path, with_lexicon(file, lexicon))
+    size = human_size(lexicon.candidates_SC.nbytes + lexicon.frequent_F.nbytes)
+    used = f"{len(pairs):,} pairs" if len(pairs) == pairs.of else f"{len(pairs):,} pairs drawn out of {pairs.of:,}"
+    counts = f"{candidates} candidates a token and {len(lexicon.frequent_F)} frequent ones"
+    tell(f"{output or path}: {counts}, {size}; learnt from {used}.")
+    for each in use(lexicon, sorted({candidates, -(-candidates // 2)}, reverse=True), tried, sides[1].size):
+        tell(
+            f"--shortlist {each.candidates}: {each.words:.0f} of {sides[1].size:,} words a sentence on average; they "
+            f"are {each.covered:.1%} of the reference tokens of {len(tried.sources):,} {tried.name} pairs."
+        )

@@ -1,0 +1,28 @@
+"""Which pairs a trained model learnt from: what the recipe beside its file says."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transduce.tasks.translation import TranslationData
+
+
+def training_data(file: Path, recipe: Path | None, or_else: str) -> "TranslationData":
+    """The data of `recipe`, or of the recipe beside the model's file.
+
+    or_else: what may be named where there is none, for the message.
+
+    Raises:
+        InputError: no recipe, or none for translation.
+    """
+    from transduce.errors import InputError
+    from transduce.recipe import load_recipe
+    from transduce.tasks.translation import TranslationData
+
+    path = recipe or file.with_name("recipe.toml")
+    if not path.exists() and not recipe:
+        raise InputError(f"{file}: no recipe beside it says what it was trained on; name {or_else}.")
+    data = load_recipe(path).data
+    if not isinstance(data, TranslationData):
+        raise InputError(f"{path}: has no sources to translate; it is no recipe for translation.")
+    return data
