@@ -229,18 +229,18 @@ class Beam {
 #pragma omp for schedule(static)
             for (Index group = 0; group < static_cast<Index>(first_.size()) - 1; ++group) {
                 const Index first = first_[group], own = first_[group + 1] - first, sentence = live_.sentence[first];
-                const Weight weight = shortlist_->weight(sentence);
+                const Index* words = shortlist_->words(sentence);
+                const Index columns = shortlist_->count(sentence);
                 if (whole) {
-                    whole_product(weight, whole_.data() + first * room, scale_.data() + first, logits.data(), own, false);
+                    shortlist_->multiply(sentence, &whole_[first * room], &scale_[first], logits.data(), own);
                 } else {
-                    float_linear(weight, hidden_ND + first * width, logits.data(), own, false);
+                    shortlist_->multiply(sentence, hidden_ND + first * width, logits.data(), own);
                 }
                 for (Index n = 0; n < own; ++n) {
-                    const float* row = logits.data() + n * weight.outputs;
+                    const float* row = logits.data() + n * columns;
                     const Index at = (first + n) * count;
-                    top_of_row(row, log_sum(row, weight.outputs), weight.outputs, {nullptr, 0}, count, &value_[at],
-                               &column_[at]);
-                    for (Index c = at; c < at + count; ++c) column_[c] = shortlist_->lists().words(sentence)[column_[c]];
+                    top_of_row(row, log_sum(row, columns), columns, {nullptr, 0}, count, &value_[at], &column_[at]);
+                    for (Index c = at; c < at + count; ++c) column_[c] = words[column_[c]];
                 }
             }
         }
@@ -338,12 +338,13 @@ class Beam {
 
 inline void beam_search(const Writer* writer, const BlockWeights* weights, const Places* read,
                         const std::uint8_t* real_BS, Index sources, Index positions, const Index* limit_B,
-                        const Wanted* wanted, const Index* word_L, const Index* first_B, double offset, double unit,
-                        double alpha, double prune, double epsilon, Index* token_BKT, double* value_BKT,
-                        Index* length_BK, double* impossible) {
+                        const Wanted* wanted, const Index* word_L, const Index* first_B, const std::int8_t* row_OI,
+                        double offset, double unit, double alpha, double prune, double epsilon, Index* token_BKT,
+                        double* value_BKT, Index* length_BK, double* impossible) {
     const Looks real = looks(real_BS, sources, positions, 0);
     const Length length{offset, unit, alpha};
-    Beam beam(*writer, weights, read, real, sources, limit_B, *wanted, {word_L, first_B}, length, prune, epsilon);
+    const Lists lists{word_L, first_B, row_OI};
+    Beam beam(*writer, weights, read, real, sources, limit_B, *wanted, lists, length, prune, epsilon);
     *impossible = beam.search(token_BKT, value_BKT, length_BK);
 }
 

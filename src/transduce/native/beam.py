@@ -76,7 +76,7 @@ def search(writer: Writer, read: Read, wanted: Wanted) -> tuple[list[list[Found]
         *real_BS.shape,
         limits.buffer_info()[0],
         wants.buffer_info()[0],
-        *((0, 0) if wanted.words is None else (each.data_ptr() for each in wanted.words)),
+        *_lists(writer, wanted),
         *wanted.length,
         wanted.prune,
         writer.decoder.epsilon,
@@ -90,6 +90,15 @@ def _found(token_KT: Tensor, value_KT: Tensor, lengths: Sequence[int]) -> Iterat
     for tokens_T, values_T, length in zip(token_KT.numpy(), value_KT.numpy(), lengths, strict=True):
         if length:
             yield tokens_T[:length].tolist(), values_T[:length].tolist()
+
+
+def _lists(writer: Writer, wanted: Wanted) -> tuple[int, int, int]:
+    """`Lists` of `shortlist.h`."""
+    if wanted.words is None:
+        return 0, 0, 0
+    word_L, first_B = wanted.words
+    rows_OI = writer.output.rows
+    return word_L.data_ptr(), first_B.data_ptr(), 0 if rows_OI is None else rows_OI.data_ptr()
 
 
 def _fields(writer: Writer) -> list[int]:

@@ -143,13 +143,14 @@ inline void float_linear(const Weight& weight, const float* x_NI, float* y_NO, I
     }
 }
 
-// Of rows that are whole numbers already, with room for SPARE more behind them.
-inline void whole_product([[maybe_unused]] const Weight& weight, [[maybe_unused]] const std::uint8_t* whole,
-                          [[maybe_unused]] const float* scale, [[maybe_unused]] float* y_NO,
-                          [[maybe_unused]] Index rows, [[maybe_unused]] bool relu) {
+inline void whole_linear([[maybe_unused]] const Weight& weight, [[maybe_unused]] const float* x_NI,
+                         [[maybe_unused]] float* y_NO, [[maybe_unused]] Index rows, [[maybe_unused]] bool relu) {
 #ifdef __AVX512VNNI__
     const Index inputs = weight.inputs, outputs = weight.outputs, panels = (outputs + DEEP - 1) / DEEP;
     const Index room = (inputs + QUADS - 1) / QUADS * QUADS;
+    std::vector<std::uint8_t> whole((rows + SPARE) * room);
+    std::vector<float> scale(rows);
+    quantise(x_NI, rows, inputs, room, whole.data(), scale.data());
 #ifdef __AMX_INT8__
     if (rows >= FEW && room % DEPTH == 0 && tiles_allowed()) {
 #pragma omp parallel
@@ -161,7 +162,7 @@ inline void whole_product([[maybe_unused]] const Weight& weight, [[maybe_unused]
 #pragma omp for schedule(static) nowait
                 for (Index p = 0; p < panels; ++p) {
                     const Index first = p * DEEP;
-                    whole_block(whole + block * room, scale + block,
+                    whole_block(whole.data() + block * room, scale.data() + block,
                                 static_cast<const std::int8_t*>(weight.panels) + p * room * DEEP, weight, first,
                                 y_NO + block * outputs + first, count, room, std::min(DEEP, outputs - first), relu);
                 }
@@ -178,21 +179,13 @@ inline void whole_product([[maybe_unused]] const Weight& weight, [[maybe_unused]
             const std::int8_t* panel = static_cast<const std::int8_t*>(weight.panels) + p * room * DEEP;
             const Index first = p * DEEP, columns = std::min(DEEP, outputs - first);
             tiles<TILE>(count, [&](auto size, Index n) {
-                whole_tile<decltype(size)::value>(whole + (block + n) * room, scale + block + n, panel,
+                whole_tile<decltype(size)::value>(whole.data() + (block + n) * room, scale.data() + block + n, panel,
                                                   weight, first, y_NO + (block + n) * outputs + first, room, columns,
                                                   relu);
             });
         }
     }
 #endif
-}
-
-inline void whole_linear(const Weight& weight, const float* x_NI, float* y_NO, Index rows, bool relu) {
-    const Index room = (weight.inputs + QUADS - 1) / QUADS * QUADS;
-    std::vector<std::uint8_t> whole((rows + SPARE) * room);
-    std::vector<float> scale(rows);
-    quantise(x_NI, rows, weight.inputs, room, whole.data(), scale.data());
-    whole_product(weight, whole.data(), scale.data(), y_NO, rows, relu);
 }
 
 // A weight (O, I) as `Weight` says.

@@ -3,12 +3,16 @@
 Shapes: N rows, I inputs, O outputs, P panels of outputs.
 """
 
+from functools import cached_property
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.native import kernel, kernels, serves
 
 WIDE, DEEP, QUADS = 32, 64, 4  # of `linear.h`
+VECTOR = 64  # of `shortlist.h`
 
 
 def can_pack(weight_OI: Tensor, whole: bool) -> bool:
@@ -42,6 +46,14 @@ class Packed:
         self.fields = [*(0 if each is None else each.data_ptr() for each in held), self.inputs, self.outputs]
         """`Weight` of `linear.h`, as whole numbers."""
         self._weight = torch.tensor(self.fields)
+
+    @cached_property
+    def rows(self) -> Tensor | None:
+        """In 8 bits: the weight (O, I) row by row, each filled up with zeros to a multiple of 64; None in fp32."""
+        if self._scale_O is None:
+            return None
+        rows_OI = self._panels.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)[: self.outputs]
+        return F.pad(rows_OI, (0, -rows_OI.shape[1] % VECTOR)).contiguous()
 
     def __call__(self, x: Tensor) -> Tensor:
         """(.., I) -> (.., O), in fp32."""

@@ -12,6 +12,7 @@ Shapes: B sentences, N hypotheses, V vocabulary.
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -69,14 +70,17 @@ def with_demands(allowed_BV: Tensor, job: Job) -> Tensor:
     allowed_BV = allowed_BV.clone()
     size = allowed_BV.shape[1]
     allowed_BV[:, [token for token in job.forbidden if token < size]] = False
+    allowed_BV[:, job.end : job.end + 1] = True
     constraints = job.rules.constraints if job.rules else [None] * job.rows
     for row, (prefix, constraint) in enumerate(zip(job.prefixes, constraints, strict=True)):
-        demanded = {job.end, *prefix, *(constraint.tokens if constraint else ())}
-        allowed_BV[row, [token for token in demanded if token < size]] = True
+        if demanded := {*prefix, *(constraint.tokens if constraint else ())}:
+            allowed_BV[row, [token for token in demanded if token < size]] = True
     return allowed_BV.to(job.device)
 
 
 def words_of(allowed_BV: Tensor) -> tuple[Tensor, Tensor]:
     """All lists one behind the other, each in rising order; and (B + 1,) where each begins, and the last ends."""
-    count_B = allowed_BV.sum(1)
-    return allowed_BV.nonzero()[:, 1].contiguous(), torch.cat([count_B.new_zeros(1), count_B.cumsum(0)])
+    rows, size = allowed_BV.shape
+    place_L = np.flatnonzero(allowed_BV.numpy())
+    first_B = np.searchsorted(place_L, np.arange(rows + 1) * size)
+    return torch.from_numpy(place_L % size), torch.from_numpy(first_B)
