@@ -15,8 +15,9 @@ from transduce.errors import InputError
 from transduce.evaluation import Files, Settings, evaluate_files
 from transduce.model_file import save_model_file
 from transduce.models.protocols import Padded, Tree
+from transduce.native.beam import Mean
 from transduce.pipeline import EnsemblePipeline, Pipeline
-from transduce.search.ensemble import Ensemble, Mean
+from transduce.search.ensemble import Ensemble
 from transduce.search.forced import forced
 
 TEXTS = [text for text in sentences(20, seed=8) if text]

@@ -19,8 +19,9 @@ from transduce.long_text import LongText, shorten
 from transduce.model_file import ModelFile, check_weights, lasting_tensors, load_model_file
 from transduce.models.protocols import Steps
 from transduce.names import resolve
+from transduce.native.beam import Mean
 from transduce.recipe import Recipe, explain, parse_recipe
-from transduce.search.ensemble import Ensemble, Mean
+from transduce.search.ensemble import Ensemble
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Prediction, Task
 from transduce.wanted import Must, Wanted, both, wanted_of_each

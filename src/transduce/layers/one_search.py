@@ -10,16 +10,13 @@ from transduce.layers.embedding import Embedding
 from transduce.layers.norms import LayerNorm, NoNorm
 from transduce.layers.one_token import hooks_of, norm_of, read_from
 from transduce.layers.stack import Sources, Stack
-from transduce.native.beam import Writer
-from transduce.native.decoder import Read
+from transduce.native.beam import Writer, Writers
 from transduce.native.linear import Packed
-
-Search = tuple[Writer, Read]  # what writes, and what it reads
 
 
 def in_one_search(
     decoder: Stack, embedding: Embedding, output: Embedding, sources: Sources, longest: int
-) -> Search | None:
+) -> Writers | None:
     """For outputs of up to `longest` tokens; None where something is not plain or not packed, or somebody looks on.
 
     embedding, output: what tokens enter by, and what tells the next.
@@ -31,7 +28,7 @@ def in_one_search(
     if position_TD is None:
         return None
     writer = Writer(embedding.weight, position_TD, kernel.decoder, norm_of(decoder.norm), cast(Packed, output.packed))
-    return writer, read_from(cast(tuple[Shared, ...], sources))
+    return Writers([(writer, read_from(cast(tuple[Shared, ...], sources)))])
 
 
 def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 import torch
 from torch import Tensor
 
+from transduce.native.beam import Writers
+
 # Tensor | Reorders | None | tuple[Tree, ...] | list[Tree] | dict[str, Tree]: said in words, as a recursive alias
 # would confuse more.
 Tree = Any
@@ -89,8 +91,8 @@ class Steps(Protocol):
 class SearchesInOneCall(Protocol):
     """Steps, and may hand itself over for a whole beam search in one call (`transduce.native.beam`)."""
 
-    def in_one_search(self, memory: Tree, longest: int) -> Any | None:
-        """The writer and what it reads, `memory` being what `start` gave; None where it must be stepped.
+    def in_one_search(self, memory: Tree, longest: int) -> Writers | None:
+        """What writes and what it reads, `memory` being what `start` gave; None where it must be stepped.
 
         longest: the most tokens of an output.
         """

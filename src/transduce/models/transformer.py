@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue, masks
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
-from transduce.layers.one_search import Search, in_one_search
+from transduce.layers.one_search import in_one_search
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Sources, Stack, StackConfig, State
 from transduce.models.protocols import Padded, Sizes
+from transduce.native.beam import Writers
 
 
 class TransformerConfig(StackConfig):
@@ -86,7 +87,7 @@ class Transformer(nn.Module):
         logits_BTV, state = self._decode(token_B[:, None], memory, state)
         return log_probabilities(logits_BTV[:, -1]), state
 
-    def in_one_search(self, memory: Memory, longest: int) -> Search | None:
+    def in_one_search(self, memory: Memory, longest: int) -> Writers | None:
         """See `transduce.models.protocols.SearchesInOneCall`."""
         if self.pointer:
             return None

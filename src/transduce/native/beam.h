@@ -1,5 +1,5 @@
 // A beam search from the first token to the last in one call: what `transduce.search.beam` does step by step with any
-// model, for a Transformer's decoder whose blocks are one call as well.
+// model, for a Transformer's decoder whose blocks are one call as well, or for several such as an ensemble.
 //
 // Hypotheses are a tree: what two of them share of their past is there once, its keys and values too. A column of these
 // that is nobody's past any more is given to a new token.
@@ -92,6 +92,57 @@ class Store {
     std::vector<std::unique_ptr<float[]>> parts_;
 };
 
+// One of the models that write together, as `transduce.native.beam` writes it: what it writes with, and what it reads.
+struct Reader {
+    const Writer* writer;
+    const BlockWeights* weights;
+    const Places* read;
+    const std::uint8_t* real_BS;
+    Index positions;
+};
+
+// How several models are one: the mean of their probabilities, or of their logarithms, normalised.
+enum class Mean : Index { probability, log_probability };
+
+// The same while it writes. A column is the same tokens' in the store of each.
+struct Member {
+    Member(const Reader& reader, double epsilon, Index sources, Index room)
+        : writer(*reader.writer), weights(reader.weights), real(looks(reader.real_BS, sources, reader.positions, 0)),
+          epsilon(epsilon), store(sources, room, writer), memory(writer.blocks) {
+        for (Index block = 0; block < writer.blocks; ++block) memory[block].read = reader.read[block];
+    }
+
+    // What stands behind the last block, (N, D), when these tokens are said at this place.
+    std::vector<float> hidden(const std::vector<Index>& token_N, Index time, const Index* source_N,
+                              const Index* column_N, const Looks& seen) {
+        const Index rows = token_N.size(), width = writer.width;
+        for (Index block = 0; block < writer.blocks; ++block) memory[block].said = store.places(block);
+        std::vector<float> x(rows * width);
+        const float scale = static_cast<float>(std::sqrt(static_cast<double>(width)));
+        for (Index n = 0; n < rows; ++n) {
+            const float* from = writer.embedding_VD + token_N[n] * width;
+            for (Index d = 0; d < width; ++d) x[n * width + d] = from[d] * scale;
+        }
+        for (Index n = 0; n < rows; ++n) {
+            for (Index d = 0; d < width; ++d) x[n * width + d] += writer.position_TD[time * width + d];
+        }
+        const Step sizes{rows, width, writer.heads, writer.hidden, writer.pre, epsilon};
+        through_blocks(weights, memory.data(), writer.blocks, x.data(), {source_N, column_N, seen}, {source_N, real},
+                       sizes);
+        if (!writer.norm.gain) return x;
+        std::vector<float> normed(rows * width);
+        ::transduce::normed(writer.norm, x.data(), normed.data(), sizes);
+        return normed;
+    }
+
+    const Writer& writer;
+    const BlockWeights* weights;
+    Looks real;
+    double epsilon;
+    Store store;
+    std::vector<BlockMemory> memory;
+};
+
 // The sentence's hypotheses that ended, as far as the search must know them.
 struct Sentence {
     Index slots, found = 0;
@@ -100,14 +151,15 @@ struct Sentence {
 
 class Beam {
   public:
-    Beam(const Writer& writer, const BlockWeights* weights, const Places* read, const Looks& real, Index sources,
-         const Index* limit_B, const Wanted& wanted, const Lists& lists, const Length& length, double prune,
-         double epsilon)
-        : writer_(writer), weights_(weights), real_(real), limit_B_(limit_B), wanted_(wanted), length_(length),
-          prune_(prune), epsilon_(epsilon), store_(sources, std::min<Index>(32, wanted.longest * wanted.beam), writer),
-          memory_(writer.blocks), sentences_(sources, Sentence{wanted.beam, 0, {}}) {
-        if (lists.word_L) shortlist_.reset(new Shortlist(writer.output, lists, sources));
-        for (Index block = 0; block < writer.blocks; ++block) memory_[block].read = read[block];
+    // Among the words of `lists` alone one model writes, not several.
+    Beam(const Reader* readers, const double* epsilons, Index count, Mean mean, Index sources, const Index* limit_B,
+         const Wanted& wanted, const Lists& lists, const Length& length, double prune)
+        : mean_(mean), limit_B_(limit_B), wanted_(wanted), length_(length), prune_(prune),
+          sentences_(sources, Sentence{wanted.beam, 0, {}}) {
+        const Index room = std::min<Index>(32, wanted.longest * wanted.beam);
+        members_.reserve(count);
+        for (Index m = 0; m < count; ++m) members_.emplace_back(readers[m], epsilons[m], sources, room);
+        if (lists.word_L) shortlist_.reset(new Shortlist(members_[0].writer.output, lists, sources));
         for (Index source = 0; source < sources; ++source) {
             nodes_.push_back({wanted.start, NOBODY, NOBODY, 0});
             live_.sentence.push_back(source);
@@ -134,24 +186,25 @@ class Beam {
   private:
     // What each may say next, to value_ and column_.
     void step(Index time) {
-        const Index rows = live_.node.size(), width = writer_.width;
-        std::vector<float> x(rows * width);
-        const float scale = static_cast<float>(std::sqrt(static_cast<double>(width)));
-        for (Index n = 0; n < rows; ++n) {
-            const float* from = writer_.embedding_VD + nodes_[live_.node[n]].token * width;
-            for (Index d = 0; d < width; ++d) x[n * width + d] = from[d] * scale;
-        }
-        for (Index n = 0; n < rows; ++n) {
-            for (Index d = 0; d < width; ++d) x[n * width + d] += writer_.position_TD[time * width + d];
-        }
+        const Index rows = live_.node.size();
         const Looks seen = pasts(time + 1);
-        std::vector<Index> column(rows);
-        for (Index n = 0; n < rows; ++n) column[n] = nodes_[live_.node[n]].column;
-        const Step sizes{rows, width, writer_.heads, writer_.hidden, writer_.pre, epsilon_};
-        const Index* source = live_.sentence.data();
-        through_blocks(weights_, memory_.data(), writer_.blocks, x.data(), {source, column.data(), seen},
-                       {source, real_}, sizes);
-        offer(x, sizes);
+        std::vector<Index> column(rows), token(rows);
+        for (Index n = 0; n < rows; ++n) {
+            column[n] = nodes_[live_.node[n]].column;
+            token[n] = nodes_[live_.node[n]].token;
+        }
+        std::vector<std::vector<float>> hidden;
+        for (Member& member : members_) {
+            hidden.push_back(member.hidden(token, time, live_.sentence.data(), column.data(), seen));
+        }
+        const Index count = std::min(wanted_.beam, members_[0].writer.output.outputs);
+        value_.resize(rows * count);
+        column_.resize(rows * count);
+        if (shortlist_) {
+            offer_listed(hidden[0].data(), rows, count);
+        } else {
+            offer_all(hidden, rows, count);
+        }
     }
 
     // Where the keys and values of each one's tokens stand, for the last of which a place is found here.
@@ -174,45 +227,59 @@ class Beam {
                 nodes_[live_.node[n]].column = free;
                 seen.place[n * length + length - 1] = static_cast<std::int32_t>(free++);
             }
-            store_.hold(free);
+            for (Member& member : members_) member.store.hold(free);
         }
-        for (Index block = 0; block < writer_.blocks; ++block) memory_[block].said = store_.places(block);
         return seen;
     }
 
-    void offer(const std::vector<float>& x_ND, const Step& sizes) {
-        const Index rows = sizes.rows, count = std::min(wanted_.beam, writer_.output.outputs);
-        std::vector<float> normed(writer_.norm.gain ? rows * sizes.width : 0);
-        if (writer_.norm.gain) ::transduce::normed(writer_.norm, x_ND.data(), normed.data(), sizes);
-        const float* hidden = writer_.norm.gain ? normed.data() : x_ND.data();
-        value_.resize(rows * count);
-        column_.resize(rows * count);
-        if (shortlist_) {
-            offer_listed(hidden, rows, count);
-        } else {
-            offer_all(hidden, rows, count);
+    void offer_all(const std::vector<std::vector<float>>& hidden_MND, Index rows, Index count) {
+        const Index columns = members_[0].writer.output.outputs, block = std::min(rows, TOGETHER) * columns;
+        std::vector<float> logits(block * members_.size());
+        for (Index first = 0; first < rows; first += TOGETHER) {
+            const Index some = std::min(TOGETHER, rows - first);
+            for (std::size_t m = 0; m < members_.size(); ++m) {
+                const Writer& writer = members_[m].writer;
+                linear(writer.output, hidden_MND[m].data() + first * writer.width, logits.data() + m * block, some);
+            }
+#pragma omp parallel for schedule(static)
+            for (Index n = 0; n < some; ++n) {
+                float* row = logits.data() + n * columns;
+                const Index at = (first + n) * count;
+                if (members_.size() > 1) {
+                    top_of_mean(row, block, columns, count, &value_[at], &column_[at]);
+                } else {
+                    top_of_row(row, log_sum(row, columns), columns, wanted_.barred, count, &value_[at], &column_[at]);
+                }
+            }
         }
     }
 
-    void offer_all(const float* hidden_ND, Index rows, Index count) {
-        const Index columns = writer_.output.outputs;
-        std::vector<float> logits(std::min(rows, TOGETHER) * columns);
-        for (Index first = 0; first < rows; first += TOGETHER) {
-            const Index some = std::min(TOGETHER, rows - first);
-            linear(writer_.output, hidden_ND + first * writer_.width, logits.data(), some);
-#pragma omp parallel for schedule(static)
-            for (Index n = 0; n < some; ++n) {
-                const float* row = logits.data() + n * columns;
-                const Index at = (first + n) * count;
-                top_of_row(row, log_sum(row, columns), columns, wanted_.barred, count, &value_[at], &column_[at]);
+    // The greatest of the mean of several rows of logits, which lie `apart` and are written over.
+    void top_of_mean(float* row, Index apart, Index columns, Index count, double* value_C, Index* column_C) const {
+        const Index members = members_.size();
+        const bool of_logarithms = mean_ == Mean::log_probability;
+        for (Index m = 0; m < members; ++m) {
+            const float* from = row + m * apart;
+            const float away = log_sum(from, columns);
+#pragma omp simd
+            for (Index v = 0; v < columns; ++v) {
+                const float each = of_logarithms ? (from[v] - away) / static_cast<float>(members)
+                                                 : exponential(from[v] - away);
+                row[v] = m > 0 ? row[v] + each : each;
             }
+        }
+        top_of_row(row, of_logarithms ? log_sum(row, columns) : 0, columns, wanted_.barred, count, value_C, column_C);
+        if (of_logarithms) return;
+        for (Index c = 0; c < count; ++c) {  // in order already: a logarithm grows with its number
+            if (value_C[c] >= 0) value_C[c] = std::log(value_C[c] / static_cast<double>(members));
         }
     }
 
     // The same among the words of each sentence's list, in which nothing is barred.
     void offer_listed(const float* hidden_ND, Index rows, Index count) {
-        const Index width = writer_.width, room = (width + QUADS - 1) / QUADS * QUADS;
-        const bool whole = writer_.output.scale_O != nullptr;
+        const Writer& writer = members_[0].writer;
+        const Index width = writer.width, room = (width + QUADS - 1) / QUADS * QUADS;
+        const bool whole = writer.output.scale_O != nullptr;
         if (whole) {
             whole_.resize((rows + SPARE) * room);
             scale_.resize(rows);
@@ -316,15 +383,12 @@ class Beam {
         return length_.normalised(best, limit_B_[sentence]) <= scores[wanted_.nbest - 1];
     }
 
-    const Writer& writer_;
-    const BlockWeights* weights_;
-    const Looks& real_;
+    std::vector<Member> members_;
+    Mean mean_;
     const Index* limit_B_;
     const Wanted& wanted_;
     const Length& length_;
-    double prune_, epsilon_;
-    Store store_;
-    std::vector<BlockMemory> memory_;
+    double prune_;
     std::unique_ptr<Shortlist> shortlist_;  // null = anything may be said
     std::vector<Sentence> sentences_;
     std::vector<Node> nodes_;
@@ -336,15 +400,13 @@ class Beam {
     std::vector<float> scale_;
 };
 
-inline void beam_search(const Writer* writer, const BlockWeights* weights, const Places* read,
-                        const std::uint8_t* real_BS, Index sources, Index positions, const Index* limit_B,
-                        const Wanted* wanted, const Index* word_L, const Index* first_B, const std::int8_t* row_OI,
-                        double offset, double unit, double alpha, double prune, double epsilon, Index* token_BKT,
-                        double* value_BKT, Index* length_BK, double* impossible) {
-    const Looks real = looks(real_BS, sources, positions, 0);
+inline void beam_search(const Reader* readers, const double* epsilons, Index members, Index mean, Index sources,
+                        const Index* limit_B, const Wanted* wanted, const Index* word_L, const Index* first_B,
+                        const std::int8_t* row_OI, double offset, double unit, double alpha, double prune,
+                        Index* token_BKT, double* value_BKT, Index* length_BK, double* impossible) {
     const Length length{offset, unit, alpha};
     const Lists lists{word_L, first_B, row_OI};
-    Beam beam(*writer, weights, read, real, sources, limit_B, *wanted, lists, length, prune, epsilon);
+    Beam beam(readers, epsilons, members, static_cast<Mean>(mean), sources, limit_B, *wanted, lists, length, prune);
     *impossible = beam.search(token_BKT, value_BKT, length_BK);
 }
 

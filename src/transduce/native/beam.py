@@ -6,6 +6,7 @@ Shapes: B sentences, K slots of a beam, T tokens of the longest output, V vocabu
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -28,6 +29,22 @@ class Writer:
     decoder: Decoder
     norm: Norm | None
     output: Packed
+
+
+Mean = Literal["probability", "log_probability"]  # how several are one, see `transduce.search.ensemble`
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """What writes, each with what it reads; of several the mean of what they say is searched."""
+
+    each: Sequence[tuple[Writer, Read]]
+    mean: Mean = "probability"
+
+    @property
+    def words(self) -> int:
+        """Of the vocabulary, which is the same for all."""
+        return self.each[0][0].output.outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,36 +71,43 @@ class Wanted:
 Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
 
 
-def search(writer: Writer, read: Read, wanted: Wanted) -> tuple[list[list[Found]], float]:
+def search(writers: Writers, wanted: Wanted) -> tuple[list[list[Found]], float]:
     """What each sentence's beam found, in no order; and what the model gave that is no log-probability, 0 if nothing.
 
-    writer.position_TD must reach as far as the longest output may.
+    Their position_TD must reach as far as the longest output may. With wanted.words there is one writer.
     """
     rows, longest = len(wanted.limits), max(wanted.limits)
     token_BKT = torch.empty(rows, wanted.beam, longest, dtype=torch.int64)
     value_BKT = torch.empty(rows, wanted.beam, longest, dtype=torch.float64)
     length_BK, impossible = torch.zeros(rows, wanted.beam, dtype=torch.int64), torch.zeros((), dtype=torch.float64)
-    barred = array("q", wanted.forbidden)
-    settings = (wanted.start, wanted.end, wanted.beam, wanted.nbest, *barred.buffer_info(), longest)
-    tables = [_fields(writer), settings, [place for pair in read.blocks for place in places(*pair)], wanted.limits]
-    writes, wants, reads, limits = (array("q", table) for table in tables)
-    real_BS = read.real_BS.contiguous()
+    barred, limits = array("q", wanted.forbidden), array("q", wanted.limits)
+    wants = array("q", (wanted.start, wanted.end, wanted.beam, wanted.nbest, *barred.buffer_info(), longest))
+    tables = [(array("q", _fields(writer)), array("q", _places(read))) for writer, read in writers.each]
+    real_BS = [read.real_BS.contiguous() for _, read in writers.each]
+    readers = array("q")
+    for (writer, _), own, real in zip(writers.each, tables, real_BS, strict=True):
+        fields, reads = (each.buffer_info()[0] for each in own)
+        readers.extend((fields, writer.decoder.weights.data_ptr(), reads, real.data_ptr(), real.shape[1]))
+    epsilons = array("d", (writer.decoder.epsilon for writer, _ in writers.each))
     kernel("beam_search")(
-        writes.buffer_info()[0],
-        writer.decoder.weights.data_ptr(),
-        reads.buffer_info()[0],
-        real_BS.data_ptr(),
-        *real_BS.shape,
+        readers.buffer_info()[0],
+        *epsilons.buffer_info(),
+        get_args(Mean).index(writers.mean),
+        rows,
         limits.buffer_info()[0],
         wants.buffer_info()[0],
-        *_lists(writer, wanted),
+        *_lists(writers.each[0][0], wanted),
         *wanted.length,
         wanted.prune,
-        writer.decoder.epsilon,
         *(each.data_ptr() for each in (token_BKT, value_BKT, length_BK, impossible)),
     )
     found = [list(_found(*row)) for row in zip(token_BKT, value_BKT, length_BK.tolist(), strict=True)]
     return found, float(impossible)
+
+
+def _places(read: Read) -> list[int]:
+    """`Places` of `decoder.h` for each block, as whole numbers."""
+    return [place for pair in read.blocks for place in places(*pair)]
 
 
 def _found(token_KT: Tensor, value_KT: Tensor, lengths: Sequence[int]) -> Iterator[Found]:

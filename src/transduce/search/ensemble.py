@@ -8,14 +8,13 @@ Shapes: B batch, S source positions, T target positions, V vocabulary, M models.
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from transduce.models.protocols import Padded, Tree
-
-Mean = Literal["probability", "log_probability"]
+from transduce.models.protocols import Padded, SearchesInOneCall, Tree, stands_in
+from transduce.native.beam import Mean, Writer, Writers
+from transduce.native.decoder import Read
 
 
 class Ensemble(nn.Module):
@@ -44,6 +43,18 @@ class Ensemble(nn.Module):
         trees = zip(self.members, memory, state, strict=True)
         stepped = [member.step(token, *own) for member, *own in trees]  # type: ignore[operator]
         return self._mean([each for each, _ in stepped]), tuple(following for _, following in stepped)
+
+    def in_one_search(self, memory: Tree, longest: int) -> Writers | None:
+        """See `transduce.models.protocols.SearchesInOneCall`: if every member may be searched so."""
+        each: list[tuple[Writer, Read]] = []
+        for member, own in zip(self.members, memory, strict=True):
+            if not isinstance(member, SearchesInOneCall) or not stands_in(member, "in_one_search", "step"):
+                return None
+            writers = member.in_one_search(own, longest)
+            if writers is None or len(writers.each) > 1:
+                return None
+            each += writers.each
+        return Writers(each, self.mean)
 
     def _read(self, source: Padded | None) -> list[tuple[nn.Module, Padded | None]]:
         if source is None or source.values.ndim == 2:

@@ -20,11 +20,10 @@ def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hy
     looked_at = job.rules or job.coverage or job.lattices or any(job.prefixes) or settings.groups > 1
     if looked_at or not isinstance(job.model, SearchesInOneCall) or not stands_in(job.model, "in_one_search", "step"):
         return None
-    handed_over = job.model.in_one_search(memory, max(job.limits))
-    if handed_over is None:
+    writers = job.model.in_one_search(memory, max(job.limits))
+    if writers is None or (job.shortlist is not None and len(writers.each) > 1):
         return None
-    writer, read = handed_over
-    job.check_vocabulary(writer.output.outputs)
+    job.check_vocabulary(writers.words)
     wanted = native.Wanted(
         job.start,
         job.end,
@@ -36,6 +35,6 @@ def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hy
         settings.length.parts,
         None if job.shortlist is None else words_of(job.shortlist),
     )
-    found, impossible = native.search(writer, read, wanted)
+    found, impossible = native.search(writers, wanted)
     job.check_log_probability(impossible)
     return [[hypothesis(*each, each[0][-1] == job.end, settings.length) for each in sentence] for sentence in found]

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from transduce.models.protocols import Padded, SearchesInOneCall, Tree, stands_in
+from transduce.native.beam import Writers
 from transduce.search.job import Job
 
 
@@ -46,7 +47,7 @@ class Shortlisted:
         log_probabilities_NV, state = self.model.step(token, memory.inner, state)
         return restricted(log_probabilities_NV, memory.allowed), state
 
-    def in_one_search(self, memory: Remembered, longest: int) -> Any | None:
+    def in_one_search(self, memory: Remembered, longest: int) -> Writers | None:
         """The model's own; see `transduce.models.protocols.SearchesInOneCall`."""
         if not isinstance(self.model, SearchesInOneCall) or not stands_in(self.model, "in_one_search", "step"):
             return None
