@@ -133,7 +133,7 @@ def _comparisons(judged: dict[str, _Judged]) -> list[dict[str, Any]]:
 def _judge(
     pipeline: Pipeline, texts: _Texts, names: Sequence[str] | None, settings: Settings, advance: Advance
 ) -> _Judged:
-    report: dict[str, Any] = {}
+    report: dict[str, Any] = {"precision": pipeline.precision}
     found: dict[str, Tally] = {}
     if "source" in pipeline.task.tokenizers:
         start = time.monotonic()

@@ -36,6 +36,7 @@ class Pipeline:
     recipe: what the model was trained with; metrics, provenance: what its file says of it.
     others: the tasks of an ensemble's further members.
     lexicon: what a shortlist is made of; None = the file holds none.
+    precision: of matrix products.
     """
 
     others: tuple[Task, ...] = ()
@@ -49,6 +50,7 @@ class Pipeline:
         self.lexicon = _lexicon(file, self.task)
         load_weights(self.model, file.weights)
         self.model.eval()
+        self.precision = precision
         pack_all(self.model, precision)
 
     def predict(
@@ -171,6 +173,7 @@ class EnsemblePipeline(Pipeline):
         _check_members(members, names or [f"model {number}" for number in range(1, len(members) + 1)])
         first = members[0]
         self.recipe, self.task, self.lexicon = first.recipe, first.task, first.lexicon
+        self.precision = first.precision
         self.others = tuple(member.task for member in members[1:])
         self.metrics = {}
         self.provenance = {"ensemble": mean, "members": [member.provenance for member in members]}

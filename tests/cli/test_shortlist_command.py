@@ -69,6 +69,21 @@ def test_a_model_is_told_its_words_and_uses_them(run: Run, own_run: Path, tiny_c
     assert "holds 3 candidates a token" in done.err
 
 
+def test_what_it_costs_is_told_by_evaluate(run: Run, own_run: Path, tiny_corpus: Path, tmp_path: Path) -> None:
+    assert run("shortlist", own_run, "--candidates", 3).code == 0
+    sources = (tiny_corpus / "test.digits").read_text().splitlines()
+    found = transduce.load(own_run, precision="int8").predict(sources, shortlist=1, prune=0.5)
+    answers = tmp_path / "answers"
+    answers.write_text("".join(f"{each.text}\n" for each in found))
+    files = ("--source", tiny_corpus / "test.digits", "--reference", answers, "--metric", "exact_match", "--json")
+    report = json.loads(run("evaluate", own_run, *files, "--shortlist", 1, "--prune", 0.5, "--precision", "int8").out)
+    assert (report["search"]["shortlist"], report["search"]["prune"], report["precision"]) == (1, 0.5, "int8")
+    assert report["scores"]["exact_match"]["value"] == 100
+    refused = run("evaluate", own_run, *files, "--shortlist", 4)
+    assert refused.code == 2
+    assert "holds 3 candidates a token" in refused.err
+
+
 def test_another_file_can_be_written_and_the_same_twice(run: Run, own_run: Path, tmp_path: Path) -> None:
     path, other = own_run / "model.safetensors", tmp_path / "other.safetensors"
     before = path.read_bytes()

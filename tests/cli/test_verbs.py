@@ -103,7 +103,8 @@ def test_evaluate_reports_figures_with_signature_and_interval(run: Run, tiny_run
     figure = report["scores"]["chrf"]
     assert "version:" in figure["signature"]
     assert figure["interval"][0] <= figure["value"] <= figure["interval"][1]
-    assert set(report) == {"scores", "sentences", "seconds", "search", "likelihood", "data", "environment"}
+    told = {"scores", "sentences", "seconds", "search", "precision", "likelihood", "data", "environment"}
+    assert set(report) == told
     plain = run("evaluate", tiny_run, *files, "--metric", "chrf").out
     assert f"{figure['value']:.2f} [" in plain
     assert figure["signature"] in plain

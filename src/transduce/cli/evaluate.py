@@ -1,11 +1,12 @@
 """`transduce evaluate MODEL... --source A --reference B`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 if TYPE_CHECKING:
+    from transduce.linear import Precision
     from transduce.pipeline import Pipeline
 
 
@@ -23,6 +24,13 @@ def evaluate(
     source: Annotated[Path | None, typer.Option(help="What goes in, one a line; none for a language model.")] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
+    prune: Annotated[float | None, typer.Option(help="Drop hypotheses so many nats behind the best.")] = None,
+    shortlist: Annotated[
+        int | None, typer.Option(help="Candidates a source token, and no other words; see transduce shortlist.")
+    ] = None,
+    precision: Annotated[
+        Literal["fp32", "int8"], typer.Option(help="Of matrix products; int8 is faster, and nearly the same.")
+    ] = "fp32",
     metric: Annotated[
         list[str] | None, typer.Option(help="Metric by name, repeatable; the first model's by default.")
     ] = None,
@@ -42,10 +50,10 @@ def evaluate(
     from transduce.evaluation import Files, Settings, evaluate_files
 
     keep_freed_memory()
-    asked = {"beam": beam, "alpha": alpha}
+    asked = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
     settings = Settings(metric, batch_size, {name: value for name, value in asked.items() if value is not None})
     files = Files(source, reference, _by_name(outputs or [], models or []), language)
-    pipelines = _load(models or [], trust_code)
+    pipelines = _load(models or [], trust_code, precision)
     with bar("translating", 0) as advance:
         report = evaluate_files(pipelines, files, settings, advance)
     if as_json:
@@ -56,10 +64,11 @@ def evaluate(
         _show(report)
 
 
-def _load(models: list[Path], trust_code: bool) -> "dict[str, Pipeline]":
+def _load(models: list[Path], trust_code: bool, precision: "Precision") -> "dict[str, Pipeline]":
     from transduce.pipeline import load
 
-    return {name: load(_members(path), trust_code=trust_code) for name, path in _by_name(models, []).items()}
+    named = _by_name(models, [])
+    return {name: load(_members(path), trust_code=trust_code, precision=precision) for name, path in named.items()}
 
 
 def _members(path: Path) -> list[Path]:
