@@ -50,7 +50,9 @@ OURS = "Transduce"
 OUR_WAYS = {
     OURS: (),
     f"{OURS} int8": ("--precision", "int8"),
+    f"{OURS} int8, shortlist": ("--precision", "int8", "--shortlist", "50"),
     f"{OURS} int8, pruned": ("--precision", "int8", "--prune", "1.5"),
+    f"{OURS} int8, pruned, shortlist": ("--precision", "int8", "--prune", "1.5", "--shortlist", "50"),
 }
 
 
