@@ -240,19 +240,23 @@ def shared_sources(
     return tuple(Shared(source, allowed_B11S, family) for source in laid_out)
 
 
-def _block(config: StackConfig, relative: Relative | None, cross: bool) -> Block:
-    attention = partial(
-        MultiHeadAttention,
+def attention_of(config: StackConfig, positions: Relative | None = None) -> MultiHeadAttention:
+    """The attention that a stack's blocks are built of, new."""
+    return MultiHeadAttention(
         config.d_model,
         config.heads,
         config.inner_dropout,
         config.score,
         config.weighing,
+        positions=positions,
         key_value_heads=config.key_value_heads,
     )
+
+
+def _block(config: StackConfig, relative: Relative | None, cross: bool) -> Block:
     return Block(
-        self_attention=attention(positions=relative),
-        cross_attention=attention() if cross else None,
+        self_attention=attention_of(config, relative),
+        cross_attention=attention_of(config) if cross else None,
         feed_forward=FeedForward(config.d_model, config.feed_forward, config.inner_dropout, config.activation),
         residual=partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind),
     )
