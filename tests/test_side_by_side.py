@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+import forked
 from transduce.errors import InputError, TransduceError
 from transduce.recipe import Recipe, load_recipe
 from transduce.side_by_side import train_all
@@ -63,6 +65,26 @@ def test_teachers_side_by_side_teach_the_same(tiny_recipe: Path, tmp_path: Path)
     assert one == two
     targets = [(tmp_path / name / "taught" / "target.gz").read_bytes() for name in ("one", "two")]
     assert targets[0] == targets[1]
+
+
+def test_interrupted_it_goes_on_where_it_was(tiny_recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    teachers = ["teachers.seeds=[3, 4]", "teachers.together=2", "teachers.training.updates=300"]
+    command = ("train", tiny_recipe, *teachers, "training.updates=6", "--run", run)
+    assert forked.transduce(tmp_path, *command).code == 0
+    expected = sha256(run)
+    shutil.rmtree(run)
+    process = forked.start(tmp_path, *command)
+    logs = [run / "teachers" / seed / "log.jsonl" for seed in ("3", "4")]
+    while not all(log.exists() and log.stat().st_size for log in logs):
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGINT)
+    assert forked.ended(process, tmp_path).code == 130
+    told = [(run / "teachers" / f"{seed}.txt").read_text() for seed in ("3", "4")]
+    assert all("Stopped by SIGTERM" in each for each in told)
+    assert not (run / "taught").exists()
+    assert forked.transduce(tmp_path, *command).code == 0
+    assert sha256(run) == expected
 
 
 def test_one_that_fails_stops_the_others_saved(tiny_recipe: Path, tmp_path: Path) -> None:
