@@ -8,7 +8,8 @@ from transduce.attention.branches import Shared
 from transduce.attention.positions import Learned, NoPositions, Sinusoidal
 from transduce.layers.embedding import Embedding
 from transduce.layers.norms import LayerNorm, NoNorm
-from transduce.layers.one_token import hooks_of, norm_of, read_from
+from transduce.layers.one_token import read_from
+from transduce.layers.plain import hooks_of, norm_of
 from transduce.layers.stack import Sources, Stack
 from transduce.native.beam import Writer, Writers
 from transduce.native.linear import Packed

@@ -10,7 +10,7 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
-from transduce.attention import KeyValue, MultiHeadAttention
+from transduce.attention import KeyValue, MultiHeadAttention, masks
 from transduce.attention.branches import Branch, Family, Shared, Store
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import added_positions
@@ -21,7 +21,9 @@ from transduce.errors import InputError
 from transduce.layers.block import Block
 from transduce.layers.feedforward import Activation, FeedForward
 from transduce.layers.norms import NoNorm, NormKind, make_norm
+from transduce.layers.one_pass import OnePass, in_one_pass
 from transduce.layers.one_token import OneToken, in_one_call
+from transduce.layers.plain import hooks_of
 from transduce.layers.residual import NormPlacement, Residual
 from transduce.linear import Product
 from transduce.names import known, resolve, suggest
@@ -135,6 +137,7 @@ class Stack(nn.Module):
         blocks = [_block(config, relative, cross) for relative in _relative_positions(config, layers, causal)]
         self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self._one_token: tuple[Product, OneToken | None] | None = None
+        self._one_pass: tuple[Product, OnePass | None] | None = None
         # Pre-norm leaves the residual stream unnormed at the top, so it gets one more norm there.
         self.norm = (
             make_norm(config.norm_kind, config.d_model, only_multiplied=True) if config.norm == "pre" else NoNorm()
@@ -143,6 +146,13 @@ class Stack(nn.Module):
     def forward(self, embedded_BTD: Tensor, allowed: Tensor | None, real_BT: Tensor | None = None) -> Tensor:
         """All positions at once, no cross-attention: (B, T, D) -> (B, T, D)."""
         return self.extend(embedded_BTD, None, None, None, allowed, real_BT)[0]
+
+    def encode(self, embedded_BSD: Tensor, real_BS: Tensor) -> Tensor:
+        """Sources (B, S, D) -> (B, S, D), each real position seeing all real ones of its source; they stand first."""
+        kernel = self._in_one_pass()
+        if kernel is None or not kernel.serves(embedded_BSD) or any(hooks_of((self, self.dropout))):
+            return self(embedded_BSD, masks.padding(real_BS), real_BS)
+        return self.norm(kernel(self.positions(embedded_BSD), real_BS))
 
     def extend(
         self,
@@ -207,6 +217,15 @@ class Stack(nn.Module):
         if self._one_token is None or self._one_token[0] is not packed:
             self._one_token = packed, in_one_call(list(self.blocks))
         return self._one_token[1]
+
+    def _in_one_pass(self) -> OnePass | None:
+        """The same of an encoder."""
+        packed = next(iter(self.blocks)).self_attention.query.packed
+        if packed is None:
+            return None
+        if self._one_pass is None or self._one_pass[0] is not packed:
+            self._one_pass = packed, in_one_pass(list(self.blocks))
+        return self._one_pass[1]
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
         """The encoder's states as each block's cross-attention sees them."""

@@ -51,7 +51,7 @@ class Ctc(nn.Module):
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S) -> states (B, S, D)."""
         embedded_BSD, real_BS = self.source_embedding(source.values), source.mask()
-        return Padded(self.encoder(embedded_BSD, masks.padding(real_BS), real_BS), source.lengths)
+        return Padded(self.encoder.encode(embedded_BSD, real_BS), source.lengths)
 
     def align(self, source: Padded, least: Tensor | None = None) -> Padded:
         """Logits (B, P, V) of each place. Where `least` (B,) asks for more places the source's last state says more."""

@@ -109,4 +109,4 @@ class NonAutoregressive(nn.Module):
         before_B1D = self.length_token.expand(rows, 1, -1)
         embedded_BSD = torch.cat([before_B1D, self.source_embedding(source.values)], 1)
         real_BS = torch.cat([source.mask().new_ones(rows, 1), source.mask()], 1)
-        return self.encoder(embedded_BSD, masks.padding(real_BS), real_BS)
+        return self.encoder.encode(embedded_BSD, real_BS)

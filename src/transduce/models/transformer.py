@@ -72,7 +72,7 @@ class Transformer(nn.Module):
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S) -> states (B, S, D)."""
         embedded_BSD, real_BS = self.source_embedding(source.values), source.mask()
-        return Padded(self.encoder(embedded_BSD, masks.padding(real_BS), real_BS), source.lengths)
+        return Padded(self.encoder.encode(embedded_BSD, real_BS), source.lengths)
 
     def start(self, source: Padded | None, rows: int) -> tuple[Memory, State]:
         """The source's keys and values in every decoder block, and empty caches."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from transduce.native import kernel
-from transduce.native.decoder import Decoder, Norm, Read, places
+from transduce.native.decoder import Blocks, Norm, Read, places
 from transduce.native.linear import Packed
 
 
@@ -26,7 +26,7 @@ class Writer:
 
     embedding_VD: Tensor
     position_TD: Tensor
-    decoder: Decoder
+    decoder: Blocks
     norm: Norm | None
     output: Packed
 

@@ -1,4 +1,5 @@
-// One more token of every hypothesis through all blocks of a Transformer's decoder, in one call.
+// One more token of every hypothesis through all blocks of a Transformer's decoder, in one call; or all tokens of all
+// sources through those of its encoder.
 //
 //     x = norm(x + self-attention(x)), norm(x + cross-attention(x)), norm(x + feed-forward(x)), the norm before or after
 //
@@ -8,6 +9,7 @@
 // source positions, F hidden width of the feed-forward.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "linear.h"
@@ -177,11 +179,13 @@ inline void through_blocks(const BlockWeights* weights, const BlockMemory* memor
             read_all(query.data(), at.said, said.source_N, said.seen, false, step, wide.data());
             linear(with.output, wide.data(), y, rows);
         });
-        residual(with.cross_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
-            linear(with.cross_query, x, query.data(), rows);
-            read_all(query.data(), at.read, read.source_N, read.real, true, step, wide.data());
-            linear(with.cross_output, wide.data(), y, rows);
-        });
+        if (with.cross_query.panels) {  // null in an encoder
+            residual(with.cross_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
+                linear(with.cross_query, x, query.data(), rows);
+                read_all(query.data(), at.read, read.source_N, read.real, true, step, wide.data());
+                linear(with.cross_output, wide.data(), y, rows);
+            });
+        }
         residual(with.forward_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
             linear(with.inner, x, wide.data(), rows, true);
             linear(with.outer, wide.data(), y, rows);
@@ -202,6 +206,28 @@ inline void decoder_step(const BlockWeights* weights, const BlockMemory* memory,
     }
     const Looks real = looks(real_BS, sources, positions, 0);
     through_blocks(weights, memory, blocks, x_ND, {source_N, column.data(), seen}, {read_source_N, real},
+                   {rows, width, heads, hidden, pre, epsilon});
+}
+
+// All tokens of all sources through an encoder's blocks: each sees every token of its source. x_ND holds sources one
+// behind the other, that of source b length_B[b] long.
+inline void encoder_pass(const BlockWeights* weights, float* x_ND, const Index* length_B, Index sources, Index rows,
+                         Index width, Index heads, Index hidden, Index pre, Index blocks, double epsilon) {
+    const Index longest = *std::max_element(length_B, length_B + sources), head = longest * (width / heads);
+    std::vector<float> key(sources * longest * width), value(sources * longest * width);
+    const Places at{key.data(), value.data(), heads * head, head, width / heads, heads * head, head, width / heads};
+    const std::vector<BlockMemory> memory(blocks, BlockMemory{at, {}});
+    Looks seen{std::vector<std::int32_t>(rows * longest), std::vector<Index>(rows), longest};
+    std::vector<Index> source(rows), place(rows);
+    for (Index b = 0, n = 0; b < sources; ++b) {
+        for (Index s = 0; s < length_B[b]; ++s, ++n) {
+            source[n] = b;
+            place[n] = s;
+            seen.count[n] = length_B[b];
+            for (Index t = 0; t < length_B[b]; ++t) seen.place[n * longest + t] = static_cast<std::int32_t>(t);
+        }
+    }
+    through_blocks(weights, memory.data(), blocks, x_ND, {source.data(), place.data(), seen}, {nullptr, seen},
                    {rows, width, heads, hidden, pre, epsilon});
 }
 

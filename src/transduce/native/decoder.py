@@ -1,6 +1,8 @@
 """One more token of every hypothesis through all blocks of a Transformer's decoder, in one call (`decoder.h`).
 
-Shapes: N hypotheses, B sources, D width, H heads, C columns, S source positions, E width of a head.
+And all tokens of all sources through those of its encoder.
+
+Shapes: N hypotheses, or tokens, B sources, D width, H heads, C columns, S source positions, E width of a head.
 """
 
 from array import array
@@ -13,6 +15,8 @@ from torch import Tensor
 from transduce.native import kernel
 from transduce.native.linear import Packed
 
+NO_WEIGHT = (0,) * 6  # `Weight` of `linear.h`
+
 
 class Norm(NamedTuple):
     """A layer norm's parameters, (D,) each."""
@@ -22,15 +26,15 @@ class Norm(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A decoder block's parameters."""
+    """A block's parameters; those of cross-attention are None in an encoder."""
 
-    norms: tuple[Norm, Norm, Norm]
+    norms: tuple[Norm, Norm | None, Norm]
     """Of self-attention, cross-attention, feed-forward."""
     query: Packed
     key_value: Packed
     output: Packed
-    cross_query: Packed
-    cross_output: Packed
+    cross_query: Packed | None
+    cross_output: Packed | None
     inner: Packed
     outer: Packed
 
@@ -61,8 +65,8 @@ class Read(NamedTuple):
     real_BS: Tensor
 
 
-class Decoder:
-    """The blocks of one decoder.
+class Blocks:
+    """The blocks of one decoder or encoder.
 
     Args:
         heads: H, as many of keys and values as of queries.
@@ -102,13 +106,34 @@ class Decoder:
         )
         return x_ND
 
+    def encode(self, x_ND: Tensor, length_B: Tensor) -> Tensor:
+        """What leaves an encoder's last block, (N, D) fp32, of the embedded tokens of all sources one behind the other.
+
+        Args:
+            length_B: int64, of each source, all above 0; together N.
+        """
+        x_ND, length_B = x_ND.clone(memory_format=torch.contiguous_format), length_B.contiguous()
+        kernel("encoder_pass")(
+            self.weights.data_ptr(),
+            x_ND.data_ptr(),
+            length_B.data_ptr(),
+            len(length_B),
+            *x_ND.shape,
+            self.heads,
+            self.hidden,
+            int(self.pre),
+            self.count,
+            self.epsilon,
+        )
+        return x_ND
+
 
 def _fields(block: Block) -> list[int]:
     """`BlockWeights` of `decoder.h`, as whole numbers."""
     norms, *products = block
     return [
-        *(field for product in products for field in product.fields),
-        *(part.data_ptr() for norm in norms for part in norm),
+        *(field for product in products for field in (product.fields if product else NO_WEIGHT)),
+        *(part.data_ptr() if part is not None else 0 for norm in norms for part in norm or (None, None)),
     ]
 
 

@@ -42,6 +42,7 @@ PyMethodDef functions[] = {
     method<&attention_of<bf16>>("attention_bfloat16"),
     method<&attention_gradient_of<float>>("attention_gradient_float32"),
     method<&attention_gradient_of<bf16>>("attention_gradient_bfloat16"),
+    method<&encoder_pass>("encoder_pass"),
     method<&beam_search>("beam_search"),
     method<&cross_entropy<float>>("cross_entropy_float32"),
     method<&cross_entropy<bf16>>("cross_entropy_bfloat16"),

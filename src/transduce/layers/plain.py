@@ -1,0 +1,86 @@
+"""Which blocks a kernel knows (`transduce.native.decoder`), and how they are handed over to it.
+
+Shapes: D model width.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import torch.nn.functional as F
+from torch import nn
+
+from transduce.attention import MultiHeadAttention
+from transduce.layers.block import Block
+from transduce.layers.feedforward import FeedForward
+from transduce.layers.norms import LayerNorm
+from transduce.layers.residual import Residual
+from transduce.linear import Linear
+from transduce.native import decoder as native
+from transduce.native.linear import Packed
+
+
+def plain_blocks(blocks: Sequence[nn.Module]) -> list[Block] | None:
+    """`blocks`, if all of them are made of parts that the kernel knows, and are packed; else None."""
+    plain = [block for block in blocks if type(block) is Block and _is_plain(block)]
+    return plain if plain and len(plain) == len(blocks) else None
+
+
+def in_kernel(blocks: Sequence[Block]) -> native.Blocks:
+    """Plain blocks, whose parameters must not change any more."""
+    first = blocks[0]
+    norm = cast(LayerNorm, first.self_residual.norm)
+    pre = first.self_residual.placement == "pre"
+    return native.Blocks([_weights(block) for block in blocks], first.self_attention.heads, pre, norm.eps)
+
+
+def norm_of(norm: nn.Module | None) -> native.Norm | None:
+    """Its parameters, (D,) each."""
+    return native.Norm(norm.weight, norm.bias) if isinstance(norm, LayerNorm) else None
+
+
+def hooks_below(modules: Iterable[nn.Module]) -> list[dict[int, Any]]:
+    """`hooks_of` all that these are made of."""
+    return hooks_of([each for module in modules for each in module.modules()])
+
+
+def hooks_of(modules: Iterable[nn.Module]) -> list[dict[int, Any]]:
+    """Where those who look on at what goes through these modules are entered."""
+    return [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
+
+
+def _is_plain(block: Block) -> bool:
+    attentions = [each for each in (block.self_attention, block.cross_attention) if each]
+    residuals = [
+        block.self_residual,
+        block.feed_forward_residual,
+        *([block.cross_residual] if len(attentions) > 1 else []),
+    ]
+    feed_forward = block.feed_forward
+    return (
+        all(_is_plain_attention(each) for each in attentions)
+        and all(type(each) is Residual and type(each.norm) is LayerNorm for each in residuals)
+        and type(feed_forward) is FeedForward
+        and feed_forward.linear is None
+        and feed_forward.activation is F.relu
+        and all(isinstance(each.packed, Packed) for each in _products(block) if each)
+    )
+
+
+def _is_plain_attention(attention: MultiHeadAttention) -> bool:
+    one_to_one = attention.heads == attention.key_value_heads
+    return type(attention) is MultiHeadAttention and attention.can_share and one_to_one and attention.positions is None
+
+
+def _products(block: Block) -> list[Linear | None]:
+    own, cross, forward = block.self_attention, block.cross_attention, block.feed_forward
+    crossing = [cross.query, cross.output] if cross else [None, None]
+    return [own.query, own.key_value, own.output, *crossing, forward.inner, forward.outer]
+
+
+def _weights(block: Block) -> native.Block:
+    packed = [cast(Packed, each.packed) if each else None for each in _products(block)]
+    cross = norm_of(block.cross_residual.norm) if block.cross_residual else None
+    own, forward = (
+        cast(native.Norm, norm_of(each.norm)) for each in (block.self_residual, block.feed_forward_residual)
+    )
+    return native.Block((own, cross, forward), *packed)  # type: ignore[arg-type]  # some may be None, not all
