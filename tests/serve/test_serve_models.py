@@ -1,15 +1,18 @@
 """Models by name, and which of them a request means."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
+import transduce
 from random_models import language_model, model_file
 from served import CODES, write_model
 from transduce.errors import InputError
-from transduce.model_file import save_model_file
+from transduce.model_file import load_model_file, save_model_file
 from transduce.serve.languages import BY_CODE, name_of
-from transduce.serve.models import Models
+from transduce.serve.models import Models, Use
 
 
 def test_a_model_is_called_as_its_file_or_its_folder_or_as_said(served_file: Path, tmp_path: Path) -> None:
@@ -65,3 +68,22 @@ def test_language_names() -> None:
     assert [name_of(code) for code in ("de", "zh", "pt-BR", "sr_Latn", "xx", "und")] == [
         *("German", "Chinese", "Portuguese (BR)", "Serbian (Latn)", "xx", "Undetermined")
     ]
+
+
+def test_models_are_used_as_asked_or_refused_at_once(served_file: Path, tmp_path: Path) -> None:
+    file = load_model_file(served_file)
+    sizes = transduce.load(served_file).task.sizes
+    candidates = torch.randint(sizes.target, (sizes.source, 2), dtype=torch.int32, generator=torch.manual_seed(1))
+    path = tmp_path / "listed.safetensors"
+    save_model_file(path, replace(file, lexicon=(candidates, torch.arange(3, 8, dtype=torch.int32))))
+    served = Models.open([path], Use(precision="int8", search={"shortlist": 2})).default.pipeline
+    assert (served.precision, served.recipe.search.shortlist) == ("int8", 2)
+    texts = ["ein Hund", "zwei Katzen und ein Hund"]
+    expected = transduce.load(path, precision="int8").predict(texts, shortlist=2)
+    assert [each.tokens for each in served.predict(texts)] == [each.tokens for each in expected]
+    anything = transduce.load(path, precision="int8").predict(texts)
+    assert [each.score for each in expected] != [each.score for each in anything]
+    with pytest.raises(InputError, match="holds 2 candidates a token"):
+        Models.open([path], Use(search={"shortlist": 3}))
+    with pytest.raises(InputError, match="transduce shortlist MODEL"):
+        Models.open([served_file], Use(search={"shortlist": 1}))

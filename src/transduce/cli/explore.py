@@ -28,8 +28,8 @@ def explore(
     """See what a model predicts, what else it weighed and what it looked at, in the browser. Nobody else can ask."""
     _check(run, file, text or [])
     with needed("exploring"):
-        from transduce.serve.models import Models
-    opened = Models.open(models, trust_code, run)
+        from transduce.serve.models import Models, Use
+    opened = Models.open(models, Use(trust_code), run)
     if file:
         _write(opened, file, text or [])
     else:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -35,6 +35,12 @@ def serve(
         int | None, typer.Option(help="/translate splits lines of more tokens into sentences.")
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the model.")] = None,
+    precision: Annotated[
+        Literal["fp32", "int8"], typer.Option(help="Of matrix products; int8 is faster, and nearly the same.")
+    ] = "fp32",
+    shortlist: Annotated[
+        int | None, typer.Option(help="Candidates a source token, and no other words; see transduce shortlist.")
+    ] = None,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
     """Serve models over HTTP: LibreTranslate's API, our own, and the explorer's page. Changed files are loaded anew."""
@@ -53,11 +59,11 @@ def serve(
     }
     settings = _settings(asked)
     with needed("serving"):
-        from transduce.serve.models import Models
+        from transduce.serve.models import Models, Use
         from transduce.serve.run import run
     from transduce.explore.page_file import page
 
-    opened = Models.open(models, trust_code)
+    opened = Models.open(models, Use(trust_code, precision, {} if shortlist is None else {"shortlist": shortlist}))
     for model in opened:
         tell(f"{model.name}: {model.path}")
     run(opened, settings, host, port, page(), lambda address: tell(f"Serving on {address}, see {address}/docs"))

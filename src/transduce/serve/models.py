@@ -2,16 +2,17 @@
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from transduce.errors import InputError
-from transduce.linear import make_programs
+from transduce.linear import Precision, make_programs
 from transduce.model_file import NAME, find_model_file
 from transduce.names import suggest
-from transduce.pipeline import Pipeline, load
+from transduce.pipeline import Pipeline, load, search_settings
 from transduce.training.log import NAME as LOG
 
 UNSAID = "und"  # ISO 639-2: the recipe does not say which language
@@ -31,6 +32,17 @@ class Loaded(NamedTuple):
     translates: bool
 
 
+class Use(NamedTuple):
+    """How models are used. search: keys of `transduce.search.settings.Search` in place of each recipe's."""
+
+    trust_code: bool = False
+    precision: Precision = "fp32"
+    search: Mapping[str, Any] = MappingProxyType({})
+
+
+PLAIN = Use()
+
+
 class Model:
     """A model file that is looked at now and then. `current` changes at once, from one whole model to another.
 
@@ -38,12 +50,12 @@ class Model:
     problem: why the file as it is now is not the one that serves; None when it is.
     """
 
-    def __init__(self, name: str, path: Path, trust_code: bool = False, run: Path | None = None) -> None:
+    def __init__(self, name: str, path: Path, use: Use = PLAIN, run: Path | None = None) -> None:
         self.name = name
         self.path = path
         self.run = run or _run_of(path)
         self.problem: str | None = None
-        self._trust_code = trust_code
+        self._use = use
         self._seen = self._stamp()
         self._tried: Stamp | None = self._seen
         self.current = self._load(1)
@@ -79,7 +91,10 @@ class Model:
         return status.st_ino, status.st_size, status.st_mtime_ns
 
     def _load(self, version: int) -> Loaded:
-        pipeline = load(self.path, trust_code=self._trust_code)
+        pipeline = load(self.path, trust_code=self._use.trust_code, precision=self._use.precision)
+        search = search_settings(pipeline.recipe.search, dict(self._use.search))
+        pipeline.recipe = pipeline.recipe.model_copy(update={"search": search})
+        pipeline.predict([""])  # settings that this model cannot be searched by are told of now
         make_programs(pipeline.model)
         task = pipeline.recipe.task
         translates = "source" in pipeline.task.tokenizers
@@ -98,21 +113,21 @@ class Models:
             raise InputError("two models have one name; give them different ones: serve a=runs/one b=runs/two.")
 
     @classmethod
-    def open(cls, asked: Sequence[str | PathLike[str]], trust_code: bool = False, run: Path | None = None) -> "Models":
+    def open(cls, asked: Sequence[str | PathLike[str]], use: Use = PLAIN, run: Path | None = None) -> "Models":
         """From `path` or `name=path` each. Without a name a model is called as its file, or as its run's folder.
 
         Args:
             run: where the first one was trained, if not where its file lies.
 
         Raises:
-            InputError: a file is missing or no good, or two have one name.
+            InputError: a file is missing or no good, or cannot be used so, or two have one name.
         """
         named = [_named(str(each)) for each in asked]
         names = [name for name, _ in named]
         if len(set(names)) < len(names):
             raise InputError(f"two models have one name in {', '.join(names)}; name them: serve a=.. b=..")
         runs = [run] + [None] * len(named)
-        return cls([Model(name, path, trust_code, run) for (name, path), run in zip(named, runs, strict=False)])
+        return cls([Model(name, path, use, run) for (name, path), run in zip(named, runs, strict=False)])
 
     def __iter__(self) -> Any:
         return iter(self._models.values())
