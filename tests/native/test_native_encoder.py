@@ -94,6 +94,17 @@ def test_whoever_looks_on_sees_it() -> None:
         assert place in seen
 
 
+def test_a_product_that_is_not_packed_any_more_is_asked() -> None:
+    model, source = model_of(), sources()
+    pack_all(model)
+    before = in_one_pass(model, source)
+    output = model.encoder.blocks[1].self_attention.output  # type: ignore[index]
+    output.packed = None
+    with torch.no_grad():
+        output.weight.zero_()
+    assert (encoded(model, source) - before)[source.mask()].abs().max() > 0.01
+
+
 @pytest.mark.parametrize(
     "table", [{"positions": "rotary"}, {"activation": "gelu"}, {"norm_kind": "rms"}, {"score": "additive"}], ids=str
 )

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from transduce.attention.capture import active_record
 from transduce.layers.block import Block
-from transduce.layers.plain import hooks_below, in_kernel, plain_blocks
+from transduce.layers.plain import Parts, in_kernel, plain_blocks
 from transduce.linear import predicts
 
 
@@ -20,11 +20,11 @@ class OnePass:
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = in_kernel(blocks)
-        self._hooks = hooks_below(blocks)
+        self._parts = Parts(blocks)
 
     def serves(self, x_BSD: Tensor) -> bool:
         """Whether nobody looks on: no capture, no hook, no gradient."""
-        return predicts(x_BSD) and active_record() is None and not any(self._hooks)
+        return predicts(x_BSD) and active_record() is None and self._parts.are_untouched()
 
     def __call__(self, x_BSD: Tensor, real_BS: Tensor) -> Tensor:
         """What leaves the last block (B, S, D) where `real_BS`, which begin each source; 0 elsewhere."""

@@ -12,7 +12,7 @@ from transduce.attention import KeyValue
 from transduce.attention.branches import Branch, Shared
 from transduce.attention.capture import active_record
 from transduce.layers.block import Block
-from transduce.layers.plain import hooks_below, in_kernel, plain_blocks
+from transduce.layers.plain import Parts, in_kernel, plain_blocks
 from transduce.linear import predicts
 from transduce.native import decoder as native
 
@@ -22,7 +22,7 @@ class OneToken:
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.decoder = in_kernel(blocks)
-        self._hooks = hooks_below(blocks)
+        self._parts = Parts(blocks)
 
     def serves(self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]) -> bool:
         """Whether hypotheses share what they attend to, and nobody looks on: no capture, no hook, no gradient."""
@@ -31,7 +31,7 @@ class OneToken:
     def reads(self, x: Tensor, sources: Sequence[KeyValue | Shared]) -> bool:
         """The same of the sources alone."""
         shared = isinstance(sources[0], Shared)
-        return shared and predicts(x) and active_record() is None and not any(self._hooks)
+        return shared and predicts(x) and active_record() is None and self._parts.are_untouched()
 
     def step(
         self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]

@@ -25,6 +25,18 @@ def plain_blocks(blocks: Sequence[nn.Module]) -> list[Block] | None:
     return plain if plain and len(plain) == len(blocks) else None
 
 
+class Parts:
+    """What plain blocks are made of, as a kernel took it over."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._hooks = hooks_of([each for block in blocks for each in block.modules()])
+        self._packed = [(each, each.packed) for block in blocks for each in _products(block) if each]
+
+    def are_untouched(self) -> bool:
+        """Whether nobody has hooked one or packed it anew since."""
+        return not any(self._hooks) and all(each.packed is packed for each, packed in self._packed)
+
+
 def in_kernel(blocks: Sequence[Block]) -> native.Blocks:
     """Plain blocks, whose parameters must not change any more."""
     first = blocks[0]
@@ -36,11 +48,6 @@ def in_kernel(blocks: Sequence[Block]) -> native.Blocks:
 def norm_of(norm: nn.Module | None) -> native.Norm | None:
     """Its parameters, (D,) each."""
     return native.Norm(norm.weight, norm.bias) if isinstance(norm, LayerNorm) else None
-
-
-def hooks_below(modules: Iterable[nn.Module]) -> list[dict[int, Any]]:
-    """`hooks_of` all that these are made of."""
-    return hooks_of([each for module in modules for each in module.modules()])
 
 
 def hooks_of(modules: Iterable[nn.Module]) -> list[dict[int, Any]]:
