@@ -35,7 +35,7 @@ class Search(Config):
     """No sequence of so many tokens comes twice in an output."""
     shortlist: int | None = Field(default=None, ge=1)
     """So many likely translations of each source token, and as many of the most frequent tokens (at least `beam`), are
-    all that outputs may hold: faster, less exact. `transduce shortlist` tells a model which. None = the vocabulary."""
+    all that outputs may hold: for Transformers faster, less exact. See `transduce shortlist`. None = all words."""
     groups: int = Field(default=1, ge=1)
     """For `beam`: diverse beam search in so many groups of beam / groups slots."""
     diversity: float = Field(default=0.5, ge=0, allow_inf_nan=False)
