@@ -45,7 +45,7 @@ def in_kernel(blocks: Sequence[Block]) -> native.Blocks:
     return native.Blocks([_weights(block) for block in blocks], first.self_attention.heads, pre, norm.eps)
 
 
-def norm_of(norm: nn.Module | None) -> native.Norm | None:
+def norm_of(norm: nn.Module) -> native.Norm | None:
     """Its parameters, (D,) each."""
     return native.Norm(norm.weight, norm.bias) if isinstance(norm, LayerNorm) else None
 
@@ -56,16 +56,11 @@ def hooks_of(modules: Iterable[nn.Module]) -> list[dict[int, Any]]:
 
 
 def _is_plain(block: Block) -> bool:
-    attentions = [each for each in (block.self_attention, block.cross_attention) if each]
-    residuals = [
-        block.self_residual,
-        block.feed_forward_residual,
-        *([block.cross_residual] if len(attentions) > 1 else []),
-    ]
+    attentions = (block.self_attention, block.cross_attention)
     feed_forward = block.feed_forward
     return (
-        all(_is_plain_attention(each) for each in attentions)
-        and all(type(each) is Residual and type(each.norm) is LayerNorm for each in residuals)
+        all(_is_plain_attention(each) for each in attentions if each)
+        and all(type(each) is Residual and type(each.norm) is LayerNorm for each in _residuals(block) if each)
         and type(feed_forward) is FeedForward
         and feed_forward.linear is None
         and feed_forward.activation is F.relu
@@ -84,10 +79,12 @@ def _products(block: Block) -> list[Linear | None]:
     return [own.query, own.key_value, own.output, *crossing, forward.inner, forward.outer]
 
 
+def _residuals(block: Block) -> list[Residual | None]:
+    return [block.self_residual, block.cross_residual, block.feed_forward_residual]
+
+
 def _weights(block: Block) -> native.Block:
     packed = [cast(Packed, each.packed) if each else None for each in _products(block)]
-    cross = norm_of(block.cross_residual.norm) if block.cross_residual else None
-    own, forward = (
-        cast(native.Norm, norm_of(each.norm)) for each in (block.self_residual, block.feed_forward_residual)
-    )
-    return native.Block((own, cross, forward), *packed)  # type: ignore[arg-type]  # some may be None, not all
+    own, cross, forward = (norm_of(each.norm) if each else None for each in _residuals(block))
+    assert own and forward
+    return native.Block((own, cross, forward), *packed)  # type: ignore[arg-type]  # only what crosses may be None

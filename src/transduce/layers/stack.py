@@ -3,9 +3,9 @@
 Shapes: B batch, T positions, S source positions, D model width, G heads of keys and values, E width of a head.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
@@ -31,6 +31,7 @@ from transduce.names import known, resolve, suggest
 # Per block, keys and values (B, G, T, E) of the positions so far, or of a source; or what hypotheses share of them.
 State = tuple[KeyValue, ...] | tuple[Branch, ...]
 Sources = tuple[KeyValue, ...] | tuple[Shared, ...]
+Kernel = TypeVar("Kernel", OneToken, OnePass)
 
 ADDED = ("none", "sinusoidal", "learned")  # positions that are added to the embeddings; all others are relative
 
@@ -136,8 +137,7 @@ class Stack(nn.Module):
         self.dropout = Dropout(config.dropout)
         blocks = [_block(config, relative, cross) for relative in _relative_positions(config, layers, causal)]
         self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
-        self._one_token: tuple[Product, OneToken | None] | None = None
-        self._one_pass: tuple[Product, OnePass | None] | None = None
+        self._kernels: dict[Callable[..., Any], tuple[Product, Any]] = {}
         # Pre-norm leaves the residual stream unnormed at the top, so it gets one more norm there.
         self.norm = (
             make_norm(config.norm_kind, config.d_model, only_multiplied=True) if config.norm == "pre" else NoNorm()
@@ -149,7 +149,7 @@ class Stack(nn.Module):
 
     def encode(self, embedded_BSD: Tensor, real_BS: Tensor) -> Tensor:
         """Sources (B, S, D) -> (B, S, D), each real position seeing all real ones of its source; they stand first."""
-        kernel = self._in_one_pass()
+        kernel = self._kernel(in_one_pass)
         if kernel is None or not kernel.serves(embedded_BSD) or any(hooks_of((self, self.dropout))):
             return self(embedded_BSD, masks.padding(real_BS), real_BS)
         return self.norm(kernel(self.positions(embedded_BSD), real_BS))
@@ -211,21 +211,17 @@ class Stack(nn.Module):
 
     def in_one_call(self) -> OneToken | None:
         """All blocks in one call, where they are packed and plain, and each token sees all that came before it."""
-        packed = next(iter(self.blocks)).self_attention.query.packed
-        if packed is None or self.pattern != "full":
-            return None
-        if self._one_token is None or self._one_token[0] is not packed:
-            self._one_token = packed, in_one_call(list(self.blocks))
-        return self._one_token[1]
+        return self._kernel(in_one_call) if self.pattern == "full" else None
 
-    def _in_one_pass(self) -> OnePass | None:
-        """The same of an encoder."""
+    def _kernel(self, make: Callable[[Sequence[nn.Module]], Kernel | None]) -> Kernel | None:
+        """What `make` makes of the blocks, once, where they are packed."""
         packed = next(iter(self.blocks)).self_attention.query.packed
         if packed is None:
             return None
-        if self._one_pass is None or self._one_pass[0] is not packed:
-            self._one_pass = packed, in_one_pass(list(self.blocks))
-        return self._one_pass[1]
+        if make not in self._kernels or self._kernels[make][0] is not packed:
+            self._kernels[make] = packed, make(list(self.blocks))
+        made: Kernel | None = self._kernels[make][1]
+        return made
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
         """The encoder's states as each block's cross-attention sees them."""
