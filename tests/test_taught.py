@@ -41,14 +41,15 @@ def test_teachers_translate_and_the_student_learns_from_it(
     tiny_recipe: Path, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    report = train_taught(load_recipe(tiny_recipe, TEACHERS), run, shown())
+    counted = "training.embeddings=cooccurrence"  # of the teachers: the student begins as one of them
+    report = train_taught(load_recipe(tiny_recipe, [*TEACHERS, counted]), run, shown())
     teachers = [run / "teachers" / "3", run / "teachers" / "4"]
     assert [each["sha256"] for each in report["teachers"]] == [sha256(folder) for folder in teachers]
     assert len({*map(sha256, [*teachers, run])}) == 3
     for folder, seed in zip(teachers, (3, 4), strict=True):  # by hand: the recipe with what differs
         alone = load_recipe(
             tiny_recipe,
-            [f"training.seed={seed}", "training.updates=12", "training.learning_rate=1e-2", "search.beam=5"],
+            [counted, f"training.seed={seed}", "training.updates=12", "training.learning_rate=1e-2", "search.beam=5"],
         )
         alone = alone.model_copy(
             update={"name": f"tiny-teacher-{seed}", "search": load_recipe(folder / "recipe.toml").search}

@@ -85,7 +85,7 @@ def student(recipe: Recipe, run: Path) -> Recipe:
     references = table["data"]["train"] if teachers.references else []
     table["data"]["train"] = [*references, taught_pairs(run / "taught", data.root)]
     if not teachers.model:
-        table["training"]["start"] = str(run / "teachers" / str(teachers.seeds[0]))
+        table["training"] |= {"start": str(run / "teachers" / str(teachers.seeds[0])), "embeddings": "random"}
     return parse_recipe(table, recipe.name)
 
 

@@ -17,7 +17,8 @@ from transduce.training.batch_size import SHARE, Trial, _where_growth_ends, with
 from transduce.training.display import Display
 from transduce.training.dry_run import dry_run
 from transduce.training.memory import _free_of_group, activation_bytes, free_bytes
-from transduce.training.run import new_training, open_task, run_training
+from transduce.training.run import open_task, run_training
+from transduce.training.start import new_training
 
 AUTO = ["batch.tokens=auto", "batch.effective_tokens=2048", "training.accumulate=1", "training.updates=4"]
 

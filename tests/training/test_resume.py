@@ -77,6 +77,15 @@ def test_killed_at_any_moment_in_bf16(tiny_recipe: Path, tmp_path: Path) -> None
     assert sha256(run) == sha256(whole)
 
 
+def test_embeddings_are_counted_once(tiny_recipe: Path, tiny_run: Path, tmp_path: Path) -> None:
+    counted, whole, run = "training.embeddings=cooccurrence", tmp_path / "whole", tmp_path / "run"
+    assert train(tiny_recipe, whole, counted).code == 0
+    assert sha256(whole) != sha256(tiny_run)
+    assert train(tiny_recipe, run, counted, fate=Fate(signal=signal.SIGTERM, at=10)).code == 130
+    assert "counting word vectors" not in train(tiny_recipe, run, counted).shown
+    assert sha256(run) == sha256(whole)
+
+
 def test_running_statistics_are_resumed_as_weights_are(tiny_recipe: Path, tmp_path: Path) -> None:
     whole, run = tmp_path / "whole", tmp_path / "run"
     assert train(tiny_recipe, whole, "model.norm_kind=batch").code == 0

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from transduce.config import Config
 
@@ -24,6 +24,9 @@ class TrainingConfig(Config):
     start: str | None = None
     """A model file or run directory whose tokenizers and weights training starts from: fine-tuning. Of another kind of
     model it takes the weights that have the same names and shapes."""
+    embeddings: Literal["random", "cooccurrence"] = "random"
+    """What they begin as. cooccurrence: vectors counted from the training pairs, in which words that stand among the
+    same words are near, and so is what translates them: as good a model after fewer updates."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """muon: orthogonalised momentum for the hidden matrices, AdamW for the rest."""
     learning_rate: float = Field(default=1e-3, gt=0)
@@ -70,6 +73,12 @@ class TrainingConfig(Config):
     """Updates between lines of log.jsonl."""
     tensorboard: bool = False
     """Log to <run>/tensorboard too (extra `tensorboard`)."""
+
+    @model_validator(mode="after")
+    def _one_start(self) -> "TrainingConfig":
+        if self.start and self.embeddings != "random":
+            raise ValueError("what starts from a model has its embeddings: leave out either start or embeddings")
+        return self
 
 
 class Teachers(Config):

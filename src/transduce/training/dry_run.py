@@ -13,7 +13,8 @@ from transduce.training.batch_size import with_measured_batch
 from transduce.training.display import Display
 from transduce.training.memory import activation_bytes
 from transduce.training.precision import resolve_precision
-from transduce.training.run import device, new_training, open_task
+from transduce.training.run import open_task
+from transduce.training.start import device, new_training
 
 PLANNED = 2000  # batches that are looked at
 

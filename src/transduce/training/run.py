@@ -1,7 +1,6 @@
 """A training from recipe to model file: open the data, train, choose the best weights, test, write the report."""
 
 import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,24 +18,22 @@ from transduce.errors import InputError
 from transduce.inputs import batches_of
 from transduce.model_file import NAME, ModelFile, find_model_file, lasting_tensors, load_model_file, save_model_file
 from transduce.names import resolve
-from transduce.pipeline import load_weights, make_model, make_task, pack_tokenizers, unpack_tokenizers
+from transduce.pipeline import load_weights, make_task, pack_tokenizers, unpack_tokenizers
 from transduce.recipe import Recipe
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.tokenizers import cached_tokenizers
-from transduce.training.average import MovingAverage
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.checkpoint import Checkpoints, Trained
 from transduce.training.display import Display
 from transduce.training.figures import write_figures
 from transduce.training.log import NAME as LOG
 from transduce.training.log import Log, read_log
-from transduce.training.loop import Hands, derived_seed, train
-from transduce.training.optimizer import Optimizers
+from transduce.training.loop import Hands, train
 from transduce.training.precision import resolve_precision
-from transduce.training.progress import Progress
 from transduce.training.report import make_report
 from transduce.training.run_directory import claim, claim_data
 from transduce.training.signals import stop_on_signals
+from transduce.training.start import check_embeddings, count_embeddings, device, new_training
 from transduce.training.validation import Validator, target_entropy
 
 
@@ -60,6 +57,7 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
             f"{recipe.name}: search.shortlist is of words that are found once the model is trained: leave it out, then "
             "`transduce shortlist` the run, and ask predict for it."
         )
+    check_embeddings(recipe)
     keep_freed_memory()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats itself only with this
     torch.use_deterministic_algorithms(True)
@@ -81,6 +79,8 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
     if progress:
         trained = Trained(trained.model, trained.optimizers, trained.average, progress)
         display.tell(f"Going on after update {progress.update}.")
+    elif recipe.training.embeddings == "cooccurrence":
+        count_embeddings(trained, recipe, task, data, display)
     end = _train(recipe, run, task, data, trained, checkpoints, display)
     display.tell(f"Training ended: {end}.")
     return _finish(recipe, run, task, data, trained, checkpoints, display, end)
@@ -95,41 +95,6 @@ def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
         tokenizers = cached_tokenizers(cache_folder(), kind, recipe.tokenizer, recipe.data)
     task = make_task(recipe, tokenizers)
     return task, task.open(cache_folder(), display.tell)
-
-
-def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambda line: None) -> Trained:
-    """A model at its random start, which depends on the seed alone, or with the weights of the one to start from.
-
-    Raises:
-        InputError: that one is of other sizes, or of another kind that has no weight in common.
-    """
-    torch.manual_seed(derived_seed(recipe.training.seed, 0))
-    model = make_model(recipe, task).to(device())
-    if recipe.training.start:
-        _begin_as(load_model_file(recipe.training.start), model, recipe, tell)
-    average = MovingAverage(model, recipe.training.average)
-    return Trained(model, Optimizers(model, recipe.training), average, Progress())
-
-
-def _begin_as(other: ModelFile, model: torch.nn.Module, recipe: Recipe, tell: Callable[[str], None]) -> None:
-    """All weights of a model of the same kind; of another kind those of the same name and shape."""
-    kinds = [config["model"].get("kind") for config in (other.config, recipe.to_table())]
-    if kinds[0] == kinds[1]:
-        load_weights(model, other.weights)
-        return
-    own = lasting_tensors(model)
-    common = {name: each for name, each in other.weights.items() if name in own and each.shape == own[name].shape}
-    if not common:
-        raise InputError(
-            f"training.start: {recipe.training.start} is another kind of model and has no weight in common."
-        )
-    tell(f"{len(common)} of {len(own)} weights begin as those of {recipe.training.start}, the others anew.")
-    load_weights(model, {**own, **common})
-
-
-def device() -> torch.device:
-    """An accelerator if there is one."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _check_metrics(recipe: Recipe, task: Task, data: TaskData) -> None:
