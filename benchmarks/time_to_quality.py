@@ -2,10 +2,10 @@
 
     python benchmarks/time_to_quality.py --data ../shared/data/multi30k [--threads 1] [--who Transduce JoeyNMT] [--read]
 
-Everyone trains a model of the fixed work's size (benchmarks/small.toml) with a recipe that suits it, and translates
-the validation set greedily every 200 updates; BLEU is cased sacreBLEU (13a) of the text. The workers
-(benchmarks/peers/) run one after another, for hours; a stopped one goes on where it was. --read only reads the curves
-that are there.
+Everyone trains a model of the fixed work's size with a recipe that suits it, ours being benchmarks/small.toml, and
+translates the validation set greedily now and then; BLEU is cased sacreBLEU (13a) of the text. The workers
+(benchmarks/peers/) run one after another, for hours; a stopped one goes on where it was. With one thread, two may run
+side by side, each on a core. --read only reads the curves that are there.
 
 Times count from the start of the process, with and without validations, by the wall and of the processor. With one
 thread the table is in processor seconds, so that other work on the machine does not matter, else in the wall's; both
@@ -35,16 +35,22 @@ Point = dict[str, float]
 
 
 class Toolkit(NamedTuple):
-    """A worker and the environment that it runs in; None: this one."""
+    """A worker, how many updates its recipe has, how many there are between validations, and its environment.
+
+    environment: None = this one.
+    """
 
     worker: str
+    updates: int
+    every: int
     environment: str | None = None
 
 
+MARIAN = "Marian, Hugging Face"
 WHO = {
-    OURS: Toolkit("quality_transduce"),
-    "Marian, Hugging Face": Toolkit("quality_marian", "huggingface"),
-    "JoeyNMT": Toolkit("quality_joeynmt", "joeynmt"),
+    OURS: Toolkit("quality_transduce", 1500, 100),
+    MARIAN: Toolkit("quality_marian", 2000, 200, "huggingface"),
+    "JoeyNMT": Toolkit("quality_joeynmt", 2000, 200, "joeynmt"),
 }
 
 
@@ -67,6 +73,7 @@ def main() -> None:
         "threads": asked.threads,
         "seed": 1,
         "bleu": f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}|search:greedy",
+        "precision": asked.precision,
         "clock": clock,
         "best": {who: best(curve) for who, curve in curves.items()},
         "rows": compare(curves),
@@ -85,8 +92,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=FOLDER, help="for checkpoints and curves")
     parser.add_argument("--who", nargs="+", choices=WHO, default=list(WHO))
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--updates", type=int, default=2400)
-    parser.add_argument("--every", type=int, default=200, help="updates between validations")
+    parser.add_argument("--precision", default="fp32", help="Marian's: the one that it is faster in on this machine")
     parser.add_argument("--read", action="store_true", help="train nothing")
     return parser.parse_args()
 
@@ -107,9 +113,10 @@ def train(who: str, work: Path, asked: argparse.Namespace) -> None:
     """One of them to the end."""
     toolkit = WHO[who]
     command = [python(toolkit.environment), WORKERS / f"{toolkit.worker}.py", work, asked.folder / toolkit.worker]
-    command += ["--threads", asked.threads, "--updates", asked.updates, "--every", asked.every]
+    command += ["--threads", asked.threads, "--updates", toolkit.updates, "--every", toolkit.every]
     command += ["--data", asked.data] if who == OURS else []
-    print(f"{who}: {asked.updates} updates", flush=True)
+    command += ["--precision", asked.precision] if who == MARIAN else []
+    print(f"{who}: {toolkit.updates} updates", flush=True)
     subprocess.run([str(part) for part in command], check=True)
 
 

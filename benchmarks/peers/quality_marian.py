@@ -1,6 +1,6 @@
-"""Hugging Face's Marian trained by its Seq2SeqTrainer until it is good; arguments in `quality`.
+"""Hugging Face's Marian trained by its Seq2SeqTrainer until it is good; arguments in `quality`, and --precision.
 
-AdamW (fused) with a peak of 1e-3, cosine, bf16, label smoothing, dropout 0.25, and batches of like lengths, of 4,096
+AdamW (fused) with a peak of 1e-3, cosine, label smoothing, dropout 0.25, and batches of like lengths, of 4,096
 padded target tokens each: those of the Trainer's own `group_by_length` have a fixed number of sentences and come from
 long to short.
 """
@@ -103,13 +103,13 @@ def model_of(vocabulary: int) -> MarianMTModel:
     return model
 
 
-def settings(folder: Path, updates: int, every: int) -> Seq2SeqTrainingArguments:
+def settings(folder: Path, updates: int, every: int, precision: str) -> Seq2SeqTrainingArguments:
     """The recipe."""
     return Seq2SeqTrainingArguments(
         output_dir=str(folder / "checkpoints"),
         max_steps=updates,
         use_cpu=True,
-        bf16=True,
+        bf16=precision == "bf16",
         optim="adamw_torch_fused",
         learning_rate=LEARNING_RATE,
         adam_beta1=BETAS[0],
@@ -135,7 +135,7 @@ def settings(folder: Path, updates: int, every: int) -> Seq2SeqTrainingArguments
 
 def main() -> None:
     """Train to the end, from the last checkpoint if there is one."""
-    asked = arguments()
+    asked = arguments(("--precision", "fp32"))
     torch.set_num_threads(asked.threads)
     set_seed(SEED)
     work, validation = Work(asked.work), Validation(asked.work)
@@ -163,7 +163,7 @@ def main() -> None:
         plan=LikeLengths([len(row) + 1 for row in work.target]),
         curve=Curve(asked.folder / "curve.jsonl", int(last.rpartition("-")[2]) if last else 0),
         model=model,
-        args=settings(asked.folder, asked.updates, asked.every),
+        args=settings(asked.folder, asked.updates, asked.every, asked.precision),
         data_collator=collate,
         train_dataset=[
             {"source": [*source, END], "target": [*target, END]}

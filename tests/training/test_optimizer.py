@@ -67,6 +67,19 @@ def test_adamw_equals_the_papers_loop() -> None:
         assert model.weight.item() == pytest.approx(weight, rel=1e-5)
 
 
+def lifted(x: float) -> float:
+    """What the paper's first three polynomials make of one singular value (Amsel et al. 2025, appendix)."""
+    x /= 1.01
+    for a, b, c in (
+        (8.2872120, 23.5958865, 17.3003873),
+        (4.1070591, 2.9478499, 0.5448431),
+        (3.948691, 2.908902, 0.551819),
+    ):
+        y = x / 1.01
+        x = a * y - b * y**3 + c * y**5
+    return x
+
+
 @pytest.mark.parametrize("shape", [(64, 32), (32, 64), (48, 48), (128, 8), (1, 9), (9, 1), (1, 1)])
 def test_orthogonalised_pulls_singular_values_to_1_and_keeps_their_vectors(shape: tuple[int, int]) -> None:
     torch.manual_seed(sum(shape))
@@ -76,9 +89,11 @@ def test_orthogonalised_pulls_singular_values_to_1_and_keeps_their_vectors(shape
     assert made.shape == shape
     # In the basis of the matrix's own singular vectors: nearly diagonal, and no sign has turned.
     inside = left.T @ made @ right.T
-    strong = values > 0.01 * values.norm()  # five iterations cannot lift what was nearly 0
-    assert inside.diagonal()[strong].min() > 0.65
-    assert inside.diagonal().max() < 1.25
+    strong = values > 0.003 * values.norm()  # three iterations cannot lift what was nearly 0
+    assert inside.diagonal()[strong].min() > 0.18
+    assert inside.diagonal().max() < 1.9
+    by_hand = [lifted(value / values.norm().item()) for value in values.tolist()]
+    torch.testing.assert_close(inside.diagonal(), torch.tensor(by_hand), rtol=0, atol=0.05)
     assert (inside - inside.diagonal().diag()).abs().max() < 0.05
 
 
@@ -114,7 +129,7 @@ def test_muon_moves_as_far_as_adamw_does() -> None:
         weight = nn.Parameter(torch.zeros(shape))
         weight.grad = torch.randn(shape)
         Muon([weight], learning_rate=1.0, weight_decay=0.0).step()
-        assert weight.square().mean().sqrt().item() == pytest.approx(0.2, rel=0.2)
+        assert weight.square().mean().sqrt().item() == pytest.approx(0.2, rel=0.3)
 
 
 STACK = {"d_model": 8, "heads": 2, "feed_forward": 12, "positions": "learned", "max_length": 9}
