@@ -9,7 +9,7 @@ M is positive pointwise mutual information with smoothed contexts, and U S^(1/2)
 A context c is a word up to `REACH` places before f, or one after it, which are told apart; one at distance d counts 1/d
 (Pennington et al. 2014, section 4.2). t is IBM model 1's (`lexicon`). Every vector has length 1.
 
-Shapes: T tokens, N sentences, K contexts that are next to a word, S source ids, V target ids, W width.
+Shapes: T tokens, N sentences, K neighbours, U different ones, S source ids, V target ids, C contexts, W width.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,11 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from transduce.data.lexicon import Ints, Pairs, translation_table
+from transduce.data.lexicon import Ints, Pairs, Reals, translation_table
 
 REACH = 4
 SMOOTHING = 0.75
@@ -56,9 +55,7 @@ def mixed(sides: Iterable[Vectors]) -> Tensor:
 
 def mutual_information(token_T: Ints, length_N: Ints, size: int) -> Tensor:
     """M (V, 2 V), sparse, fp32: words by words before them, then by words after them."""
-    word_K, context_K, weight_K = _contexts(token_T, length_N, size)
-    code_U, place_K = np.unique(word_K * 2 * size + context_K, return_inverse=True)
-    count_U = np.bincount(place_K, weight_K, minlength=len(code_U))
+    code_U, count_U = _neighbours(token_T, length_N, size)
     word_U, context_U = np.divmod(code_U, 2 * size)
     word_V = np.bincount(word_U, count_U, minlength=size)
     context_C = np.bincount(context_U, count_U, minlength=2 * size) ** SMOOTHING
@@ -67,17 +64,20 @@ def mutual_information(token_T: Ints, length_N: Ints, size: int) -> Tensor:
     return _sparse(word_U[kept_U], context_U[kept_U], value_U[kept_U], (size, 2 * size))
 
 
-def _contexts(token_T: Ints, length_N: Ints, size: int) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """(K,) of each neighbour of each word: the word, the neighbour, by V more if it stands behind, and its weight."""
+def _neighbours(token_T: Ints, length_N: Ints, size: int) -> tuple[Ints, Reals]:
+    """f 2 V + c of all different words and contexts, in rising order, and how much each counts."""
     sentence_T = np.repeat(np.arange(len(length_N)), length_N)
-    words, contexts, weights = [], [], []
+    codes, counts = [], []
     for distance in range(1, REACH + 1):
         together_T = sentence_T[distance:] == sentence_T[:-distance]
-        before, after = token_T[:-distance][together_T], token_T[distance:][together_T]
-        words += [after, before]
-        contexts += [before, after + size]
-        weights += [np.full(2 * len(before), 1 / distance)]
-    return np.concatenate(words), np.concatenate(contexts), np.concatenate(weights)
+        before_K, after_K = token_T[:-distance][together_T], token_T[distance:][together_T]
+        code_K = np.concatenate([after_K * 2 * size + before_K, before_K * 2 * size + size + after_K])
+        code_U, times_U = np.unique(code_K, return_counts=True)
+        codes.append(code_U)
+        counts.append(times_U / distance)
+    all_U, place = np.unique(np.concatenate(codes), return_inverse=True)
+    count_U: Reals = np.bincount(place, np.concatenate(counts), minlength=len(all_U)).astype(np.float64, copy=False)
+    return all_U, count_U
 
 
 def _translations(pairs: Pairs, sizes: tuple[int, int], advance: Callable[[int], None]) -> Tensor:
@@ -88,7 +88,7 @@ def _translations(pairs: Pairs, sizes: tuple[int, int], advance: Callable[[int],
     return _sparse(e_U[word_U], f_U[word_U], t_U[word_U], sizes)
 
 
-def _sparse(row_U: Ints, column_U: Ints, value_U: NDArray[np.float64], shape: tuple[int, int]) -> Tensor:
+def _sparse(row_U: Ints, column_U: Ints, value_U: Reals, shape: tuple[int, int]) -> Tensor:
     places = torch.from_numpy(np.stack([row_U, column_U]))
     values = torch.from_numpy(value_U.astype(np.float32))
     return torch.sparse_coo_tensor(places, values, shape, check_invariants=True).coalesce()
