@@ -7,7 +7,8 @@ same weather, and what is written is the median of the rounds with the least and
 environments first (benchmarks/.environments, pinned versions). Without --model a model of the fixed work's size is
 trained first (benchmarks/small.toml, half an hour): what is decoded is real text of real length.
 
-Writes benchmarks/results/speed.json and docs/performance.md with its figure.
+Writes benchmarks/results/speed-MACHINE.json, in the place of what this kind of machine had, and docs/performance.md
+with its figures.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import sacrebleu
+from speed_report import name_of
 
 import transduce
 from transduce.data.files import read_lines
@@ -175,7 +177,7 @@ def main() -> None:
     rows = measure(list(entries(work, model, asked.seconds, asked.peers)), asked.rounds, scorer(model, asked.data))
     about = {"date": date.today().isoformat(), "machine": machine(), "versions": library_versions(), "peers": PINNED}
     result = {**about, "work": ratio(work), "rounds": asked.rounds, "rows": rows}
-    (RESULTS / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
+    (RESULTS / f"speed-{name_of(about['machine'])}.json").write_text(json.dumps(result, indent=1) + "\n")
     subprocess.run([sys.executable, str(HERE / "speed_report.py")], check=True)
 
 

@@ -1,4 +1,4 @@
-"""Turn benchmarks/results/speed.json into docs/performance.md and its figure.
+"""Turn benchmarks/results/speed-MACHINE.json into docs/performance.md and its figures, a section for each machine.
 
     python benchmarks/speed_report.py
 
@@ -12,9 +12,9 @@ from typing import Any
 from quality_report import OURS, section
 
 HERE = Path(__file__).parent
-RESULT = HERE / "results" / "speed.json"
+RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "performance.md"
-FIGURE = HERE.parent / "docs" / "figures" / "speed.svg"
+FIGURES = HERE.parent / "docs" / "figures"
 TITLES = {
     "training bf16": ("Training in bf16", "tokens_per_second", "target tokens/s"),
     "training fp32": ("Training in fp32", "tokens_per_second", "target tokens/s"),
@@ -27,36 +27,50 @@ LESS_IS_BETTER = ("p50_ms", "seconds")
 PREFACE = """# Performance
 
 Made by `make bench-peers` (`benchmarks/speed.py`), which trains and decodes the same model on the same token ids with
-each toolkit, one process a measurement, interleaved; medians of the rounds ({rounds}), with the least and the most.
-Measured on {date}: {machine}; torch {torch}. Peers: {peers}.
+each toolkit, one process a measurement, interleaved; medians of the rounds, with the least and the most. Each machine
+that it ran on has a section: ratios differ between them, as processors differ by ten in what they multiply fast.
 
 The work: d_model 256, 3 + 3 layers, 4 heads, feed-forward 1,024, joint BPE of 8,000, post-norm, Multi30k en-de, about
 4,096 padded target tokens a batch. The plain loops around other libraries get our batches, which hold little padding;
 JoeyNMT makes its own. BLEU is sacreBLEU's, cased (13a), of test_2016_flickr; GB what all processes of a worker hold at
 most, what they share counted once. Batches are decoded by two workers of one thread, ours as two processes.
+"""
+MACHINE = """## {title}
 
-![speed](figures/speed.svg)
+Measured on {date}, rounds: {rounds}; {machine}; torch {torch}. Peers: {peers}.
+
+![speed](figures/speed-{name}.svg)
 """
 WIDTH, HIDDEN, LAYERS = 256, 1024, 3
 
 
 def main() -> None:
     """Read, write."""
-    result = json.loads(RESULT.read_text(encoding="utf-8"))
-    PAGE.write_text(page(result), encoding="utf-8")
-    draw(result)
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("speed-*.json")]
+    results = sorted(found, key=lambda result: result["date"], reverse=True)
+    parts = [PREFACE, *(part for result in results for part in parts_of(result)), section()]
+    PAGE.write_text("\n".join(part for part in parts if part), encoding="utf-8")
+    for result in results:
+        draw(result)
 
 
-def page(result: dict[str, Any]) -> str:
-    """The page in Markdown."""
-    machine = ", ".join(f"{name} {value}" for name, value in result["machine"].items())
-    peers = "; ".join(" ".join(each) for each in result["peers"].values())
-    about = {name: result[name] for name in ("date", "rounds")}
-    parts = [PREFACE.format(**about, machine=machine, torch=result["versions"]["torch"], peers=peers)]
-    parts.append(limits(result))
-    parts += [table(result, what) for what in TITLES if rows_of(result, what)]
-    parts.append(section())
-    return "\n".join(part for part in parts if part)
+def name_of(machine: dict[str, Any]) -> str:
+    """What its files are called by: intel-xeon-amx."""
+    return f"{machine['processor']} {machine['kernels']}".lower().replace(" ", "-")
+
+
+def parts_of(result: dict[str, Any]) -> list[str]:
+    """A machine's section in Markdown."""
+    machine = result["machine"]
+    about = {
+        "title": f"{machine['processor']}, {machine['cores']} cores, kernels for {machine['kernels']}",
+        "machine": ", ".join(f"{name} {value}" for name, value in machine.items()),
+        "peers": "; ".join(" ".join(each) for each in result["peers"].values()),
+        "torch": result["versions"]["torch"],
+        "name": name_of(machine),
+    }
+    heading = MACHINE.format(**about, date=result["date"], rounds=result["rounds"])
+    return [heading, limits(result), *(table(result, what) for what in TITLES if rows_of(result, what))]
 
 
 def limits(result: dict[str, Any]) -> str:
@@ -93,7 +107,7 @@ def table(result: dict[str, Any], what: str) -> str:
     share = limit.get(f"{what.removeprefix('training ')}_gflops")
     bleu, memory = (medians(result, what, figure) for figure in ("bleu", "peak_memory_gb"))
     more = " share of the limit |" if share else " BLEU | GB |" if bleu else ""
-    lines = [f"## {title}\n", f"| | {unit} | least - most | beside ours |{more}"]
+    lines = [f"### {title}\n", f"| | {unit} | least - most | beside ours |{more}"]
     lines.append("|---|---|---|---|" + "---|" * (more.count("|")))
     for row in rows:
         beside = f"{row['median'] / ours:.2f}" if ours else ""
@@ -134,8 +148,8 @@ def draw(result: dict[str, Any]) -> None:
         axis.set_title(f"{TITLES[what][0]} ({TITLES[what][2]})", loc="left", fontsize=9)
         axis.tick_params(labelsize=8)
         axis.spines[["top", "right"]].set_visible(False)
-    FIGURE.parent.mkdir(exist_ok=True)
-    figure.savefig(FIGURE, metadata={"Date": None})
+    FIGURES.mkdir(exist_ok=True)
+    figure.savefig(FIGURES / f"speed-{name_of(result['machine'])}.svg", metadata={"Date": None})
     pyplot.close(figure)
 
 

@@ -31,6 +31,7 @@ from transduce.environment import library_versions, machine
 
 FOLDER = HERE.parent / "runs" / "time-to-quality"
 CLOCKS = ("training_processor_seconds", "training_seconds", "processor_seconds", "seconds")
+HEIGHTS = (36, 34, 32, 30, 27)  # BLEU that are compared besides a peer's best
 Point = dict[str, float]
 
 
@@ -131,14 +132,35 @@ def best(curve: list[Point]) -> Point:
 
 
 def compare(curves: dict[str, list[Point]]) -> list[dict[str, Any]]:
-    """For the best BLEU of each peer: when it was there, when we had it, and how many times longer they took."""
-    rows = []
-    for who in curves.keys() - {OURS}:
-        theirs = best(curves[who])
-        ours = next((point for point in curves.get(OURS, []) if point["bleu"] >= theirs["bleu"]), None)
-        ratios = {clock: round(theirs[clock] / ours[clock], 2) for clock in CLOCKS} if ours else None
-        rows.append({"who": who, "theirs": theirs, "ours": ours, "ratio": ratios})
-    return sorted(rows, key=lambda row: -row["theirs"]["bleu"])
+    """For each peer's best BLEU and for lower ones: how long both took to it, and how many times longer they did.
+
+    The better peer first.
+    """
+    peers = sorted(curves.keys() - {OURS}, key=lambda who: -best(curves[who])["bleu"])
+    return [
+        {"who": who, "bleu": height, **times(curves[who], curves.get(OURS, []), height)}
+        for who in peers
+        for height in (best(curves[who])["bleu"], *HEIGHTS)
+        if height <= best(curves[who])["bleu"]
+    ]
+
+
+def times(theirs: list[Point], ours: list[Point], height: float) -> dict[str, Point | None]:
+    """Until both are that high, by every clock, and the ratios; None where one never is."""
+    found = reached(theirs, height), reached(ours, height)
+    ratio = {clock: round(found[0][clock] / found[1][clock], 2) for clock in CLOCKS} if all(found) else None
+    return {"theirs": found[0], "ours": found[1], "ratio": ratio}
+
+
+def reached(curve: list[Point], height: float) -> Point | None:
+    """When the straight lines between a curve's points first are that high, by every clock."""
+    before = dict.fromkeys((*CLOCKS, "bleu"), 0.0)
+    for point in curve:
+        if point["bleu"] >= height:
+            share = (height - before["bleu"]) / (point["bleu"] - before["bleu"])
+            return {clock: round(before[clock] + share * (point[clock] - before[clock]), 2) for clock in CLOCKS}
+        before = point
+    return None
 
 
 if __name__ == "__main__":
