@@ -85,6 +85,11 @@ def test_words_that_occur_nowhere_or_alone_have_no_vector() -> None:
     assert source.count_V.tolist() == [0, 1, 2, 2, 0]
 
 
+def test_sentences_of_one_word_say_nothing() -> None:
+    for side in word_vectors(as_pairs([([1], [2]), ([0], [1])]), (3, 4), 5):
+        assert side.rows_VW.shape[1] == 5 and not side.rows_VW.any()
+
+
 def test_mixed_by_how_often() -> None:
     one = Vectors(torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), torch.tensor([3.0, 5.0, 0.0]))
     other = Vectors(torch.tensor([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]), torch.tensor([4.0, 0.0, 0.0]))
