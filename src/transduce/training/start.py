@@ -76,9 +76,10 @@ def begin_with(embeddings: dict[str, Embedding], source: Vectors, target: Vector
 
     One that serves both sides begins as `mixed` of them. A word that is nowhere keeps what was drawn for it.
     """
+    sides = {"source": source, "target": target}
     for weight in {each.weight for each in embeddings.values()}:
         serves = {SIDES[name] for name, each in embeddings.items() if each.weight is weight}
-        rows = mixed([side for name, side in (("source", source), ("target", target)) if name in serves]).to(weight)
+        rows = mixed(sides[side] for side in sorted(serves)).to(weight)
         weight.copy_(torch.where(rows.any(1, keepdim=True), rows * weight.norm(dim=1).mean(), weight))
 
 
