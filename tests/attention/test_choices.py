@@ -16,6 +16,7 @@ from transduce.attention.scores import ScaledDot
 from transduce.attention.weighing import Gumbel, Hard, Weighing
 from transduce.data.collate import Batch
 from transduce.models.protocols import Padded
+from transduce.training.config import TrainingConfig
 from transduce.training.objective import objective
 
 
@@ -151,7 +152,7 @@ def test_on_average_the_gradient_is_that_of_the_expected_loss(keys: int, r_drop:
     alpha = model.scores.detach().softmax(-1).repeat(copies, 1, 1, 1)
     for chosen in itertools.product(range(keys), repeat=4 * copies):
         model.weigh.choice = torch.tensor(chosen).view(2 * copies, 1, 2, 1)
-        minimised, loss = objective(model, batch, 0.0, r_drop)
+        minimised, loss = objective(model, batch, TrainingConfig(label_smoothing=0.0, r_drop=r_drop))
         probability = alpha.gather(-1, model.weigh.choice).prod()
         gradients = torch.autograd.grad(minimised, parameters)
         mean = [total + probability * gradient for total, gradient in zip(mean, gradients, strict=True)]

@@ -39,6 +39,7 @@ from transduce.models.protocols import (
 from transduce.names import known, resolve
 from transduce.pipeline import load_weights
 from transduce.search.run import only_method
+from transduce.training.config import TrainingConfig
 from transduce.training.objective import objective
 
 
@@ -497,7 +498,7 @@ def test_another_source_makes_another_prediction(case: Case) -> None:
 @every_model
 def test_gradients_reach_every_parameter(case: Case) -> None:
     model, (source, target) = case.build().train(), case.inputs()
-    objective(model, Batch(source, target, 1), 0.1, 0.0)[0].backward()
+    objective(model, Batch(source, target, 1), TrainingConfig(label_smoothing=0.1))[0].backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name

@@ -9,6 +9,7 @@ from transduce.errors import InputError
 from transduce.models.ctc import Ctc, CtcConfig
 from transduce.models.protocols import Padded, Sizes
 from transduce.training.alignment import alignment_loss
+from transduce.training.config import TrainingConfig
 from transduce.training.objective import objective
 
 SIZES = {"d_model": 16, "heads": 2, "feed_forward": 24, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
@@ -31,7 +32,7 @@ def batch() -> Batch:
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_it_is_the_definition(smoothing: float) -> None:
     model, given = tiny(), batch()
-    loss, told = objective(model, given, smoothing, 0.0)
+    loss, told = objective(model, given, TrainingConfig(label_smoothing=smoothing))
     assert loss.item() == told.item()
     assert given.source is not None
     expected = 0.0
@@ -57,6 +58,6 @@ def test_a_model_that_chooses_where_it_looks_learns_from_what_that_was_worth() -
 
 def test_what_it_cannot_do_is_told() -> None:
     with pytest.raises(InputError, match="only a model that predicts the next token"):
-        objective(tiny(), batch(), 0.0, 5.0)
+        objective(tiny(), batch(), TrainingConfig(r_drop=5.0))
     with pytest.raises(InputError, match="needs a source"):
         alignment_loss(tiny(), Batch(None, batch().target, 12), 0.0)

@@ -18,6 +18,7 @@ from transduce.data.filters import FilterConfig
 from transduce.errors import InputError
 from transduce.likelihood import Likelihood, batch_log_probabilities, dataset_likelihood
 from transduce.models.protocols import Padded
+from transduce.training.config import TrainingConfig
 from transduce.training.masked_words import hide, masked_loss
 from transduce.training.objective import objective
 
@@ -58,7 +59,7 @@ def test_every_number_and_every_choice_of_words_is_equally_likely() -> None:
 def test_the_loss_word_by_word(smoothing: float) -> None:
     model, given = translator(model=FILLS).model, batch()
     torch.manual_seed(8)
-    loss, shown = objective(model, given, smoothing, 0.0)
+    loss, shown = objective(model, given, TrainingConfig(label_smoothing=smoothing))
     torch.manual_seed(8)
     target = words(given.target)
     hidden_BT = hide(target)
@@ -79,7 +80,7 @@ def test_the_loss_word_by_word(smoothing: float) -> None:
 
 def test_r_drop_is_refused() -> None:
     with pytest.raises(InputError, match=r"training\.r_drop"):
-        objective(translator(model=FILLS).model, batch(), 0.1, 5.0)
+        objective(translator(model=FILLS).model, batch(), TrainingConfig(r_drop=5.0))
 
 
 def test_without_a_source_there_is_nothing_to_fill_from() -> None:
@@ -141,6 +142,6 @@ def test_a_language_model_goes_the_usual_way() -> None:
     model = language_model().model
     given = Batch(None, batch().target, 14)
     torch.manual_seed(1)
-    first, _ = objective(model.eval(), given, 0.1, 0.0)
-    second, _ = objective(model, given, 0.1, 0.0)
+    first, _ = objective(model.eval(), given, TrainingConfig(label_smoothing=0.1))
+    second, _ = objective(model, given, TrainingConfig(label_smoothing=0.1))
     assert torch.equal(first, second)

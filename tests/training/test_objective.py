@@ -1,12 +1,17 @@
 """What is minimised: teacher forcing by hand, and R-Drop from two passes made by hand."""
 
+import pytest
 import torch
 import torch.nn.functional as F
+from pydantic import ValidationError
 from torch import Tensor
 
+from random_models import translator
 from transduce.data.collate import Batch
+from transduce.errors import InputError
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
+from transduce.training.config import TrainingConfig
 from transduce.training.objective import objective
 
 
@@ -32,7 +37,7 @@ def by_hand(logits_BTV: Tensor, target: Padded, smoothing: float) -> Tensor:
 
 def test_teacher_forcing_sums_over_real_positions() -> None:
     model, batch = model_and_batch(0.0)
-    loss, cross_entropy = objective(model, batch, 0.1, 0.0)
+    loss, cross_entropy = objective(model, batch, TrainingConfig(label_smoothing=0.1))
     logits_BTV = model(batch.source, batch.target)
     torch.testing.assert_close(loss, by_hand(logits_BTV, batch.target, 0.1))
     assert cross_entropy == loss
@@ -40,8 +45,8 @@ def test_teacher_forcing_sums_over_real_positions() -> None:
 
 def test_without_dropout_r_drop_changes_nothing() -> None:
     model, batch = model_and_batch(0.0)
-    plain, _ = objective(model, batch, 0.1, 0.0)
-    twice, cross_entropy = objective(model, batch, 0.1, 5.0)
+    plain, _ = objective(model, batch, TrainingConfig(label_smoothing=0.1))
+    twice, cross_entropy = objective(model, batch, TrainingConfig(label_smoothing=0.1, r_drop=5.0))
     torch.testing.assert_close(twice, plain)
     torch.testing.assert_close(cross_entropy, plain)
 
@@ -50,7 +55,7 @@ def test_r_drop_adds_the_divergence_of_two_dropouts() -> None:
     model, batch = model_and_batch(0.3)
     assert batch.source
     torch.manual_seed(8)
-    loss, cross_entropy = objective(model, batch, 0.1, 5.0)
+    loss, cross_entropy = objective(model, batch, TrainingConfig(label_smoothing=0.1, r_drop=5.0))
     doubled = [Padded(torch.cat((each.values,) * 2), each.lengths.repeat(2)) for each in (batch.source, batch.target)]
     torch.manual_seed(8)
     logits_BTV = model(doubled[0], Padded(doubled[1].values[:, :-1], doubled[1].lengths - 1))
@@ -64,6 +69,28 @@ def test_r_drop_adds_the_divergence_of_two_dropouts() -> None:
     torch.testing.assert_close(loss, mean + 5.0 / 4 * apart)
 
 
+def test_a_sample_that_holds_every_word_changes_nothing() -> None:
+    model, batch = model_and_batch(0.0)
+    plain, _ = objective(model, batch, TrainingConfig())
+    whole, cross_entropy = objective(model, batch, TrainingConfig(sampled_words=20))
+    fewer, _ = objective(model, batch, TrainingConfig(sampled_words=2))
+    torch.testing.assert_close(whole, plain)
+    torch.testing.assert_close(cross_entropy, plain)
+    assert abs(fewer.item() - plain.item()) > 1e-3
+
+
+@pytest.mark.parametrize("table", [{"pointer": True}, {"kind": "rnn"}, {"kind": "non_autoregressive"}], ids=str)
+def test_words_are_sampled_of_a_product_alone(table: dict[str, object]) -> None:
+    _, batch = model_and_batch(0.0)
+    with pytest.raises(InputError, match=r"training\.sampled_words: only .* product"):
+        objective(translator(model=table).model, batch, TrainingConfig(sampled_words=5))
+
+
+def test_r_drop_compares_all_words() -> None:
+    with pytest.raises(ValidationError, match="leave out either r_drop or sampled_words"):
+        TrainingConfig(sampled_words=5, r_drop=5.0)
+
+
 class Louder(Transformer):
     """With a way of its own from hidden states to logits."""
 
@@ -73,9 +100,9 @@ class Louder(Transformer):
 
 def test_a_forward_of_ones_own_is_what_is_trained() -> None:
     model, batch = model_and_batch(0.0)
-    plain, _ = objective(model, batch, 0.1, 0.0)
+    plain, _ = objective(model, batch, TrainingConfig(label_smoothing=0.1))
     model.__class__ = Louder
-    louder, _ = objective(model, batch, 0.1, 0.0)
+    louder, _ = objective(model, batch, TrainingConfig(label_smoothing=0.1))
     torch.testing.assert_close(louder, by_hand(model(batch.source, batch.target), batch.target, 0.1))
     assert abs(louder.item() - plain.item()) > 0.1
 
@@ -83,8 +110,8 @@ def test_a_forward_of_ones_own_is_what_is_trained() -> None:
 def test_who_looks_at_the_logits_is_shown_them() -> None:
     model, batch = model_and_batch(0.0)
     seen: list[Tensor] = []
-    plain, _ = objective(model, batch, 0.1, 0.0)
+    plain, _ = objective(model, batch, TrainingConfig(label_smoothing=0.1))
     model.register_forward_hook(lambda module, given, logits_BTV: seen.append(logits_BTV))
-    looked_at, _ = objective(model, batch, 0.1, 0.0)
+    looked_at, _ = objective(model, batch, TrainingConfig(label_smoothing=0.1))
     assert len(seen) == 1
     torch.testing.assert_close(looked_at, plain)

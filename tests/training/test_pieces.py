@@ -26,6 +26,7 @@ from transduce.training.pieces import Cuts, add_gradients, whole
 from transduce.training.run import run_training
 
 TRANSFORMER = {"d_model": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "feed_forward": 24, "tied": "none"}
+PLAIN = TrainingConfig()
 FILLS = {"kind": "non_autoregressive", "tied": "none", "d_model": 16, "heads": 2, "feed_forward": 24}
 
 
@@ -51,10 +52,11 @@ def made(table: dict[str, object], dropout: float, norm_kind: str = "layer") -> 
     return translator(model={**table, **settings}).model.double().train()
 
 
-def gradients(model: nn.Module, cuts: Cuts | None, r_drop: float = 0.0) -> tuple[float, Cuts, dict[str, Tensor]]:
+def gradients(
+    model: nn.Module, cuts: Cuts | None, config: TrainingConfig = PLAIN
+) -> tuple[float, Cuts, dict[str, Tensor]]:
     torch.manual_seed(5)
     given = batches()
-    config = TrainingConfig(r_drop=r_drop)
     loss, cuts = add_gradients(model, given, cuts or whole(given), config, "fp32")
     return loss, cuts, {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
 
@@ -70,13 +72,22 @@ def test_the_allocators_own_error_is_known_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("where", ["forward", "backward"])
-@pytest.mark.parametrize(("table", "r_drop"), [(TRANSFORMER, 0.0), (TRANSFORMER, 5.0), (FILLS, 0.0)])
-def test_pieces_have_the_gradient_of_the_whole(table: dict[str, object], r_drop: float, where: str) -> None:
-    loss, cuts, expected = gradients(made(table, 0.0), None, r_drop)
+@pytest.mark.parametrize(
+    ("table", "config"),
+    [
+        (TRANSFORMER, PLAIN),
+        (TRANSFORMER, TrainingConfig(r_drop=5.0)),
+        (TRANSFORMER, TrainingConfig(sampled_words=7)),
+        (FILLS, PLAIN),
+    ],
+    ids=["tokens", "twice", "sampled", "fills"],
+)
+def test_pieces_have_the_gradient_of_the_whole(table: dict[str, object], config: TrainingConfig, where: str) -> None:
+    loss, cuts, expected = gradients(made(table, 0.0), None, config)
     assert cuts == [[7], [3]]
     hungry = made(table, 0.0)
-    make_hungry(hungry, 3 * (2 if r_drop else 1), where)
-    found_loss, cuts, found = gradients(hungry, None, r_drop)
+    make_hungry(hungry, 3 * (2 if config.r_drop else 1), where)
+    found_loss, cuts, found = gradients(hungry, None, config)
     assert cuts == [[3, 2, 2], [3]]
     assert found_loss == pytest.approx(loss, rel=1e-6)
     assert set(found) == set(expected)

@@ -86,6 +86,15 @@ def test_embeddings_are_counted_once(tiny_recipe: Path, tiny_run: Path, tmp_path
     assert sha256(run) == sha256(whole)
 
 
+def test_what_stands_for_the_vocabulary_is_drawn_again(tiny_recipe: Path, tiny_run: Path, tmp_path: Path) -> None:
+    sampled, whole, run = "training.sampled_words=5", tmp_path / "whole", tmp_path / "run"
+    assert train(tiny_recipe, whole, sampled).code == 0
+    assert sha256(whole) != sha256(tiny_run)
+    assert train(tiny_recipe, run, sampled, fate=Fate(signal=signal.SIGTERM, at=10)).code == 130
+    assert train(tiny_recipe, run, sampled).code == 0
+    assert sha256(run) == sha256(whole)
+
+
 def test_running_statistics_are_resumed_as_weights_are(tiny_recipe: Path, tmp_path: Path) -> None:
     whole, run = tmp_path / "whole", tmp_path / "run"
     assert train(tiny_recipe, whole, "model.norm_kind=batch").code == 0

@@ -57,7 +57,7 @@ def operations_a_token(recipe: Recipe, model: nn.Module, task: Task, batches: Ba
 
 
 def _pass(recipe: Recipe, model: nn.Module, batch: Batch) -> None:
-    loss, _ = objective(model, batch, recipe.training.label_smoothing, recipe.training.r_drop)
+    loss, _ = objective(model, batch, recipe.training)
     loss.backward()  # type: ignore[no-untyped-call]
     model.zero_grad(set_to_none=True)
 

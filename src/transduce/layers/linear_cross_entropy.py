@@ -21,14 +21,18 @@ ELEMENTS = 2**26  # logits at a time elsewhere
 ROUND = 64  # on a CPU in bf16 rows come in multiples of this: oneDNN makes a program for each number that it meets
 
 
-def linear_cross_entropy(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float = 0.0) -> Tensor:
-    """`smoothed_cross_entropy(hidden_ND @ weight_VD.T, target_N, smoothing)`, a scalar in nats.
+def linear_cross_entropy(
+    hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float = 0.0, bias_V: Tensor | None = None
+) -> Tensor:
+    """`smoothed_cross_entropy(hidden_ND @ weight_VD.T + bias_V, target_N, smoothing)`, a scalar in nats.
 
-    Under autocast products are in its type, sums in fp32. Its backward runs once.
+    Under autocast products are in its type, sums in fp32. Its backward runs once, and not for the bias.
     """
     device = hidden_ND.device.type
     lower = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_ND.dtype
-    loss: Tensor = _LinearCrossEntropy.apply(hidden_ND, weight_VD, target_N, smoothing, lower)  # type: ignore[no-untyped-call]
+    loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        hidden_ND, weight_VD, target_N, smoothing, None if bias_V is None else bias_V.to(lower), lower
+    )
     return loss
 
 
@@ -37,35 +41,42 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float, lower: torch.dtype
+        ctx: Any,
+        hidden_ND: Tensor,
+        weight_VD: Tensor,
+        target_N: Tensor,
+        smoothing: float,
+        bias_V: Tensor | None,
+        lower: torch.dtype,
     ) -> Tensor:
+        given = hidden_ND.to(lower), weight_VD.to(lower), target_N, smoothing, bias_V
         with torch.autocast(hidden_ND.device.type, enabled=False):
             if not any(ctx.needs_input_grad[:2]):
-                return _loss(hidden_ND.to(lower), weight_VD.to(lower), target_N, smoothing)
-            total, *gradients = _loss_and_gradients(hidden_ND.to(lower), weight_VD.to(lower), target_N, smoothing)
+                return _loss(*given)
+            total, *gradients = _loss_and_gradients(*given)
         ctx.save_for_backward(*gradients)
         ctx.dtypes = hidden_ND.dtype, weight_VD.dtype
         return total
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, dloss: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, dloss: Tensor) -> tuple[Tensor, Tensor, None, None, None, None]:
         dhidden_ND, dweight_VD = (
             each.mul_(dloss).to(to) for each, to in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
         )
-        return dhidden_ND, dweight_VD, None, None, None
+        return dhidden_ND, dweight_VD, None, None, None, None
 
 
-def _loss(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
+def _loss(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float, bias_V: Tensor | None) -> Tensor:
     rows = _rows(weight_VD)
     total = torch.zeros((), dtype=torch.float64, device=hidden_ND.device)
     for some_CD, target_C in zip(torch.split(hidden_ND, rows), torch.split(target_N, rows), strict=True):
-        total += smoothed_cross_entropy(linear(some_CD, weight_VD), target_C, smoothing)
+        total += smoothed_cross_entropy(linear(some_CD, weight_VD, bias_V), target_C, smoothing)
     return total.float()
 
 
 def _loss_and_gradients(
-    hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float
+    hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float, bias_V: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The loss, and its gradients for the hidden states, in their type, and for the matrix, in fp32."""
     rows, count = _rows(weight_VD), len(hidden_ND)
@@ -75,7 +86,7 @@ def _loss_and_gradients(
     dhidden: list[Tensor] = []
     dweight_VD: Tensor | None = None
     for some_CD, target_C in zip(torch.split(hidden_ND, rows), torch.split(target_N, rows), strict=True):
-        loss, gradient_CV = loss_and_gradient(linear(some_CD, weight_VD), target_C, smoothing)
+        loss, gradient_CV = loss_and_gradient(linear(some_CD, weight_VD, bias_V), target_C, smoothing)
         total += loss
         dhidden.append(linear(gradient_CV, weight_VD.T))
         part_VD = linear(gradient_CV.T, some_CD.T)

@@ -45,6 +45,9 @@ class TrainingConfig(Config):
     """Largest gradient norm; 0 = never clip."""
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     """Share of the target's probability that is spread over the vocabulary; 0 for language models."""
+    sampled_words: int | None = Field(default=None, ge=1)
+    """The loss is over the words of a batch and so many others, drawn for each batch, instead of the vocabulary; its
+    products take a fraction of the time, and the logged training loss is a little low. Unset: over all."""
     r_drop: float = Field(default=0.0, ge=0)
     """Weight of R-Drop: each batch passes twice and the two predictions are pulled together; doubles the work."""
     average: float = Field(default=0.999, ge=0, lt=1)
@@ -73,6 +76,12 @@ class TrainingConfig(Config):
     """Updates between lines of log.jsonl."""
     tensorboard: bool = False
     """Log to <run>/tensorboard too (extra `tensorboard`)."""
+
+    @model_validator(mode="after")
+    def _whole_distributions(self) -> "TrainingConfig":
+        if self.r_drop and self.sampled_words is not None:
+            raise ValueError("r_drop compares whole distributions: leave out either r_drop or sampled_words")
+        return self
 
     @model_validator(mode="after")
     def _one_start(self) -> "TrainingConfig":

@@ -89,5 +89,5 @@ def activation_bytes(model: nn.Module, batch: Batch, config: TrainingConfig, pre
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
     device = batch.target.values.device
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), autocast(precision, device):
-        objective(model, batch, config.label_smoothing, config.r_drop)
+        objective(model, batch, config)
     return sum(size for place, size in kept.items() if place not in weights)

@@ -4,7 +4,7 @@ Shapes: B batch, T target positions, V vocabulary.
 """
 
 from collections.abc import Callable
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -15,14 +15,40 @@ from transduce.errors import InputError
 from transduce.layers.consistency import symmetric_divergence
 from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
 from transduce.layers.linear_cross_entropy import linear_cross_entropy
+from transduce.layers.sampled_cross_entropy import Sample, sample, sampled_cross_entropy
 from transduce.linear import linear
 from transduce.models.protocols import Aligns, Fills, Padded, PredictsByProduct, stands_in, writes_at_once
 from transduce.training.alignment import alignment_loss
-from transduce.training.masked_words import Hidden, masked_loss
+from transduce.training.config import TrainingConfig
+from transduce.training.masked_words import Hidden, hide_some, masked_loss
+
+NO_PRODUCT = (
+    "training.sampled_words: only a model that predicts the next token by a product with a matrix, and without a "
+    "pointer, can be trained with it: leave it out."
+)
+
+
+class Drawn(NamedTuple):
+    """What is drawn for a batch as a whole, before it may be cut into pieces.
+
+    hidden: the words that a model that fills must tell.
+    sample: the words that stand for the vocabulary, with training.sampled_words.
+    """
+
+    hidden: Hidden | None = None
+    sample: Sample | None = None
+
+
+def draw(model: nn.Module, batch: Batch, config: TrainingConfig) -> Drawn:
+    """What `objective` needs of `batch`, by torch's generator."""
+    if isinstance(model, Fills):
+        return Drawn(hidden=hide_some(batch))
+    count = config.sampled_words
+    return Drawn(sample=sample(_next_tokens(batch.target), count)) if count is not None else Drawn()
 
 
 def objective(
-    model: nn.Module, batch: Batch, smoothing: float, r_drop: float, hidden: Hidden | None = None
+    model: nn.Module, batch: Batch, config: TrainingConfig, drawn: Drawn | None = None
 ) -> tuple[Tensor, Tensor]:
     """What is minimised, and the cross-entropy in it; both summed over the batch's target tokens, in nats.
 
@@ -37,21 +63,25 @@ def objective(
     aligns for whole targets, see `transduce.training.alignment`.
 
     Args:
-        hidden: the words that a model that fills must tell; None = drawn here.
+        drawn: None = drawn here.
 
     Raises:
-        InputError: R-Drop of a model that has no next token.
+        InputError: R-Drop of a model that has no next token, or sampled words of one whose logits are no product.
     """
+    smoothing, r_drop = config.label_smoothing, config.r_drop
     if writes_at_once(model) and r_drop:
         raise InputError("training.r_drop: only a model that predicts the next token can be trained with it.")
+    if config.sampled_words is not None and not _predicts_by_product(model):
+        raise InputError(NO_PRODUCT)
+    drawn = drawn or draw(model, batch, config)
     if isinstance(model, Aligns):
         return alignment_loss(model, batch, smoothing)
     if isinstance(model, Fills):
-        return masked_loss(model, batch, smoothing, hidden)
+        return masked_loss(model, batch, smoothing, drawn.hidden)
     next_BT = _next_tokens(batch.target)
     if not r_drop:
         with choices() as made:
-            loss, logits = _cross_entropy(model, batch, next_BT, smoothing)
+            loss, logits = _cross_entropy(model, batch, next_BT, smoothing, drawn.sample)
         return _with_choices(loss, made, logits, next_BT), loss.detach()
     source = _twice(batch.source) if batch.source else None
     with choices() as made:
@@ -65,13 +95,16 @@ def objective(
 
 
 def _cross_entropy(
-    model: nn.Module, batch: Batch, next_BT: Tensor, smoothing: float
+    model: nn.Module, batch: Batch, next_BT: Tensor, smoothing: float, sample: Sample | None
 ) -> tuple[Tensor, Callable[[], Tensor]]:
     """The loss, and how to get the logits (B, T, V), which are not held where they are a product."""
     if _predicts_by_product(model) and (found := model.before_logits(batch.source, _said(batch))):
         hidden_BTD, weight_VD = found
-        loss = linear_cross_entropy(hidden_BTD.flatten(0, 1), weight_VD, next_BT.flatten(), smoothing)
+        given = hidden_BTD.flatten(0, 1), weight_VD, next_BT.flatten()
+        loss = sampled_cross_entropy(*given, sample, smoothing) if sample else linear_cross_entropy(*given, smoothing)
         return loss, lambda: linear(hidden_BTD, weight_VD)
+    if sample:
+        raise InputError(NO_PRODUCT)
     logits_BTV = _logits(model, batch)
     return smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_BT.flatten(), smoothing), lambda: logits_BTV
 

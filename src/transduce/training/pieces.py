@@ -1,6 +1,6 @@
 """A batch that does not fit into memory is trained on in pieces, whose gradients add up to the whole one's.
 
-The loss is a sum over target tokens, so that of the pieces adds up, and what is drawn for the batch as a whole, the
+The loss is a sum over target tokens, so that of the pieces adds up, and what is drawn for the batch as a whole, as the
 words that a model that fills must tell, is drawn before it is cut. Without dropout the gradient is the uncut batch's
 to rounding. Dropout draws other noise for pieces than for the whole (and batch norm, and the baseline of an attention
 that chooses, see other companions), but the same for the same pieces: `Cuts` is all that one must remember to repeat an
@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from transduce.data.collate import Batch
 from transduce.errors import TransduceError
 from transduce.model_file import lasting_tensors
-from transduce.models.protocols import Fills, Padded
+from transduce.models.protocols import Padded
 from transduce.training.config import TrainingConfig
-from transduce.training.masked_words import Hidden, hide_some
+from transduce.training.masked_words import Hidden
 from transduce.training.memory import is_out_of_memory
-from transduce.training.objective import objective
+from transduce.training.objective import Drawn, draw, objective
 from transduce.training.precision import autocast
 
 Cuts = list[list[int]]  # for each batch of an update, how many rows each of its pieces has
@@ -82,10 +82,10 @@ def _attempt(
     tokens = sum(batch.count for batch in batches)
     loss = 0.0
     for number, (batch, rows) in enumerate(zip(batches, cuts, strict=True)):
-        for place, (piece, hidden) in enumerate(_cut(batch, rows, model)):
+        for place, (piece, drawn) in enumerate(_cut(batch, rows, draw(model, batch, config))):
             try:
                 with autocast(precision, piece.target.values.device):
-                    part, cross_entropy = objective(model, piece, config.label_smoothing, config.r_drop, hidden)
+                    part, cross_entropy = objective(model, piece, config, drawn)
                 (part / tokens).backward()  # type: ignore[no-untyped-call]
                 loss += cross_entropy.item() / tokens
             except (RuntimeError, MemoryError) as error:
@@ -95,12 +95,12 @@ def _attempt(
     return loss
 
 
-def _cut(batch: Batch, rows: list[int], model: nn.Module) -> Iterator[tuple[Batch, Hidden | None]]:
-    """The pieces of `batch`, each no wider than its longest row, with what is hidden of their words."""
-    hidden = hide_some(batch) if isinstance(model, Fills) else None
+def _cut(batch: Batch, rows: list[int], drawn: Drawn) -> Iterator[tuple[Batch, Drawn]]:
+    """The pieces of `batch`, each no wider than its longest row, with what was drawn for them."""
     if len(rows) == 1:
-        yield batch, hidden
+        yield batch, drawn
         return
+    hidden = drawn.hidden
     first = 0
     for count in rows:
         place = slice(first, first + count)
@@ -108,7 +108,7 @@ def _cut(batch: Batch, rows: list[int], model: nn.Module) -> Iterator[tuple[Batc
         source = _rows(batch.source, place) if batch.source else None
         words = target.values.shape[1] - 2
         part = Hidden(hidden.places[place, :words], hidden.scale) if hidden else None
-        yield Batch(source, target, int(target.lengths.sum()) - count), part
+        yield Batch(source, target, int(target.lengths.sum()) - count), drawn._replace(hidden=part)
         first += count
 
 

@@ -1,0 +1,70 @@
+"""The cross-entropy over a sample of the vocabulary: nearly that over all of it, for a fraction of the products.
+
+The words that are predicted stand for themselves, and K others, drawn without replacement, for all others (Bengio &
+Senecal 2008, "Adaptive importance sampling"; Jean et al. 2015, "On using very large target vocabulary", section 3):
+
+    log Z  ~  log (sum_{v predicted} exp s_v  +  (V - P) / K  sum_{v drawn} exp s_v)
+
+The sum is right on average, so that its logarithm is a little low. What label smoothing wants of all words is the mean
+of their logits, which is one logit, that of the mean row of the matrix: it is not sampled.
+
+Shapes: N predicted positions, D width, V vocabulary, P different words that are predicted, S sampled words.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transduce.layers.cross_entropy import IGNORED
+from transduce.layers.linear_cross_entropy import linear_cross_entropy
+
+
+class Sample(NamedTuple):
+    """Which words stand for the vocabulary, whatever its size turns out to be.
+
+    predicted_P: ids, in rising order.
+    others: how many others are drawn, if there are as many.
+    seed: decides which.
+    """
+
+    predicted_P: Tensor
+    others: int
+    seed: int
+
+    def words(self, vocabulary: int) -> tuple[Tensor, Tensor]:
+        """The ids (S,), and the logarithm of how many words each stands for."""
+        left_V = torch.ones(vocabulary, dtype=torch.bool)
+        left_V[self.predicted_P.cpu()] = False
+        rest = left_V.nonzero()[:, 0]
+        drawn = rest[torch.randperm(len(rest), generator=torch.Generator().manual_seed(self.seed))[: self.others]]
+        log_S = torch.zeros(len(self.predicted_P) + len(drawn))
+        log_S[len(self.predicted_P) :] = math.log(len(rest) / max(1, len(drawn)))
+        device = self.predicted_P.device
+        return torch.cat((self.predicted_P, drawn.to(device))), log_S.to(device)
+
+
+def sample(target_N: Tensor, others: int) -> Sample:
+    """The words of `target_N` that are not `IGNORED`, and `others` others by torch's generator."""
+    return Sample(torch.unique(target_N[target_N != IGNORED]), others, int(torch.randint(2**62, ())))
+
+
+def sampled_cross_entropy(
+    hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, sample: Sample, smoothing: float = 0.0
+) -> Tensor:
+    """`linear_cross_entropy(hidden_ND, weight_VD, target_N, smoothing)` over the words of `sample`, a scalar in nats.
+
+    It is the same where the sample holds all words. Every target must be in the sample. Its backward runs once.
+    """
+    word_S, log_S = sample.words(len(weight_VD))
+    place_V = torch.empty(len(weight_VD), dtype=torch.long, device=word_S.device)
+    place_V[word_S] = torch.arange(len(word_S), device=word_S.device)
+    real_N, word_N = target_N != IGNORED, target_N.clamp(min=0)
+    place_N = torch.where(real_N, place_V[word_N], IGNORED)
+    loss = linear_cross_entropy(hidden_ND, weight_VD[word_S], place_N, bias_V=log_S)
+    if not smoothing:
+        return loss
+    towards_ND = (F.embedding(word_N, weight_VD) - weight_VD.mean(0)) * real_N[:, None]
+    return loss + smoothing * (hidden_ND * towards_ND).sum()
