@@ -61,10 +61,38 @@ def orthogonalised(matrix_WRC: Tensor) -> Tensor:
     tall = matrix_WRC.shape[1] > matrix_WRC.shape[2]
     x_WRC = (matrix_WRC.mT if tall else matrix_WRC).to(FASTEST[resolve_precision("auto", matrix_WRC.device)])
     x_WRC = x_WRC / (torch.linalg.matrix_norm(x_WRC, keepdim=True) * 1.01 + 1e-7)
+    by_gram = x_WRC.shape[1] < x_WRC.shape[2] and x_WRC.dtype is torch.float32
+    x_WRC = _iterated_by_gram(x_WRC) if by_gram else _iterated(x_WRC)
+    return x_WRC.mT if tall else x_WRC
+
+
+def _iterated(x_WRC: Tensor) -> Tensor:
+    """X <- a X + (b G + c G^2) X, G = X X^T, three times."""
     for a, b, c in QUINTICS:
         gram_WRR = x_WRC @ x_WRC.mT
         x_WRC = torch.baddbmm(x_WRC, torch.baddbmm(gram_WRR, gram_WRR, gram_WRR, beta=b, alpha=c), x_WRC, beta=a)
-    return x_WRC.mT if tall else x_WRC
+    return x_WRC
+
+
+def _iterated_by_gram(x_WRC: Tensor) -> Tensor:
+    """The same with fewer products where C > R: all factors follow from the first G, and X is multiplied once ("Gram
+    Newton-Schulz", Dao AI Lab 2026). In bf16 what a small G is rounded by would throw it far off.
+
+        F = a + b G + c G^2,   G <- F G F
+    """
+    gram_WRR = x_WRC @ x_WRC.mT
+    factor_WRR = whole_WRR = _factor(gram_WRR, *QUINTICS[0])
+    for each in QUINTICS[1:]:
+        gram_WRR = factor_WRR @ gram_WRR @ factor_WRR
+        factor_WRR = _factor(gram_WRR, *each)
+        whole_WRR = factor_WRR @ whole_WRR
+    return whole_WRR @ x_WRC
+
+
+def _factor(gram_WRR: Tensor, a: float, b: float, c: float) -> Tensor:
+    factor_WRR = torch.baddbmm(gram_WRR, gram_WRR, gram_WRR, beta=b, alpha=c)
+    factor_WRR.diagonal(dim1=1, dim2=2).add_(a)
+    return factor_WRR
 
 
 class Optimizers:
