@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "numbers.h"
@@ -36,50 +37,72 @@ struct Sizes {
 
 using Matrix = std::vector<float>;
 
-// The rows (b, .., h) of a view in fp32, and where they go back.
+// Rows in fp32 that are whole vectors, `row` elements apart.
+struct Rows {
+    const float* start;
+    Index row;
+};
+
+// The rows (b, .., h) of a view, where they stand or in `to`; and where they go back.
 template <typename T>
-void read_rows(const View<T>& from, Index b, Index h, Index rows, Index width, Index row, Matrix& to, float scale = 1) {
+Rows read_rows(const View<T>& from, Index b, Index h, Index rows, Index width, Matrix& to) {
+    if constexpr (std::is_same_v<T, float>) {
+        if (width % LANES == 0) return {from.row(b, 0, h), from.position};
+    }
+    const Index row = padded(width);
     for (Index n = 0; n < rows; ++n) {
         const T* x = from.row(b, n, h);
         float* y = to.data() + n * row;
 #pragma omp simd
-        for (Index e = 0; e < width; ++e) y[e] = load(x[e]) * scale;
+        for (Index e = 0; e < width; ++e) y[e] = load(x[e]);
     }
+    return {to.data(), row};
 }
 
+// A product written into the rows of a view, over `through` where they are not fp32 or no whole vectors.
 template <typename T>
-void write_rows(const Matrix& from, Index row, const View<T>& to, Index b, Index h, Index rows, Index width,
-                float scale = 1) {
+void write_product(Left left, const Rows& right, const View<T>& to, Index b, Index h, Index rows, Index width,
+                   Index depth, Matrix& through, bool add = false) {
+    const Index wide = padded(width);
+    if constexpr (std::is_same_v<T, float>) {
+        if (width == wide) {
+            multiply(left, right.start, right.row, to.row(b, 0, h), to.position, rows, wide, depth, add);
+            return;
+        }
+    }
+    multiply(left, right.start, right.row, through.data(), wide, rows, wide, depth, add);
     for (Index n = 0; n < rows; ++n) {
-        const float* x = from.data() + n * row;
+        const float* x = through.data() + n * wide;
         T* y = to.row(b, n, h);
 #pragma omp simd
-        for (Index e = 0; e < width; ++e) store(y[e], x[e] * scale);
+        for (Index e = 0; e < width; ++e) store(y[e], x[e]);
     }
 }
 
 // to_NM = from_MN^T; rows of `to` are whole vectors.
-inline void transpose(const Matrix& from, Index rows, Index columns, Index from_row, Matrix& to, Index to_row) {
+inline void transpose(const Rows& from, Index rows, Index columns, Matrix& to, Index to_row) {
     for (Index m = 0; m < rows; ++m) {
-        for (Index n = 0; n < columns; ++n) to[n * to_row + m] = from[m * from_row + n];
+        const float* x = from.start + m * from.row;
+        float* y = to.data() + m;
+        for (Index n = 0; n < columns; ++n) y[n * to_row] = x[n];
     }
 }
 
 // alpha of one query out of its scores, in place; 0 at what is padded.
-inline void weigh(float* alpha_S, const Allowed& allowed, Index b, Index t, Index keys, Index wide) {
+inline void weigh(float* alpha_S, float scale, const Allowed& allowed, Index b, Index t, Index keys, Index wide) {
     if (allowed.start != nullptr) {
         const std::uint8_t* may = allowed.start + b * allowed.batch + t * allowed.query;
 #pragma omp simd
         for (Index s = 0; s < keys; ++s) alpha_S[s] = may[s] ? alpha_S[s] : -INFINITY;
     }
+    for (Index s = keys; s < wide; ++s) alpha_S[s] = -INFINITY;
     float greatest = -INFINITY;
 #pragma omp simd reduction(max : greatest)
-    for (Index s = 0; s < keys; ++s) greatest = alpha_S[s] > greatest ? alpha_S[s] : greatest;
-    for (Index s = keys; s < wide; ++s) alpha_S[s] = -INFINITY;
+    for (Index s = 0; s < wide; ++s) greatest = alpha_S[s] > greatest ? alpha_S[s] : greatest;
     float mass = 0;
 #pragma omp simd reduction(+ : mass)
     for (Index s = 0; s < wide; ++s) {
-        alpha_S[s] = exponential(alpha_S[s] - greatest);
+        alpha_S[s] = exponential((alpha_S[s] - greatest) * scale);
         mass += alpha_S[s];
     }
     const float inverse = 1 / mass;
@@ -91,33 +114,34 @@ inline void weigh(float* alpha_S, const Allowed& allowed, Index b, Index t, Inde
 struct Head {
     explicit Head(const Sizes& sizes)
         : wide_keys(padded(sizes.keys)),
-          wide_width(padded(sizes.width)),
-          query_TE(sizes.queries * wide_width),
-          key_SE(sizes.keys * wide_width),
-          value_SE(sizes.keys * wide_width),
+          scale(1 / std::sqrt(static_cast<float>(sizes.width))),
+          query_TE(sizes.queries * padded(sizes.width)),
+          key_SE(sizes.keys * padded(sizes.width)),
+          value_SE(sizes.keys * padded(sizes.width)),
           key_ES(sizes.width * wide_keys),
           alpha_TS(sizes.queries * wide_keys),
-          read_TE(sizes.queries * wide_width) {}
+          through_TE(std::max(sizes.queries, sizes.keys) * padded(sizes.width)) {}
 
-    Index wide_keys, wide_width;
-    Matrix query_TE, key_SE, value_SE, key_ES, alpha_TS, read_TE;
+    Index wide_keys;
+    float scale;
+    Matrix query_TE, key_SE, value_SE, key_ES, alpha_TS, through_TE;
+    Rows query, key, value;
 
     template <typename T>
-    void read_keys(const View<T>& key, const View<T>& value, Index b, Index group, const Sizes& sizes) {
-        read_rows(key, b, group, sizes.keys, sizes.width, wide_width, key_SE);
-        read_rows(value, b, group, sizes.keys, sizes.width, wide_width, value_SE);
-        transpose(key_SE, sizes.keys, sizes.width, wide_width, key_ES, wide_keys);
+    void read_keys(const View<T>& keys, const View<T>& values, Index b, Index group, const Sizes& sizes) {
+        key = read_rows(keys, b, group, sizes.keys, sizes.width, key_SE);
+        value = read_rows(values, b, group, sizes.keys, sizes.width, value_SE);
+        transpose(key, sizes.keys, sizes.width, key_ES, wide_keys);
     }
 
-    // query_TE, already divided by sqrt(E), and alpha_TS.
+    // alpha_TS.
     template <typename T>
-    void weigh_keys(const View<T>& query, const Allowed& allowed, Index b, Index h, const Sizes& sizes) {
-        const float scale = 1 / std::sqrt(static_cast<float>(sizes.width));
-        read_rows(query, b, h, sizes.queries, sizes.width, wide_width, query_TE, scale);
-        multiply({query_TE.data(), wide_width, 1}, key_ES.data(), wide_keys, alpha_TS.data(), wide_keys, sizes.queries,
+    void weigh_keys(const View<T>& queries, const Allowed& allowed, Index b, Index h, const Sizes& sizes) {
+        query = read_rows(queries, b, h, sizes.queries, sizes.width, query_TE);
+        multiply({query.start, query.row, 1}, key_ES.data(), wide_keys, alpha_TS.data(), wide_keys, sizes.queries,
                  wide_keys, sizes.width);
         for (Index t = 0; t < sizes.queries; ++t) {
-            weigh(alpha_TS.data() + t * wide_keys, allowed, b, t, sizes.keys, wide_keys);
+            weigh(alpha_TS.data() + t * wide_keys, scale, allowed, b, t, sizes.keys, wide_keys);
         }
     }
 };
@@ -129,23 +153,21 @@ void attention(const View<T>& query, const View<T>& key, const View<T>& value, c
 #pragma omp parallel
     {
         Head head(sizes);
-        const Index wide_keys = head.wide_keys, wide_width = head.wide_width;
 #pragma omp for schedule(static)
         for (Index each = 0; each < sizes.batch * sizes.groups; ++each) {
             const Index b = each / sizes.groups, group = each % sizes.groups;
             head.read_keys(key, value, b, group, sizes);
             for (Index h = group * per_group; h < (group + 1) * per_group; ++h) {
                 head.weigh_keys(query, allowed, b, h, sizes);
-                multiply({head.alpha_TS.data(), wide_keys, 1}, head.value_SE.data(), wide_width, head.read_TE.data(),
-                         wide_width, sizes.queries, wide_width, sizes.keys);
-                write_rows(head.read_TE, wide_width, out, b, h, sizes.queries, sizes.width);
+                write_product({head.alpha_TS.data(), head.wide_keys, 1}, head.value, out, b, h, sizes.queries,
+                              sizes.width, sizes.keys, head.through_TE);
             }
         }
     }
 }
 
-// de_ts out of alpha_ts and do_t v_s, in place.
-inline void score_gradient(const Matrix& alpha_TS, Matrix& slope_TS, Index queries, Index wide_keys) {
+// de_ts / sqrt(E) out of alpha_ts and do_t v_s, in place.
+inline void score_gradient(const Matrix& alpha_TS, Matrix& slope_TS, float scale, Index queries, Index wide_keys) {
     for (Index t = 0; t < queries; ++t) {
         const float* alpha = alpha_TS.data() + t * wide_keys;
         float* slope = slope_TS.data() + t * wide_keys;
@@ -153,7 +175,7 @@ inline void score_gradient(const Matrix& alpha_TS, Matrix& slope_TS, Index queri
 #pragma omp simd reduction(+ : mean)
         for (Index s = 0; s < wide_keys; ++s) mean += alpha[s] * slope[s];
 #pragma omp simd
-        for (Index s = 0; s < wide_keys; ++s) slope[s] = alpha[s] * (slope[s] - mean);
+        for (Index s = 0; s < wide_keys; ++s) slope[s] = scale * alpha[s] * (slope[s] - mean);
     }
 }
 
@@ -166,32 +188,27 @@ void attention_gradient(const View<T>& query, const View<T>& key, const View<T>&
 #pragma omp parallel
     {
         Head head(sizes);
-        const Index wide_keys = head.wide_keys, wide_width = head.wide_width;
-        Matrix value_ES(width * wide_keys), slope_TS(queries * wide_keys), dout_TE(queries * wide_width);
-        Matrix dkey_SE(keys * wide_width), dvalue_SE(keys * wide_width);
+        const Index wide = head.wide_keys;
+        Matrix value_ES(width * wide), slope_TS(queries * wide), dout_TE(queries * padded(width));
+        Matrix dkey_SE(keys * padded(width)), dvalue_SE(keys * padded(width));
+        const Left alpha_ST{head.alpha_TS.data(), 1, wide}, slope_ST{slope_TS.data(), 1, wide};
 #pragma omp for schedule(static)
         for (Index each = 0; each < sizes.batch * sizes.groups; ++each) {
             const Index b = each / sizes.groups, group = each % sizes.groups;
             head.read_keys(key, value, b, group, sizes);
-            transpose(head.value_SE, keys, width, wide_width, value_ES, wide_keys);
+            transpose(head.value, keys, width, value_ES, wide);
             for (Index h = group * per_group; h < (group + 1) * per_group; ++h) {
                 const bool add = h > group * per_group;
                 head.weigh_keys(query, allowed, b, h, sizes);
-                read_rows(dout, b, h, queries, width, wide_width, dout_TE);
-                multiply({head.alpha_TS.data(), 1, wide_keys}, dout_TE.data(), wide_width, dvalue_SE.data(), wide_width,
-                         keys, wide_width, queries, add);
-                multiply({dout_TE.data(), wide_width, 1}, value_ES.data(), wide_keys, slope_TS.data(), wide_keys,
-                         queries, wide_keys, width);
-                score_gradient(head.alpha_TS, slope_TS, queries, wide_keys);
-                multiply({slope_TS.data(), 1, wide_keys}, head.query_TE.data(), wide_width, dkey_SE.data(), wide_width,
-                         keys, wide_width, queries, add);
-                multiply({slope_TS.data(), wide_keys, 1}, head.key_SE.data(), wide_width, head.read_TE.data(),
-                         wide_width, queries, wide_width, keys);
-                write_rows(head.read_TE, wide_width, dquery, b, h, queries, width,
-                           1 / std::sqrt(static_cast<float>(width)));
+                const Rows slope = read_rows(dout, b, h, queries, width, dout_TE);
+                multiply({slope.start, slope.row, 1}, value_ES.data(), wide, slope_TS.data(), wide, queries, wide,
+                         width);
+                score_gradient(head.alpha_TS, slope_TS, head.scale, queries, wide);
+                write_product(alpha_ST, slope, dvalue, b, group, keys, width, queries, dvalue_SE, add);
+                write_product(slope_ST, head.query, dkey, b, group, keys, width, queries, dkey_SE, add);
+                write_product({slope_TS.data(), wide, 1}, head.key, dquery, b, h, queries, width, keys,
+                              head.through_TE);
             }
-            write_rows(dkey_SE, wide_width, dkey, b, group, keys, width);
-            write_rows(dvalue_SE, wide_width, dvalue, b, group, keys, width);
         }
     }
 }
