@@ -13,9 +13,10 @@ FIGURE = HERE.parent / "docs" / "figures" / "time-to-quality.svg"
 OURS = "Transduce"
 SECTION = """## Time to quality
 
-How long it takes until a model of this size is as good as one that another toolkit trains, each with a recipe that
-suits it (`benchmarks/time_to_quality.py`; {processor}, kernels for {kernels}, {threads} thread, seed {seed}, written on
-{date}). Times are {clock}, without validations. BLEU is of the validation set
+How long it takes until a model is as good as one that another toolkit trains, each with a recipe that suits it
+(`benchmarks/time_to_quality.py`; {processor}, kernels for {kernels}, {threads} thread, seed {seed}, written on {date}).
+Models are of the size above, or of width 128 with four blocks on each side and a feed-forward layer of 256. Times are
+{clock}, without validations. BLEU is of the validation set
 ({bleu}); ours is of averaged weights. Everyone was looked
 at now and then, as the figure shows; between two looks a straight line is drawn. Marian trains in {precision}, which is
 the faster for it there.
@@ -41,15 +42,22 @@ def section() -> str:
 
 def table(rows: list[dict[str, Any]], clock: str) -> str:
     """A line for each peer and height, in the order of `rows`, a peer's best first."""
-    lines = ["| validation BLEU | theirs, s | ours, s | times as long |", "|---|---|---|---|"]
+    ours = list(rows[0]["ours"]) if rows else []
+    head = ["validation BLEU", "theirs, s", *(column for name in ours for column in (f"{name}, s", "times as long"))]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     peers = set()
     for row in rows:
         height = f"{row['bleu']:g}" if row["who"] in peers else f"{row['bleu']:.2f}, the best of {row['who']}"
         peers.add(row["who"])
-        seconds = [f"{row[who][clock]:,.0f}" if row[who] else "never" for who in ("theirs", "ours")]
-        ratio = f"{row['ratio'][clock]:.2f}" if row["ratio"] else ""
-        lines.append("| " + " | ".join([height, *seconds, ratio]) + " |")
+        cells = [height, _seconds(row["theirs"], clock)]
+        for found in row["ours"].values():
+            cells += [_seconds(found["reached"], clock), f"{found['ratio'][clock]:.2f}" if found["ratio"] else ""]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _seconds(point: dict[str, float] | None, clock: str) -> str:
+    return f"{point[clock]:,.0f}" if point else "never"
 
 
 def draw(result: dict[str, Any]) -> None:
@@ -60,10 +68,10 @@ def draw(result: dict[str, Any]) -> None:
     from matplotlib import pyplot
 
     figure, axis = pyplot.subplots(figsize=(7, 3), layout="constrained")
-    others = iter(("#d55e00", "#888888"))
+    colours = {True: iter(("#0072b2", "#56b4e9")), False: iter(("#d55e00", "#e69f00", "#888888"))}
     for who, curve in result["curves"].items():
         times, bleu = [point[result["clock"]] for point in curve], [point["bleu"] for point in curve]
-        axis.plot(times, bleu, marker=".", label=who, color="#0072b2" if who == OURS else next(others))
+        axis.plot(times, bleu, marker=".", label=who, color=next(colours[who.startswith(OURS)]))
     axis.set_xlabel(CLOCKS[result["clock"]])
     axis.set_ylabel("BLEU, validation")
     axis.legend(fontsize=8)

@@ -2,10 +2,11 @@
 
     python benchmarks/time_to_quality.py --data ../shared/data/multi30k [--threads 1] [--who Transduce JoeyNMT] [--read]
 
-Everyone trains a model of the fixed work's size with a recipe that suits it, ours being benchmarks/small.toml, and
-translates the validation set greedily now and then; BLEU is cased sacreBLEU (13a) of the text. The workers
-(benchmarks/peers/) run one after another, for hours; a stopped one goes on where it was. With one thread, two may run
-side by side, each on a core. --read only reads the curves that are there.
+Everyone trains a model of the fixed work's size with a recipe that suits it, ours being benchmarks/small.toml, or a
+narrower and deeper one (benchmarks/narrow.toml), and translates the validation set greedily now and then; BLEU is cased
+sacreBLEU (13a) of the text. The workers (benchmarks/peers/) run one after another, for hours; a stopped one goes on
+where it was. With one thread, two may run side by side, each on a core: name one with --who. --read only reads the
+curves that are there.
 
 Times count from the start of the process, with and without validations, by the wall and of the processor. With one
 thread the table is in processor seconds, so that other work on the machine does not matter, else in the wall's; both
@@ -36,7 +37,7 @@ Point = dict[str, float]
 
 
 class Toolkit(NamedTuple):
-    """A worker, how many updates its recipe has, how many there are between validations, and its environment.
+    """A worker, how many updates its recipe has, how many there are between validations, its environment and sizes.
 
     environment: None = this one.
     """
@@ -45,13 +46,21 @@ class Toolkit(NamedTuple):
     updates: int
     every: int
     environment: str | None = None
+    sizes: str = "small"
+
+    @property
+    def folder(self) -> str:
+        """Where it keeps its curve, inside of --folder."""
+        return self.worker if self.sizes == "small" else f"{self.worker}_{self.sizes}"
 
 
-MARIAN = "Marian, Hugging Face"
+MARIAN, JOEYNMT = "Marian, Hugging Face", "JoeyNMT"
 WHO = {
     OURS: Toolkit("quality_transduce", 1500, 100),
+    f"{OURS}, d_model 128": Toolkit("quality_transduce", 4000, 200, sizes="narrow"),
     MARIAN: Toolkit("quality_marian", 2000, 200, "huggingface"),
-    "JoeyNMT": Toolkit("quality_joeynmt", 2000, 200, "joeynmt"),
+    f"{MARIAN}, d_model 128": Toolkit("quality_marian", 4000, 200, "huggingface", "narrow"),
+    JOEYNMT: Toolkit("quality_joeynmt", 2000, 200, "joeynmt"),
 }
 
 
@@ -63,7 +72,7 @@ def main() -> None:
         work = prepared(asked.data)
         for who in asked.who:
             train(who, work, asked)
-    curves = {who: read(asked.folder / WHO[who].worker / "curve.jsonl") for who in WHO}
+    curves = {who: read(asked.folder / WHO[who].folder / "curve.jsonl") for who in WHO}
     curves = {who: curve for who, curve in curves.items() if curve}
     clock = CLOCKS[0] if asked.threads == 1 else CLOCKS[1]
     result = {
@@ -113,10 +122,11 @@ def prepared(data: Path) -> Path:
 def train(who: str, work: Path, asked: argparse.Namespace) -> None:
     """One of them to the end."""
     toolkit = WHO[who]
-    command = [python(toolkit.environment), WORKERS / f"{toolkit.worker}.py", work, asked.folder / toolkit.worker]
+    command = [python(toolkit.environment), WORKERS / f"{toolkit.worker}.py", work, asked.folder / toolkit.folder]
     command += ["--threads", asked.threads, "--updates", toolkit.updates, "--every", toolkit.every]
-    command += ["--data", asked.data] if who == OURS else []
-    command += ["--precision", asked.precision] if who == MARIAN else []
+    command += ["--sizes", toolkit.sizes] if who != JOEYNMT else []
+    command += ["--data", asked.data] if who.startswith(OURS) else []
+    command += ["--precision", asked.precision] if who.startswith(MARIAN) else []
     print(f"{who}: {toolkit.updates} updates", flush=True)
     subprocess.run([str(part) for part in command], check=True)
 
@@ -132,24 +142,29 @@ def best(curve: list[Point]) -> Point:
 
 
 def compare(curves: dict[str, list[Point]]) -> list[dict[str, Any]]:
-    """For each peer's best BLEU and for lower ones: how long both took to it, and how many times longer they did.
+    """For each peer's best BLEU and for lower ones: how long it took, and how many times as long as each of ours.
 
     The better peer first.
     """
-    peers = sorted(curves.keys() - {OURS}, key=lambda who: -best(curves[who])["bleu"])
+    ours = {who: curve for who, curve in curves.items() if who.startswith(OURS)}
+    peers = sorted(curves.keys() - ours.keys(), key=lambda who: -best(curves[who])["bleu"])
     return [
-        {"who": who, "bleu": height, **times(curves[who], curves.get(OURS, []), height)}
+        {
+            "who": who,
+            "bleu": height,
+            "theirs": (theirs := reached(curves[who], height)),
+            "ours": {name: times(theirs, reached(curve, height)) for name, curve in ours.items()},
+        }
         for who in peers
         for height in (best(curves[who])["bleu"], *HEIGHTS)
         if height <= best(curves[who])["bleu"]
     ]
 
 
-def times(theirs: list[Point], ours: list[Point], height: float) -> dict[str, Point | None]:
-    """Until both are that high, by every clock, and the ratios; None where one never is."""
-    found = reached(theirs, height), reached(ours, height)
-    ratio = {clock: round(found[0][clock] / found[1][clock], 2) for clock in CLOCKS} if all(found) else None
-    return {"theirs": found[0], "ours": found[1], "ratio": ratio}
+def times(theirs: Point | None, ours: Point | None) -> dict[str, Point | None]:
+    """When we are there, by every clock, and how many times as long they take; None where one never is."""
+    ratio = {clock: round(theirs[clock] / ours[clock], 2) for clock in CLOCKS} if theirs and ours else None
+    return {"reached": ours, "ratio": ratio}
 
 
 def reached(curve: list[Point], height: float) -> Point | None:

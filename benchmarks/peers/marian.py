@@ -2,20 +2,21 @@
 
 import torch
 from transformers import MarianConfig
-from work import DROPOUT, END, HEADS, HIDDEN, LAYERS, PAD, START, WIDTH
+from work import DROPOUT, END, HEADS, LAYERS, PAD, SIZES, START
 
 
-def config(vocabulary: int) -> MarianConfig:
+def config(vocabulary: int, sizes: str = "small") -> MarianConfig:
     """Post-norm, ReLU, sinusoidal, tied: the original Transformer."""
+    width, layers, hidden = SIZES[sizes]
     return MarianConfig(
         vocab_size=vocabulary,
-        d_model=WIDTH,
-        encoder_layers=LAYERS,
-        decoder_layers=LAYERS,
+        d_model=width,
+        encoder_layers=layers,
+        decoder_layers=layers,
         encoder_attention_heads=HEADS,
         decoder_attention_heads=HEADS,
-        encoder_ffn_dim=HIDDEN,
-        decoder_ffn_dim=HIDDEN,
+        encoder_ffn_dim=hidden,
+        decoder_ffn_dim=hidden,
         dropout=DROPOUT,
         attention_dropout=0.0,
         activation_dropout=0.0,

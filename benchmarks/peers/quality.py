@@ -1,6 +1,6 @@
 """What every worker of `benchmarks/time_to_quality.py` shares: the validation set, its BLEU, and a curve over time.
 
-    WORKER.py WORK FOLDER [--threads 1] [--updates 2400] [--every 200]
+    WORKER.py WORK FOLDER [--threads 1] [--updates 2400] [--every 200] [--sizes small]
 
 WORK: what `prepare_work.py` wrote. FOLDER: for checkpoints and for curve.jsonl; the same command goes on from there.
 Needs numpy and sacrebleu alone; times are read as Linux tells them.
@@ -27,6 +27,7 @@ def arguments(*more: tuple[str, str | None]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--updates", type=int, default=2400)
     parser.add_argument("--every", type=int, default=200, help="updates between validations")
+    parser.add_argument("--sizes", choices=("small", "narrow"), default="small", help="of the model: see work.SIZES")
     for name, default in more:
         parser.add_argument(name, default=default)
     asked = parser.parse_args()

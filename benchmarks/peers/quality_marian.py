@@ -87,11 +87,11 @@ class Trainer(Seq2SeqTrainer):
         return metrics
 
 
-def model_of(vocabulary: int) -> MarianMTModel:
-    """The fixed work's model at its random start, which translates greedily."""
-    sizes = config(vocabulary)
-    sizes.dropout = DROPOUT
-    model = MarianMTModel(sizes)
+def model_of(vocabulary: int, sizes: str) -> MarianMTModel:
+    """A model at its random start, which translates greedily."""
+    made = config(vocabulary, sizes)
+    made.dropout = DROPOUT
+    model = MarianMTModel(made)
     model.generation_config = GenerationConfig(
         max_length=LONGEST + 1,
         pad_token_id=PAD,
@@ -139,7 +139,7 @@ def main() -> None:
     torch.set_num_threads(asked.threads)
     set_seed(SEED)
     work, validation = Work(asked.work), Validation(asked.work)
-    model = model_of(work.vocabulary)
+    model = model_of(work.vocabulary, asked.sizes)
     last = get_last_checkpoint(asked.folder / "checkpoints") if (asked.folder / "checkpoints").is_dir() else None
     order = sorted(range(len(validation.sources)), key=lambda place: -len(validation.sources[place]))
 

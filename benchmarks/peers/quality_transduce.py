@@ -1,4 +1,5 @@
-"""Ours: `transduce train benchmarks/small.toml` as anyone runs it; arguments in `quality`, and --data MULTI30K.
+"""Ours: `transduce train benchmarks/small.toml` (or narrow.toml) as anyone runs it; arguments in `quality`, and --data
+MULTI30K.
 
 How long it took is read beside its log.jsonl: the process is asked when the line of a validation's update appears, and
 again when that of the validation does.
@@ -18,7 +19,7 @@ from quality import Curve, arguments
 
 from transduce.training.log import read_from
 
-RECIPE = Path(__file__).parent.parent / "small.toml"
+RECIPES = Path(__file__).parent.parent
 LOOK_EVERY = 0.2  # seconds
 
 
@@ -36,7 +37,7 @@ def main() -> None:
         "training.log_every": math.gcd(50, asked.every),
         "data.root": asked.data,
     }
-    command = [sys.executable, "-m", "transduce", "train", str(RECIPE), "--run", str(run)]
+    command = [sys.executable, "-m", "transduce", "train", str(RECIPES / f"{asked.sizes}.toml"), "--run", str(run)]
     command += [f"{key}={value}" for key, value in settings.items()]
     with subprocess.Popen(command, start_new_session=True) as process:
         signal.signal(signal.SIGTERM, lambda *_: process.kill())  # what came after the last checkpoint is done again

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 WIDTH, LAYERS, HEADS, HIDDEN, DROPOUT, SMOOTHING = 256, 3, 4, 1024, 0.1, 0.1
+SIZES = {"small": (WIDTH, LAYERS, HIDDEN), "narrow": (128, 4, 256)}  # the latter for time to quality alone
 PAD, START, END = 0, 1, 2
 LEARNING_RATE, BETAS = 3e-4, (0.9, 0.98)
 WARM_UP_BATCHES = 5
