@@ -57,7 +57,7 @@ class Toolkit(NamedTuple):
 MARIAN, JOEYNMT = "Marian, Hugging Face", "JoeyNMT"
 WHO = {
     OURS: Toolkit("quality_transduce", 1500, 100),
-    f"{OURS}, d_model 128": Toolkit("quality_transduce", 4000, 200, sizes="narrow"),
+    f"{OURS}, d_model 128": Toolkit("quality_transduce", 6000, 200, sizes="narrow"),
     MARIAN: Toolkit("quality_marian", 2000, 200, "huggingface"),
     f"{MARIAN}, d_model 128": Toolkit("quality_marian", 4000, 200, "huggingface", "narrow"),
     JOEYNMT: Toolkit("quality_joeynmt", 2000, 200, "joeynmt"),
