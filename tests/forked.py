@@ -6,6 +6,7 @@ import signal as signals
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,10 +59,16 @@ def transduce(folder: Path, *arguments: object, given: bytes = b"", fate: Fate =
     return ended(start(folder, *arguments, given=given, fate=fate), folder)
 
 
+def warm() -> None:
+    """The server, if it is not there yet."""
+    forkserver.set_forkserver_preload(WARM)
+    forkserver.ensure_running()
+
+
 def start(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = UNHARMED) -> Any:
     """The process, begun."""
+    warm()
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(WARM)
     (folder / "stdin").write_bytes(given)
     words = [str(argument) for argument in arguments]
     process = context.Process(target=_live, args=(words, os.environ["TRANSDUCE_CACHE"], folder, fate))

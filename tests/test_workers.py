@@ -1,9 +1,10 @@
-"""Processes side by side: the same results in the same order, errors as they are, and nobody left behind."""
+"""Workers side by side: the same results in the same order, errors as they are, and nobody left behind."""
 
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,6 +17,10 @@ import torch
 import forked
 import transduce
 from transduce.errors import InputError
+from transduce.models.protocols import Padded, Sizes
+from transduce.models.transformer import Transformer, TransformerConfig
+from transduce.search import one_call
+from transduce.search.settings import Search
 from transduce.tasks.protocols import Prediction
 from transduce.workers import each
 
@@ -24,6 +29,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are f
 
 @pytest.fixture(autouse=True)
 def nobody_is_left() -> Iterator[None]:
+    forked.warm()  # its processes stay
     before = set(psutil.Process().children())
     yield
     assert set(psutil.Process().children()) <= before
@@ -42,14 +48,40 @@ def test_results_come_in_order_from_processes_of_one_thread() -> None:
     assert list(each(work, 0, workers=2)) == []
 
 
-def test_an_error_is_the_workers_own() -> None:
+def test_threads_do_what_is_done_outside_of_python() -> None:
+    def work(number: int) -> tuple[int, int, int, int]:
+        time.sleep(0.05 if number == 0 else 0)
+        return number, os.getpid(), threading.get_ident(), torch.get_num_threads()
+
+    torch.set_num_threads(2)
+    found = list(each(work, 20, workers=3, outside_python=True))
+    assert torch.get_num_threads() == 2
+    assert [number for number, *_ in found] == list(range(20))
+    assert {process for _, process, _, _ in found} == {os.getpid()}
+    assert 1 < len({thread for _, _, thread, _ in found} - {threading.get_ident()}) <= 3
+    assert {threads for *_, threads in found} == {1}
+
+
+def test_no_thread_goes_on_when_nobody_asks_any_more() -> None:
+    done: list[int] = []
+    found = each(lambda number: done.append(number) or time.sleep(0.01), 1000, workers=2, outside_python=True)
+    next(found)
+    found.close()
+    assert len(done) < 100
+    count = len(done)
+    time.sleep(0.05)
+    assert len(done) == count
+
+
+@pytest.mark.parametrize("outside_python", [False, True], ids=["processes", "threads"])
+def test_an_error_is_the_workers_own(outside_python: bool) -> None:
     def work(number: int) -> int:
         if number == 2:
             raise InputError("number 2 is wrong.")
         return number
 
     with pytest.raises(InputError, match="number 2 is wrong"):
-        list(each(work, 50, workers=2))
+        list(each(work, 50, workers=2, outside_python=outside_python))
 
 
 def test_workers_do_not_outlive_who_asked_for_them(tmp_path: Path) -> None:
@@ -85,6 +117,32 @@ def test_predictions_are_the_same(tiny_run: Path, tiny_corpus: Path, options: di
         assert (one.text, one.tokens, one.lattice is None) == (other.text, other.tokens, other.lattice is None)
         assert one.score == pytest.approx(other.score, abs=1e-5)
     assert sum(told) == len(texts)
+
+
+@pytest.mark.parametrize("beam", [1, 5], ids=["greedy", "beam"])
+def test_threads_search_where_a_process_cannot_be_copied(
+    tiny_run: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch, beam: int
+) -> None:
+    pipeline = transduce.load(tiny_run)
+    texts = (tiny_corpus / "test.digits").read_text().splitlines()
+    search = {"method": "greedy" if beam == 1 else "beam", "beam": beam, "batch_size": 4}
+    alone = pipeline.predict(texts, **search)
+    monkeypatch.setattr("multiprocessing.get_all_start_methods", lambda: ["spawn"])
+    together = pipeline.predict(texts, workers=2, **search)
+    assert [(each.text, each.score) for each in alone] == [(each.text, each.score) for each in together]
+    with pytest.raises(InputError, match="a process cannot be copied on this system"):
+        pipeline.predict(texts, workers=2, must=["two"], batch_size=4)
+
+
+def test_what_goes_in_one_call(tiny_run: Path) -> None:
+    pipeline = transduce.load(tiny_run)
+    source = Padded(torch.tensor([[5, 6, 2]]), torch.tensor([3]))
+    assert one_call.suits(pipeline.model, source, 20, Search())
+    assert one_call.suits(pipeline.model, source, 20, Search(method="greedy", beam=1))
+    for asked in ({"method": "sample"}, {"coverage": 0.2}, {"groups": 5}, {"no_repeat_ngram": 3}):
+        assert not one_call.suits(pipeline.model, source, 20, Search(**asked))
+    relative = Transformer(TransformerConfig(d_model=16, heads=2, feed_forward=16, positions="rotary"), Sizes(20, 20))
+    assert not one_call.suits(relative.eval(), source, 20, Search())
 
 
 def test_predict_has_workers(tiny_run: Path, tiny_corpus: Path, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def distil(
     Args:
         checksum: the SHA-256 of the teacher's file; an ensemble's are joined by "+".
         advance: told how many more lines are done, those of earlier runs included.
-        workers: processes of one thread that translate side by side.
+        workers: with one thread each, that translate side by side.
 
     Raises:
         InputError: the teacher reads no source; `folder` holds another distillation; a source cannot be read.

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transduce.data.lexicon import Lexicon
 from transduce.errors import InputError
 from transduce.inputs import sources
+from transduce.search import one_call
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
 from transduce.search.run import search
@@ -43,7 +44,7 @@ def decode(
         wanted: phrases that each output must or must not hold, and how it begins.
         others: the tasks of an ensemble's further members, which read each text in their own tokens.
         lattice: keep everything that a beam weighed.
-        workers: processes of one thread that search side by side.
+        workers: search side by side, with one thread each: threads where a search is one call, else processes.
         lexicon: what a shortlist that the settings ask for is made of.
 
     Raises:
@@ -62,15 +63,22 @@ def decode(
         advance(len(predictions))
     batches = [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
 
+    def read(places: list[int]) -> list[list[Request]]:
+        """As each member of an ensemble reads them."""
+        others_read = ([other.request(texts[place], settings) for place in places] for other in others)
+        return [[requests[place] for place in places], *others_read]
+
     def searched(number: int) -> tuple[list[list[Hypothesis]], list[Lattice] | None]:
         places = batches[number]
         lattices: list[Lattice] | None = [] if lattice else None
-        members = [[requests[place] for place in places]]
-        members += [[other.request(texts[place], settings) for place in places] for other in others]
+        members = read(places)
         shortlist = _shortlist(lexicon, members[0], settings, task)
         return _search(model, task, members, [numbers[p] for p in places], settings, lattices, shortlist), lattices
 
-    for places, (found, lattices) in zip(batches, each(searched, len(batches), workers), strict=True):
+    outside = False
+    if workers > 1 and len(batches) > 1 and not lattice:
+        outside = _goes_in_one_call(model, read(order[-1:]), list(requests.values()), settings)
+    for places, (found, lattices) in zip(batches, each(searched, len(batches), workers, outside), strict=True):
         for row, (place, hypotheses) in enumerate(zip(places, found, strict=True)):
             constraint = requests[place].constraint
             predictions[place] = Prediction.from_hypotheses(
@@ -144,6 +152,16 @@ def _shortlist(lexicon: Lexicon | None, requests: Sequence[Request], settings: S
     sources = [request.source or () for request in requests]
     frequent = max(settings.shortlist, settings.beam)
     return torch.from_numpy(lexicon.allowed(sources, settings.shortlist, frequent, task.sizes.target))
+
+
+def _goes_in_one_call(
+    model: Any, shortest: Sequence[Sequence[Request]], requests: Sequence[Request], settings: Search
+) -> bool:
+    """Whether all searches are calls outside of Python; tried on the shortest text, as each member reads it."""
+    source = sources([[request.source for request in each] for each in shortest], next(model.parameters()).device)
+    if source is None or any(request.prefix or request.constraint or request.least for request in requests):
+        return False
+    return one_call.suits(model, source, max(request.limit for request in requests), settings)
 
 
 def _work(request: Request) -> int:

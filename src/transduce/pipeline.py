@@ -84,7 +84,8 @@ class Pipeline:
             prefix: text whose tokens the output begins with, for all or for each.
             wanted: the same three in one object for each text; what they and it want adds up.
             lattice: keep what the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
-            workers: processes of one thread each that search side by side; for many texts, on a processor.
+            workers: so many that search side by side, with one thread each; for many texts, on a processor. Threads
+                where a search is one call, else processes.
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
 
         Raises:

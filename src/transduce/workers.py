@@ -1,7 +1,9 @@
-"""The same work on many things at once: processes of one thread each, which share what was there before them.
+"""The same work on many things at once, by workers that compute with one thread each.
 
-On two cores two processes of one thread predict a tenth to a fifth more than one of two threads: the matrices of a
+On two cores two workers of one thread predict a tenth to a fifth more than one of two threads: the matrices of a
 step of a small model are too small to be shared out, and what stands between them is not shared at all.
+Workers are processes, as Python runs one thread at a time; where nearly all of the work is a call outside Python,
+threads of this process do: nothing is copied, and any system has them.
 """
 
 import multiprocessing
@@ -11,7 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,11 +25,14 @@ Found = TypeVar("Found")
 _inherited: list[Callable[[int], Any]] = []  # in a worker, its work
 
 
-def each(work: Callable[[int], Found], count: int, workers: int = 1) -> Iterator[Found]:
+def each(work: Callable[[int], Found], count: int, workers: int = 1, outside_python: bool = False) -> Iterator[Found]:
     """work(0), work(1), .. work(count - 1), in that order; with more than one worker, several at a time.
 
     Workers are copies of this process as it is when the first result is asked for, so that `work` may use anything;
     what it returns is sent back. They end with this process, however that ends.
+
+    Args:
+        outside_python: nearly all of the work is done without the interpreter's lock; workers are threads then.
 
     Raises:
         InputError: the system cannot copy a process.
@@ -35,17 +40,33 @@ def each(work: Callable[[int], Found], count: int, workers: int = 1) -> Iterator
     if workers <= 1 or count <= 1:
         yield from map(work, range(count))
         return
+    ways = _by_threads if outside_python else _by_processes
+    yield from ways(work, count, min(workers, count))
+
+
+def _by_threads(work: Callable[[int], Found], count: int, workers: int) -> Iterator[Found]:
+    before = torch.get_num_threads()
+    pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        yield from _in_order(pool, work, count)
+    finally:
+        torch.set_num_threads(before)  # part of what it sets holds for all threads
+
+
+def _by_processes(work: Callable[[int], Found], count: int, workers: int) -> Iterator[Found]:
     if "fork" not in multiprocessing.get_all_start_methods() or torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         raise InputError(
             f"workers = {workers}: a process cannot be copied on this system, or with a GPU in use; use 1."
         )
-    pool = ProcessPoolExecutor(
-        min(workers, count), multiprocessing.get_context("fork"), partial(_begin, work, os.getpid())
-    )
+    fork, begin = multiprocessing.get_context("fork"), partial(_begin, work, os.getpid())
+    yield from _in_order(ProcessPoolExecutor(workers, fork, begin), _do, count)
+
+
+def _in_order(pool: Executor, work: Callable[[int], Found], count: int) -> Iterator[Found]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of threads: workers use one, as torch's loaders do
-            found = pool.map(_do, range(count))
+            found = pool.map(work, range(count))
         yield from found
     finally:
         pool.shutdown(cancel_futures=True)

@@ -24,7 +24,7 @@ def distill(
     beam: Annotated[int | None, typer.Option(help="Beam width; the teacher's by default.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
     batch_size: Annotated[int, typer.Option(help="Lines searched together: speed and memory, nothing else.")] = 128,
-    workers: Annotated[int, typer.Option(min=1, help="Processes of one thread each that translate.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="So many at once that translate, with one thread each.")] = 1,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on what came out.")] = None,
     run: Annotated[Path | None, typer.Option(help="The student's run directory; runs/<name> by default.")] = None,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
