@@ -134,6 +134,7 @@ def entries(work: Path, model: Path, seconds: float, peers: bool) -> Iterator[En
                 yield Entry(f"CTranslate2 {compute}", what, "decode_ctranslate2", arguments, "ctranslate2", writes)
             yield Entry("Marian, Hugging Face", what, "decode_marian", decoding, "huggingface", writes)
     yield Entry(OURS, "first answer", "first_answer", (str(model),))
+    yield Entry("import torch, no answer", "first answer", "first_answer", ())
 
 
 def measure(everything: list[Entry], rounds: int, score: Callable[[Path], float]) -> list[dict[str, Any]]:

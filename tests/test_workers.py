@@ -141,7 +141,7 @@ def test_what_goes_in_one_call(tiny_run: Path) -> None:
     assert one_call.suits(pipeline.model, source, 20, Search(method="greedy", beam=1))
     for asked in ({"method": "sample"}, {"coverage": 0.2}, {"groups": 5}, {"no_repeat_ngram": 3}):
         assert not one_call.suits(pipeline.model, source, 20, Search(**asked))
-    relative = Transformer(TransformerConfig(d_model=16, heads=2, feed_forward=16, positions="rotary"), Sizes(20, 20))
+    relative = Transformer(TransformerConfig(d_model=16, heads=2, feed_forward=16, positions="alibi"), Sizes(20, 20))
     assert not one_call.suits(relative.eval(), source, 20, Search())
 
 

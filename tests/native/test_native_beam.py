@@ -79,7 +79,9 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("table", [{}, {"norm": "post"}, {"positions": "learned"}, {"positions": "none"}])
+@pytest.mark.parametrize(
+    "table", [{}, {"norm": "post"}, *({"positions": kind} for kind in ("learned", "none", "rotary"))]
+)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_it_finds_what_steps_find(settings: dict[str, Any], table: dict[str, Any]) -> None:
     model, wanted = model_of(**table), Search(**settings)

@@ -69,10 +69,10 @@ def stepped(model: Transformer, source: Padded, rows_TN: list[Tensor], token_TN:
     return said
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("table", [{"norm": "pre"}, {"norm": "post"}, {"positions": "rotary"}], ids=str)
 @torch.inference_mode()
-def test_steps_of_a_beam_equal_the_pass_over_each_hypothesis(norm: str) -> None:
-    model, source = model_of(norm=norm), source_of()
+def test_steps_of_a_beam_equal_the_pass_over_each_hypothesis(table: dict[str, Any]) -> None:
+    model, source = model_of(**table), source_of()
     # one hypothesis a source, then 3, 1 and 2 of them, crossed, the second source dropped, and the room outgrown
     orders = [[0, 1, 2], [0, 0, 0, 1, 2, 2], [2, 0, 0, 3, 5, 4], [1, 0, 4, 4], *[[0, 1, 3, 2]] * 6]
     rows_TN = [torch.tensor(each) for each in orders]
@@ -113,7 +113,6 @@ def test_one_call_says_what_many_say(precision: Precision, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "table",
     [
-        {"positions": "rotary"},
         {"positions": "alibi"},
         {"key_value_heads": 1},
         {"score": "additive"},

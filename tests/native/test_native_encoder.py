@@ -44,6 +44,7 @@ def in_one_pass(model: Transformer, source: Padded) -> Tensor:
 
 
 TABLES = [{}, {"norm": "post"}, {"positions": "learned"}, {"positions": "none"}, {"heads": 1}, {"encoder_layers": 1}]
+TABLES += [{"positions": "rotary"}, {"positions": "rotary", "heads": 1}]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=str)
@@ -106,7 +107,7 @@ def test_a_product_that_is_not_packed_any_more_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    "table", [{"positions": "rotary"}, {"activation": "gelu"}, {"norm_kind": "rms"}, {"score": "additive"}], ids=str
+    "table", [{"positions": "alibi"}, {"activation": "gelu"}, {"norm_kind": "rms"}, {"score": "additive"}], ids=str
 )
 def test_what_it_does_not_know_goes_through_the_blocks(table: dict[str, Any]) -> None:
     model, source = model_of(**table), sources()

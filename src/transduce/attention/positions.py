@@ -5,6 +5,8 @@ Positions that know distances alone are in `transduce.attention.relative`, rotar
 Shapes: B batch, H heads, T positions, D model width, E width of a head.
 """
 
+from functools import cache
+
 import torch
 from torch import Tensor, nn
 
@@ -78,6 +80,18 @@ def rotate(x_BHTE: Tensor, offset: int = 0) -> Tensor:
     turned_even_BHTJ = even_BHTJ * cos_TJ - odd_BHTJ * sin_TJ
     turned_odd_BHTJ = even_BHTJ * sin_TJ + odd_BHTJ * cos_TJ
     return torch.stack((turned_even_BHTJ, turned_odd_BHTJ), -1).flatten(-2)
+
+
+def turns(length: int, width: int) -> Tensor:
+    """(T, E) fp32, T >= length: cosine and sine in turn of the angles that `rotate` turns by; not to be written to."""
+    return _turns(max(64, 1 << (length - 1).bit_length()), width)
+
+
+@cache
+@torch.inference_mode(False)
+def _turns(length: int, width: int) -> Tensor:
+    sine_and_cosine_TE = sinusoidal(length, width, device=torch.device("cpu"))
+    return sine_and_cosine_TE.view(length, -1, 2).flip(-1).flatten(1)
 
 
 class Sinusoidal(nn.Module):

@@ -16,7 +16,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from transduce.attention.positions import rotate
+from transduce.attention.positions import rotate, turns
+from transduce.native import rotary
 
 BUCKETS, FARTHEST = 32, 128  # Raffel et al. 2020, section 2.1
 CLIPPED = 16  # Shaw et al. 2018, section 4.1
@@ -73,10 +74,17 @@ class Rotary(Relative):
         super().__init__(heads, head_width, causal)
         if head_width % 2:
             raise ValueError(f"rotary positions need an even width per head, not {head_width}")
+        self.head_width = head_width
 
     def turn(self, x_BHTE: Tensor, offset: int) -> Tensor:
         """(B, H, T, E)."""
+        if rotary.can_turn(x_BHTE):
+            return rotary.turned(x_BHTE, self.turns(offset + x_BHTE.shape[2])[offset:])
         return rotate(x_BHTE, offset)
+
+    def turns(self, length: int) -> Tensor:
+        """(T, E) fp32, T >= length: cosine and sine in turn of the angles of the first positions; of all heads."""
+        return turns(length, self.head_width)
 
 
 class Alibi(Relative):

@@ -28,7 +28,9 @@ def in_one_search(
     position_TD = _first_positions(decoder.positions, longest, embedding.weight)
     if position_TD is None:
         return None
-    writer = Writer(embedding.weight, position_TD, kernel.decoder, norm_of(decoder.norm), cast(Packed, output.packed))
+    blocks, packed = kernel.decoder, cast(Packed, output.packed)
+    turn_TE = blocks.turns(longest) if blocks.turns else None
+    writer = Writer(embedding.weight, position_TD, turn_TE, blocks, norm_of(decoder.norm), packed)
     return Writers([(writer, read_from(cast(tuple[Shared, ...], sources)))])
 
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from transduce.attention import MultiHeadAttention
+from transduce.attention.relative import Rotary
 from transduce.layers.block import Block
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.norms import LayerNorm
@@ -41,8 +42,9 @@ def in_kernel(blocks: Sequence[Block]) -> native.Blocks:
     """Plain blocks, whose parameters must not change any more."""
     first = blocks[0]
     norm = cast(LayerNorm, first.self_residual.norm)
-    pre = first.self_residual.placement == "pre"
-    return native.Blocks([_weights(block) for block in blocks], first.self_attention.heads, pre, norm.eps)
+    pre, own = first.self_residual.placement == "pre", first.self_attention
+    turns = own.positions.turns if isinstance(own.positions, Rotary) else None
+    return native.Blocks([_weights(block) for block in blocks], own.heads, pre, norm.eps, turns)
 
 
 def norm_of(norm: nn.Module) -> native.Norm | None:
@@ -70,7 +72,7 @@ def _is_plain(block: Block) -> bool:
 
 def _is_plain_attention(attention: MultiHeadAttention) -> bool:
     one_to_one = attention.heads == attention.key_value_heads
-    return type(attention) is MultiHeadAttention and attention.can_share and one_to_one and attention.positions is None
+    return type(attention) is MultiHeadAttention and attention.can_share and one_to_one
 
 
 def _products(block: Block) -> list[Linear | None]:

@@ -27,7 +27,7 @@ constexpr double LOG_ROUNDING = 1e-3;  // a log-probability may be this much abo
 
 // What stands around the blocks, as `transduce.native.beam` writes it.
 struct Writer {
-    const float *embedding_VD, *position_TD;
+    const float *embedding_VD, *position_TD, *turn_TE;  // turn_TE: null = none
     Norm norm;  // null = none
     Weight output;
     Index width, heads, hidden, pre, blocks;
@@ -126,9 +126,10 @@ struct Member {
         for (Index n = 0; n < rows; ++n) {
             for (Index d = 0; d < width; ++d) x[n * width + d] += writer.position_TD[time * width + d];
         }
-        const Step sizes{rows, width, writer.heads, writer.hidden, writer.pre, epsilon};
-        through_blocks(weights, memory.data(), writer.blocks, x.data(), {source_N, column_N, seen}, {source_N, real},
-                       sizes);
+        const Step sizes{rows, width, writer.heads, writer.hidden, writer.pre, epsilon, writer.turn_TE};
+        const std::vector<Index> position(rows, time);
+        through_blocks(weights, memory.data(), writer.blocks, x.data(), {source_N, column_N, position.data(), seen},
+                       {source_N, real}, sizes);
         if (!writer.norm.gain) return x;
         std::vector<float> normed(rows * width);
         ::transduce::normed(writer.norm, x.data(), normed.data(), sizes);

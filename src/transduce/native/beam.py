@@ -21,11 +21,13 @@ class Writer:
     """What writes a target: its tokens' vectors, the positions added to them, its blocks, and what reads these.
 
     embedding_VD: a token enters as sqrt(D) times its vector. position_TD: added to the first positions.
+    turn_TE: what turns queries and keys of the first positions; None = nothing.
     norm: behind the last block; None = none is.
     """
 
     embedding_VD: Tensor
     position_TD: Tensor
+    turn_TE: Tensor | None
     decoder: Blocks
     norm: Norm | None
     output: Packed
@@ -74,7 +76,7 @@ Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
 def search(writers: Writers, wanted: Wanted) -> tuple[list[list[Found]], float]:
     """What each sentence's beam found, in no order; and what the model gave that is no log-probability, 0 if nothing.
 
-    Their position_TD must reach as far as the longest output may. With wanted.words there is one writer.
+    Their position_TD and turn_TE must reach as far as the longest output may. With wanted.words there is one writer.
     """
     rows, longest = len(wanted.limits), max(wanted.limits)
     token_BKT = torch.empty(rows, wanted.beam, longest, dtype=torch.int64)
@@ -129,5 +131,6 @@ def _fields(writer: Writer) -> list[int]:
     """`Writer` of `beam.h`, as whole numbers."""
     decoder = writer.decoder
     norm = (0, 0) if writer.norm is None else tuple(each.data_ptr() for each in writer.norm)
-    outer = writer.embedding_VD.data_ptr(), writer.position_TD.data_ptr(), *norm, *writer.output.fields
+    turn = 0 if writer.turn_TE is None else writer.turn_TE.data_ptr()
+    outer = writer.embedding_VD.data_ptr(), writer.position_TD.data_ptr(), turn, *norm, *writer.output.fields
     return [*outer, writer.embedding_VD.shape[1], decoder.heads, decoder.hidden, int(decoder.pre), decoder.count]

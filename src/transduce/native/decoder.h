@@ -15,6 +15,7 @@
 #include "linear.h"
 #include "norm.h"
 #include "numbers.h"
+#include "rotary.h"
 
 namespace transduce {
 
@@ -42,6 +43,7 @@ struct BlockMemory {
 struct Step {
     Index rows, width, heads, hidden, pre;
     double epsilon;
+    const float* turn_TE;  // rotary positions; null = none
 };
 
 // Which places each row looks at: the rows' lists one after the other, each `count[n]` long, in steps of `room`.
@@ -130,6 +132,18 @@ inline void say(const float* both_ND, const Places& at, const Index* source_N, c
     }
 }
 
+// Queries, or keys with other things behind them in rows of `stride`, as self-attention shall see them.
+inline void turn_heads(float* x, Index stride, const Index* position_N, const Step& step) {
+    if (!step.turn_TE) return;
+    const Index width = step.width / step.heads;
+    for (Index n = 0; n < step.rows; ++n) {
+        for (Index h = 0; h < step.heads; ++h) {
+            float* x_E = x + n * stride + h * width;
+            turn(x_E, step.turn_TE + position_N[n] * width, x_E, width, 1.0f);
+        }
+    }
+}
+
 // y = norm(x).
 inline void normed(const Norm& norm, const float* x_ND, float* y_ND, const Step& step) {
     std::vector<float> aside(2 * step.rows);
@@ -151,9 +165,9 @@ inline void residual(const Norm& norm, float* x_ND, float* in_ND, float* out_ND,
     }
 }
 
-// Whose past is what, and which new column is whose.
+// Whose past is what, which new column is whose, and where in its sequence each new token stands.
 struct Said {
-    const Index *source_N, *column_N;
+    const Index *source_N, *column_N, *position_N;
     const Looks& seen;  // the new column among them
 };
 
@@ -175,6 +189,8 @@ inline void through_blocks(const BlockWeights* weights, const BlockMemory* memor
         residual(with.self_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
             linear(with.query, x, query.data(), rows);
             linear(with.key_value, x, wide.data(), rows);
+            turn_heads(query.data(), width, said.position_N, step);
+            turn_heads(wide.data(), 2 * width, said.position_N, step);
             say(wide.data(), at.said, said.source_N, said.column_N, step);
             read_all(query.data(), at.said, said.source_N, said.seen, false, step, wide.data());
             linear(with.output, wide.data(), y, rows);
@@ -194,25 +210,29 @@ inline void through_blocks(const BlockWeights* weights, const BlockMemory* memor
 }
 
 // As `through_blocks`; past_NC: which columns are each one's past. K new columns stand behind them, rank_N whose is whose.
+// As many columns as are its past is the position of a token.
 inline void decoder_step(const BlockWeights* weights, const BlockMemory* memory, float* x_ND, const Index* source_N,
                          const Index* rank_N, const std::uint8_t* past_NC, const Index* read_source_N,
-                         const std::uint8_t* real_BS, Index sources, Index positions, Index rows, Index width,
-                         Index heads, Index hidden, Index columns, Index pre, Index blocks, double epsilon) {
+                         const std::uint8_t* real_BS, const float* turn_TE, Index sources, Index positions,
+                         Index rows, Index width, Index heads, Index hidden, Index columns, Index pre, Index blocks,
+                         double epsilon) {
     Looks seen = looks(past_NC, rows, columns, 1);
+    const std::vector<Index> position = seen.count;
     std::vector<Index> column(rows);
     for (Index n = 0; n < rows; ++n) {
         column[n] = columns + rank_N[n];
         seen.place[n * seen.room + seen.count[n]++] = static_cast<std::int32_t>(column[n]);
     }
     const Looks real = looks(real_BS, sources, positions, 0);
-    through_blocks(weights, memory, blocks, x_ND, {source_N, column.data(), seen}, {read_source_N, real},
-                   {rows, width, heads, hidden, pre, epsilon});
+    through_blocks(weights, memory, blocks, x_ND, {source_N, column.data(), position.data(), seen},
+                   {read_source_N, real}, {rows, width, heads, hidden, pre, epsilon, turn_TE});
 }
 
 // All tokens of all sources through an encoder's blocks: each sees every token of its source. x_ND holds sources one
 // behind the other, that of source b length_B[b] long.
-inline void encoder_pass(const BlockWeights* weights, float* x_ND, const Index* length_B, Index sources, Index rows,
-                         Index width, Index heads, Index hidden, Index pre, Index blocks, double epsilon) {
+inline void encoder_pass(const BlockWeights* weights, float* x_ND, const Index* length_B, const float* turn_TE,
+                         Index sources, Index rows, Index width, Index heads, Index hidden, Index pre, Index blocks,
+                         double epsilon) {
     const Index longest = *std::max_element(length_B, length_B + sources), head = longest * (width / heads);
     std::vector<float> key(sources * longest * width), value(sources * longest * width);
     const Places at{key.data(), value.data(), heads * head, head, width / heads, heads * head, head, width / heads};
@@ -227,8 +247,8 @@ inline void encoder_pass(const BlockWeights* weights, float* x_ND, const Index* 
             for (Index t = 0; t < length_B[b]; ++t) seen.place[n * longest + t] = static_cast<std::int32_t>(t);
         }
     }
-    through_blocks(weights, memory.data(), blocks, x_ND, {source.data(), place.data(), seen}, {nullptr, seen},
-                   {rows, width, heads, hidden, pre, epsilon});
+    through_blocks(weights, memory.data(), blocks, x_ND, {source.data(), place.data(), place.data(), seen},
+                   {nullptr, seen}, {rows, width, heads, hidden, pre, epsilon, turn_TE});
 }
 
 }  // namespace transduce

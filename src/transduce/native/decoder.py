@@ -6,7 +6,7 @@ Shapes: N hypotheses, or tokens, B sources, D width, H heads, C columns, S sourc
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -72,9 +72,17 @@ class Blocks:
         heads: H, as many of keys and values as of queries.
         pre: whether norms stand before the sub-layers.
         epsilon: of the norms.
+        turns: what turns queries and keys of as many positions or more, see `transduce.native.rotary`; None = nothing.
     """
 
-    def __init__(self, blocks: Sequence[Block], heads: int, pre: bool, epsilon: float) -> None:
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        heads: int,
+        pre: bool,
+        epsilon: float,
+        turns: Callable[[int], Tensor] | None = None,
+    ) -> None:
         self._blocks = blocks  # whoever holds addresses holds what stands there
         fields = [_fields(block) for block in blocks]
         self.weights = torch.tensor(fields)
@@ -82,6 +90,7 @@ class Blocks:
         self.heads, self.hidden = heads, blocks[0].inner.outputs
         self.pre, self.count = pre, len(blocks)
         self.epsilon = epsilon
+        self.turns = turns
 
     def step(self, x_ND: Tensor, said: Said, read: Read) -> Tensor:
         """What leaves the last block, (N, D) fp32, of the embedded tokens `x_ND`."""
@@ -90,16 +99,19 @@ class Blocks:
         memory = array("q", [number for own, cross in pairs for number in (*places(*own), *places(*cross))])
         past = [each.contiguous() for each in said[1:]]
         source = [each.contiguous() for each in read[1:]]
+        columns = said.past_NC.shape[1]
+        turn_TE = self.turns(columns + 1) if self.turns else None
         addresses = (each.data_ptr() for each in (x_ND, *past, *source))
         kernel("decoder_step")(
             self.weights.data_ptr(),
             memory.buffer_info()[0],
             *addresses,
+            0 if turn_TE is None else turn_TE.data_ptr(),
             *read.real_BS.shape,
             *x_ND.shape,
             self.heads,
             self.hidden,
-            said.past_NC.shape[1],
+            columns,
             int(self.pre),
             self.count,
             self.epsilon,
@@ -113,10 +125,12 @@ class Blocks:
             length_B: int64, of each source, all above 0; together N.
         """
         x_ND, length_B = x_ND.clone(memory_format=torch.contiguous_format), length_B.contiguous()
+        turn_TE = self.turns(int(length_B.max())) if self.turns else None
         kernel("encoder_pass")(
             self.weights.data_ptr(),
             x_ND.data_ptr(),
             length_B.data_ptr(),
+            0 if turn_TE is None else turn_TE.data_ptr(),
             len(length_B),
             *x_ND.shape,
             self.heads,

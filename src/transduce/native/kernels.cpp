@@ -9,6 +9,7 @@
 #include "dropout.h"
 #include "linear.h"
 #include "norm.h"
+#include "rotary.h"
 #include "top.h"
 
 namespace transduce {
@@ -64,6 +65,8 @@ PyMethodDef functions[] = {
     method<&pack>("pack"),
     method<&pack_whole>("pack_whole"),
     method<&top>("top"),
+    method<&turned<float>>("turned_float32"),
+    method<&turned<bf16>>("turned_bfloat16"),
     {nullptr, nullptr, 0, nullptr},
 };
 
