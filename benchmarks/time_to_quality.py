@@ -2,8 +2,8 @@
 
     python benchmarks/time_to_quality.py --data ../shared/data/multi30k [--threads 1] [--who Transduce JoeyNMT] [--read]
 
-Everyone trains a model of the fixed work's size with a recipe that suits it, ours being benchmarks/small.toml, or a
-narrower and deeper one (benchmarks/narrow.toml), and translates the validation set greedily now and then; BLEU is cased
+Everyone trains a model of the fixed work's size with a recipe that suits it, ours being benchmarks/quality_small.toml,
+or a narrower and deeper one (quality_narrow.toml), and translates the validation set greedily now and then; BLEU is cased
 sacreBLEU (13a) of the text. The workers (benchmarks/peers/) run one after another, for hours; a stopped one goes on
 where it was. With one thread, two may run side by side, each on a core: name one with --who. --read only reads the
 curves that are there.
@@ -57,7 +57,7 @@ class Toolkit(NamedTuple):
 MARIAN, JOEYNMT = "Marian, Hugging Face", "JoeyNMT"
 WHO = {
     OURS: Toolkit("quality_transduce", 1500, 100),
-    f"{OURS}, d_model 128": Toolkit("quality_transduce", 6000, 200, sizes="narrow"),
+    f"{OURS}, d_model 128": Toolkit("quality_transduce", 4000, 200, sizes="narrow"),
     MARIAN: Toolkit("quality_marian", 2000, 200, "huggingface"),
     f"{MARIAN}, d_model 128": Toolkit("quality_marian", 4000, 200, "huggingface", "narrow"),
     JOEYNMT: Toolkit("quality_joeynmt", 2000, 200, "joeynmt"),

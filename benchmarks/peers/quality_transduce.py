@@ -1,5 +1,5 @@
-"""Ours: `transduce train benchmarks/small.toml` (or narrow.toml) as anyone runs it; arguments in `quality`, and --data
-MULTI30K.
+"""Ours: `transduce train benchmarks/quality_small.toml` (or quality_narrow.toml) as anyone runs it; arguments in
+`quality`, and --data MULTI30K.
 
 How long it took is read beside its log.jsonl: the process is asked when the line of a validation's update appears, and
 again when that of the validation does.
@@ -37,7 +37,7 @@ def main() -> None:
         "training.log_every": math.gcd(50, asked.every),
         "data.root": asked.data,
     }
-    command = [sys.executable, "-m", "transduce", "train", str(RECIPES / f"{asked.sizes}.toml"), "--run", str(run)]
+    command = [sys.executable, "-m", "transduce", "train", str(RECIPES / f"quality_{asked.sizes}.toml"), "--run", str(run)]
     command += [f"{key}={value}" for key, value in settings.items()]
     with subprocess.Popen(command, start_new_session=True) as process:
         signal.signal(signal.SIGTERM, lambda *_: process.kill())  # what came after the last checkpoint is done again
