@@ -28,8 +28,8 @@ _inherited: list[Callable[[int], Any]] = []  # in a worker, its work
 def each(work: Callable[[int], Found], count: int, workers: int = 1, outside_python: bool = False) -> Iterator[Found]:
     """work(0), work(1), .. work(count - 1), in that order; with more than one worker, several at a time.
 
-    Workers are copies of this process as it is when the first result is asked for, so that `work` may use anything;
-    what it returns is sent back. They end with this process, however that ends.
+    Processes are copies of this one as it is when the first result is asked for, so that `work` may use anything; what
+    it returns is sent back. Workers end with this process, however that ends.
 
     Args:
         outside_python: nearly all of the work is done without the interpreter's lock; workers are threads then.
