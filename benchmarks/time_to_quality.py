@@ -3,9 +3,9 @@
     python benchmarks/time_to_quality.py --data ../shared/data/multi30k [--threads 1] [--who Transduce JoeyNMT] [--read]
 
 Everyone trains a model of the fixed work's size with a recipe that suits it, ours being benchmarks/quality_small.toml,
-or a narrower and deeper one (quality_narrow.toml), and translates the validation set greedily now and then; BLEU is cased
-sacreBLEU (13a) of the text. The workers (benchmarks/peers/) run one after another, for hours; a stopped one goes on
-where it was. With one thread, two may run side by side, each on a core: name one with --who. --read only reads the
+or a narrower and deeper one (quality_narrow.toml), and translates the validation set greedily now and then; BLEU is
+cased sacreBLEU (13a) of the text. The workers (benchmarks/peers/) run one after another, for hours; a stopped one goes
+on where it was. With one thread, two may run side by side, each on a core: name one with --who. --read only reads the
 curves that are there.
 
 Times count from the start of the process, with and without validations, by the wall and of the processor. With one

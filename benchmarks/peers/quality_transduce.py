@@ -37,7 +37,8 @@ def main() -> None:
         "training.log_every": math.gcd(50, asked.every),
         "data.root": asked.data,
     }
-    command = [sys.executable, "-m", "transduce", "train", str(RECIPES / f"quality_{asked.sizes}.toml"), "--run", str(run)]
+    recipe = RECIPES / f"quality_{asked.sizes}.toml"
+    command = [sys.executable, "-m", "transduce", "train", str(recipe), "--run", str(run)]
     command += [f"{key}={value}" for key, value in settings.items()]
     with subprocess.Popen(command, start_new_session=True) as process:
         signal.signal(signal.SIGTERM, lambda *_: process.kill())  # what came after the last checkpoint is done again
