@@ -79,7 +79,8 @@ class Rotary(Relative):
     def turn(self, x_BHTE: Tensor, offset: int) -> Tensor:
         """(B, H, T, E)."""
         if rotary.can_turn(x_BHTE):
-            return rotary.turned(x_BHTE, self.turns(offset + x_BHTE.shape[2])[offset:])
+            end = offset + x_BHTE.shape[2]
+            return rotary.turned(x_BHTE, self.turns(end)[offset:end])
         return rotate(x_BHTE, offset)
 
     def turns(self, length: int) -> Tensor:

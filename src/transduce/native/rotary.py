@@ -21,7 +21,7 @@ def turned(x_BHTE: Tensor, turn_TE: Tensor) -> Tensor:
     """x, each pair of its elements turned by its position's angle, of which `turn_TE` holds cosine and sine in turn.
 
     Args:
-        turn_TE: fp32, for x's first position and those behind it; it may hold more of them.
+        turn_TE: fp32.
     """
     result: Tensor = _Turned.apply(x_BHTE, turn_TE)  # type: ignore[no-untyped-call]
     return result
