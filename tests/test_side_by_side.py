@@ -90,7 +90,9 @@ def test_interrupted_it_goes_on_where_it_was(tiny_recipe: Path, tmp_path: Path) 
 def test_one_that_fails_stops_the_others_saved(tiny_recipe: Path, tmp_path: Path) -> None:
     many = plans(tiny_recipe, tmp_path, "training.updates=100000", "training.checkpoint_every=100000")
     diverging = tmp_path / "diverging"
-    many[diverging] = load_recipe(tiny_recipe, ["name=diverging", "training.learning_rate=1e30", "training.clip=0"])
+    late = "training.accumulate=300"  # updates so long that the others have begun
+    settings = ["training.learning_rate=1e30", "training.clip=0", late, THREADS]
+    many[diverging] = load_recipe(tiny_recipe, ["name=diverging", *settings])
     with pytest.raises(TransduceError, match="diverging: The loss of update"):
         train_all(many, 4, shown())
     for folder in [folder for folder in many if folder != diverging]:
