@@ -33,7 +33,7 @@ that it ran on has a section: ratios differ between them, as processors differ b
 The work: d_model 256, 3 + 3 layers, 4 heads, feed-forward 1,024, joint BPE of 8,000, post-norm, Multi30k en-de, about
 4,096 padded target tokens a batch. The plain loops around other libraries get our batches, which hold little padding;
 JoeyNMT makes its own. BLEU is sacreBLEU's, cased (13a), of test_2016_flickr; GB what all processes of a worker hold at
-most, what they share counted once. Batches are decoded by two workers of one thread, threads of one process.
+most, what they share counted once. Batches are decoded by two workers of one thread each.
 """
 MACHINE = """## {title}
 
