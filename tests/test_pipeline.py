@@ -317,3 +317,13 @@ def test_a_beam_asked_for_is_searched_whatever_method_the_recipe_has() -> None:
     assert search_settings(Search(method="beam"), {"method": "greedy"}).method == "greedy"
     with pytest.raises(InputError, match="has no beam"):
         search_settings(Search(method="mask_predict"), {"beam": 3})
+
+
+def test_what_a_recipe_says_to_its_own_method_is_not_said_to_another() -> None:
+    pruned = Search(method="beam", beam=6, prune=1.5, groups=3, diversity=0.2, alpha=1.0)
+    assert search_settings(pruned, {"method": "greedy"}) == Search(method="greedy", beam=6, alpha=1.0)
+    assert search_settings(pruned, {"beam": 3}) == pruned.model_copy(update={"beam": 3})
+    hot = Search(method="sample", temperature=0.5, top_k=3, top_p=0.9, seed=7)
+    assert search_settings(hot, {"beam": 3}) == Search(method="beam", beam=3, seed=7)
+    with pytest.raises(InputError, match=r"prune = 2.0: only method"):
+        search_settings(pruned, {"method": "greedy", "prune": 2.0})

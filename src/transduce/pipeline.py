@@ -22,7 +22,7 @@ from transduce.names import resolve
 from transduce.native.beam import Mean
 from transduce.recipe import Recipe, explain, parse_recipe
 from transduce.search.ensemble import Ensemble
-from transduce.search.settings import Search
+from transduce.search.settings import READ_BY_ONE, Search
 from transduce.tasks.protocols import Prediction, Task
 from transduce.wanted import Must, Wanted, both, wanted_of_each
 
@@ -239,8 +239,9 @@ def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
 def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
     """The recipe's settings with those asked for in their place.
 
-    A beam asked for is searched, whatever method the recipe has. An alpha tuned for one length rule means nothing to
-    another, so a rule asked for comes with the default alpha.
+    A beam asked for is searched, whatever method the recipe has. What the recipe says to its own method alone means
+    nothing to another; an alpha tuned for one length rule means nothing to another, so a rule asked for comes with the
+    default alpha.
 
     Raises:
         InputError: an unknown key, a wrong value, or keys that do not go together.
@@ -251,8 +252,11 @@ def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
                 "search.beam: this model writes all words at once and has no beam; ask for iterations and lengths."
             )
         asked = {**asked, "method": "ctc" if recipe.method == "ctc" else "beam"}
-    other_rule = asked.get("length_rule", recipe.length_rule) != recipe.length_rule
-    kept = recipe.model_dump(exclude={"alpha"} if other_rule else None)
+    method = asked.get("method", recipe.method)
+    meant_otherwise = {name for name, reader in READ_BY_ONE.items() if reader != method}
+    if asked.get("length_rule", recipe.length_rule) != recipe.length_rule:
+        meant_otherwise.add("alpha")
+    kept = recipe.model_dump(exclude=meant_otherwise)
     try:
         return Search.model_validate({**kept, **asked})
     except ValidationError as error:

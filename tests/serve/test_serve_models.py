@@ -83,6 +83,10 @@ def test_models_are_used_as_asked_or_refused_at_once(served_file: Path, tmp_path
     assert [each.tokens for each in served.predict(texts)] == [each.tokens for each in expected]
     anything = transduce.load(path, precision="int8").predict(texts)
     assert [each.score for each in expected] != [each.score for each in anything]
+    pruning = Models.open([served_file], Use(search={"prune": 1e-9})).default.pipeline
+    assert [each.tokens for each in pruning.predict(texts)] == [each.tokens for each in pruning.predict(texts, beam=1)]
+    greedy = transduce.load(served_file).predict(texts, method="greedy")
+    assert [each.tokens for each in pruning.predict(texts, method="greedy")] == [each.tokens for each in greedy]
     with pytest.raises(InputError, match="holds 2 candidates a token"):
         Models.open([path], Use(search={"shortlist": 3}))
     with pytest.raises(InputError, match="transduce shortlist MODEL"):

@@ -41,6 +41,7 @@ def serve(
     shortlist: Annotated[
         int | None, typer.Option(help="Candidates a source token, and no other words; see transduce shortlist.")
     ] = None,
+    prune: Annotated[float | None, typer.Option(help="Drop hypotheses so many nats behind the best.")] = None,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
     """Serve models over HTTP: LibreTranslate's API, our own, and the explorer's page. Changed files are loaded anew."""
@@ -63,7 +64,8 @@ def serve(
         from transduce.serve.run import run
     from transduce.explore.page_file import page
 
-    opened = Models.open(models, Use(trust_code, precision, {} if shortlist is None else {"shortlist": shortlist}))
+    search = {name: each for name, each in {"prune": prune, "shortlist": shortlist}.items() if each is not None}
+    opened = Models.open(models, Use(trust_code, precision, search))
     for model in opened:
         tell(f"{model.name}: {model.path}")
     run(opened, settings, host, port, page(), lambda address: tell(f"Serving on {address}, see {address}/docs"))

@@ -7,6 +7,12 @@ from pydantic import Field, model_validator
 from transduce.config import Config
 from transduce.search.length import LengthRule, RuleName
 
+READ_BY_ONE = {
+    **dict.fromkeys(("prune", "groups", "diversity"), "beam"),
+    **dict.fromkeys(("temperature", "top_k", "top_p"), "sample"),
+}
+"""The settings that only one method reads."""
+
 
 class Search(Config):
     """How outputs are searched for. `method` is the name of a file in this room."""

@@ -28,7 +28,6 @@ from transduce.serve.service import Service, TooLong, left, reader
 from transduce.serve.work import Answer, Ask, Work
 from transduce.tasks.protocols import Prediction
 
-SAMPLES_NOTHING = {"temperature": 1.0, "top_k": None, "top_p": None}
 EVENTS = """Server-sent events: `token` after each token, with `text`, the output so far; then one `done` with the whole
 `text`, or one `error`."""
 EVENT = {
@@ -121,8 +120,8 @@ def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[Work]
 
 
 def _greedy(asked: StreamRequest) -> tuple[tuple[str, Any], ...]:
-    """Greedy search whatever the recipe says; what only sampling reads is undone."""
-    return (*search_of(asked), ("method", "greedy"), ("nbest", 1), *SAMPLES_NOTHING.items())
+    """Greedy search whatever the recipe says."""
+    return (*search_of(asked), ("method", "greedy"), ("nbest", 1))
 
 
 def _output(asked: PredictRequest, found: Prediction) -> dict[str, Any]:
