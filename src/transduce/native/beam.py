@@ -128,7 +128,7 @@ def _lists(writer: Writer, wanted: Wanted) -> tuple[int, int, int]:
 
 
 def _fields(writer: Writer) -> list[int]:
-    """`Writer` of `beam.h`, as whole numbers."""
+    """`Writer` of `member.h`, as whole numbers."""
     decoder = writer.decoder
     norm = (0, 0) if writer.norm is None else tuple(each.data_ptr() for each in writer.norm)
     turn = 0 if writer.turn_TE is None else writer.turn_TE.data_ptr()
