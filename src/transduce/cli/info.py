@@ -30,9 +30,10 @@ def _show(facts: dict[str, Any]) -> None:
 
     console = Console()
     console.print(_table("Model", _summary(facts)))
-    for title in ("metrics", "config", "provenance"):
-        if facts[title]:
-            console.print(_table(title.capitalize(), flat(facts[title])))
+    metrics = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in facts["metrics"].items()}
+    for title, told in {"Metrics": metrics, "Config": facts["config"], "Provenance": facts["provenance"]}.items():
+        if told:
+            console.print(_table(title, flat(told)))
     shapes = {tensor["name"]: f"{tensor['dtype']} {tensor['shape']}" for tensor in facts["tensors"]}
     console.print(_table("Tensors", shapes))
 
