@@ -56,7 +56,7 @@ class Toolkit(NamedTuple):
 
 MARIAN, JOEYNMT = "Marian, Hugging Face", "JoeyNMT"
 WHO = {
-    OURS: Toolkit("quality_transduce", 1500, 100),
+    OURS: Toolkit("quality_transduce", 1150, 100),
     f"{OURS}, d_model 128": Toolkit("quality_transduce", 4000, 200, sizes="narrow"),
     MARIAN: Toolkit("quality_marian", 2000, 200, "huggingface"),
     f"{MARIAN}, d_model 128": Toolkit("quality_marian", 4000, 200, "huggingface", "narrow"),
