@@ -95,8 +95,8 @@ class Search(Config):
     @model_validator(mode="after")
     def _samples_only_when_told(self) -> Self:
         if self.method != "sample":
-            asked = {"temperature": self.temperature != 1.0, "top_k": self.top_k, "top_p": self.top_p}
-            idle = [name for name, changed in asked.items() if changed]
+            samplings = [name for name, reader in READ_BY_ONE.items() if reader == "sample"]
+            idle = [name for name in samplings if getattr(self, name) != type(self).model_fields[name].default]
             if idle:
                 raise ValueError(f'{", ".join(idle)}: only method "sample" reads this, not "{self.method}"')
         return self
