@@ -27,6 +27,7 @@ FLOORS = [
     "linear",  # matrix products, which everything multiplies by
     "atomic",
     "storage",
+    "undrawn",
     "model_file",
     "attention",
     "layers",
