@@ -133,3 +133,34 @@ def test_grouped_heads_keep_a_smaller_cache() -> None:
     stack = Stack(config, layers=1).eval()
     _, state = stack.extend_causally(torch.randn(3, 5, 8), stack.empty(3))
     assert state[0].key.shape == state[0].value.shape == (3, 2, 5, 2)
+
+
+@pytest.mark.parametrize("cross", [False, True])
+def test_blocks_that_begin_at_zero_pass_their_input_on(cross: bool) -> None:
+    config = StackConfig(d_model=8, heads=2, feed_forward=12, positions="none", norm="pre", zero_init=True)
+    stack = Stack(config, layers=3, cross=cross, causal=True)
+    x_BTD, source_BSD = torch.randn(2, 5, 8), torch.randn(2, 4, 8)
+    sources = stack.keys_values(source_BSD) if cross else None
+    torch.testing.assert_close(stack.eval().extend_causally(x_BTD, None, sources)[0], stack.norm(x_BTD))
+
+
+def test_only_the_last_matrices_begin_at_zero_and_all_of_them_learn() -> None:
+    settings = {"d_model": 8, "heads": 2, "feed_forward": 12, "dropout": 0.0}
+    stacks = []
+    for zero in (False, True):
+        torch.manual_seed(0)
+        stacks.append(Stack(StackConfig.model_validate({**settings, "zero_init": zero}), layers=2))
+    drawn, stack = stacks
+    before = {name: weight.clone() for name, weight in stack.named_parameters()}
+    zeros = {name for name in before if name.endswith(("attention.output.weight", "feed_forward.outer.weight"))}
+    assert len(zeros) == 4
+    for name, weight in drawn.named_parameters():
+        assert torch.equal(before[name], torch.zeros_like(weight) if name in zeros else weight), name
+    x_BTD, wanted_BTD = torch.randn(4, 5, 8), torch.randn(4, 5, 8)
+    optimizer = torch.optim.SGD(stack.parameters(), lr=0.1)
+    for _ in range(2):  # the first update moves what is last, the second what is behind it
+        optimizer.zero_grad()
+        (stack(x_BTD, None) - wanted_BTD).square().mean().backward()
+        optimizer.step()
+    for name, weight in stack.named_parameters():
+        assert not torch.equal(weight, before[name]), name

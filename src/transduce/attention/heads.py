@@ -33,6 +33,7 @@ class MultiHeadAttention(nn.Module):
         key_value_heads: G, a divisor of heads: so many heads of keys and values, each for H / G heads of queries.
             1 is multi-query attention (Shazeer 2019), more are grouped (Ainslie et al. 2023); the cache holds G heads.
             None = H.
+        zero_init: W^O begins at zero, and with it all that is read.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class MultiHeadAttention(nn.Module):
         weighing: str = "softmax",
         positions: Relative | None = None,
         key_value_heads: int | None = None,
+        zero_init: bool = False,
     ) -> None:
         super().__init__()
         self.heads, self.key_value_heads, self.head_width = heads, key_value_heads or heads, width // heads
@@ -54,6 +56,8 @@ class MultiHeadAttention(nn.Module):
         for projection in (self.query, self.key_value, self.output):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
+        if zero_init:
+            nn.init.zeros_(self.output.weight)
         self.score = resolve("attention.scores", score)(self.head_width, self.head_width)
         self.weigh = resolve("attention.weighing", weighing)(self.head_width)
         self.positions = positions

@@ -42,9 +42,17 @@ class FeedForward(nn.Module):
         hidden: H.
         dropout: rate on the hidden layer while training.
         activation: a name of the table above.
+        zero_init: W2 begins at zero, and with it the output.
     """
 
-    def __init__(self, width: int, hidden: int, dropout: float = 0.0, activation: Activation = "relu") -> None:
+    def __init__(
+        self,
+        width: int,
+        hidden: int,
+        dropout: float = 0.0,
+        activation: Activation = "relu",
+        zero_init: bool = False,
+    ) -> None:
         super().__init__()
         self.inner = Linear(width, hidden)
         self.outer = Linear(hidden, width)
@@ -55,6 +63,8 @@ class FeedForward(nn.Module):
             if linear is not None:
                 nn.init.xavier_uniform_(linear.weight)
                 nn.init.zeros_(linear.bias)
+        if zero_init:
+            nn.init.zeros_(self.outer.weight)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, D)."""

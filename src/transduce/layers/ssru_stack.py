@@ -17,7 +17,7 @@ from transduce.layers.feedforward import FeedForward
 from transduce.layers.norms import NoNorm, make_norm
 from transduce.layers.residual import Residual
 from transduce.layers.ssru import Ssru
-from transduce.layers.stack import Sources, StackConfig, attention_of, shared_sources
+from transduce.layers.stack import Sources, StackConfig, attention_of, feed_forward_of, shared_sources
 
 Cells = tuple[Tensor, ...]  # (B, D) of each block
 
@@ -124,6 +124,6 @@ def _block(config: StackConfig) -> SsruBlock:
     return SsruBlock(
         Ssru(config.d_model),
         attention_of(config),
-        FeedForward(config.d_model, config.feed_forward, config.inner_dropout, config.activation),
+        feed_forward_of(config),
         partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind),
     )

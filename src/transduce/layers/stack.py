@@ -57,6 +57,8 @@ class StackConfig(Config):
     """Norm on the way into each sub-layer (pre) or after its residual (post)."""
     norm_kind: NormKind = "layer"
     """Which norm: layer, rms, or batch, which in training lets a decoder's positions feel the future."""
+    zero_init: bool = False
+    """Last matrices of attention and feed-forward begin at zero: each block begins as what passes its input on."""
     score: str = "scaled_dot"
     """How well a key answers a query: a score of transduce.attention.scores, or your own as my_file:MyScore."""
     weighing: str = "softmax"
@@ -265,6 +267,14 @@ def attention_of(config: StackConfig, positions: Relative | None = None) -> Mult
         config.weighing,
         positions=positions,
         key_value_heads=config.key_value_heads,
+        zero_init=config.zero_init,
+    )
+
+
+def feed_forward_of(config: StackConfig) -> FeedForward:
+    """The feed-forward layer of a stack's blocks, new."""
+    return FeedForward(
+        config.d_model, config.feed_forward, config.inner_dropout, config.activation, zero_init=config.zero_init
     )
 
 
@@ -272,7 +282,7 @@ def _block(config: StackConfig, relative: Relative | None, cross: bool) -> Block
     return Block(
         self_attention=attention_of(config, relative),
         cross_attention=attention_of(config) if cross else None,
-        feed_forward=FeedForward(config.d_model, config.feed_forward, config.inner_dropout, config.activation),
+        feed_forward=feed_forward_of(config),
         residual=partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind),
     )
 
