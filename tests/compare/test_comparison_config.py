@@ -114,7 +114,9 @@ def test_all_problems_come_at_once(tmp_path: Path) -> None:
 
 
 def test_time_needs_a_schedule_without_an_end(tmp_path: Path) -> None:
-    assert 'training.schedule = "cosine" ends at a known update' in problem(tmp_path, TWO, budget="5m")
+    assert 'ends at a known update, and a budget of 5m has none (one: "cosine", ' in problem(tmp_path, TWO, budget="5m")
+    linear = '[training]\nschedule = "linear"\n'
+    assert 'has none (one: "linear", ' in problem(tmp_path, linear + TWO, budget="5m")
     assert loaded(tmp_path, '[training]\nschedule = "inverse_sqrt"\n' + TWO, budget="5m").budget.unit == "minutes"
 
 

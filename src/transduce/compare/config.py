@@ -179,12 +179,13 @@ def _endless(path: Path, recipes: dict[str, Recipe], budget: Budget) -> list[str
     """A schedule that falls to 0 at the last update cannot know which that is when time decides."""
     if budget.unit != "minutes":
         return []
-    cosine = [name for name, recipe in recipes.items() if recipe.training.schedule == "cosine"]
-    if not cosine:
+    schedules = {name: recipe.training.schedule for name, recipe in recipes.items()}
+    ending = [f'{name}: "{schedule}"' for name, schedule in schedules.items() if schedule in ("cosine", "linear")]
+    if not ending:
         return []
     return [
-        f'{path}: training.schedule = "cosine" ends at a known update, and a budget of {budget.text} has none '
-        f"({', '.join(cosine)}). Choose inverse_sqrt or constant, or a budget in tokens (5Mtok) or operations "
+        f"{path}: training.schedule is one that ends at a known update, and a budget of {budget.text} has none "
+        f"({', '.join(ending)}). Choose inverse_sqrt or constant, or a budget in tokens (5Mtok) or operations "
         "(1e15flop)."
     ]
 

@@ -15,7 +15,7 @@ class TrainingConfig(Config):
     """
 
     updates: int = Field(default=10_000, ge=1)
-    """Gradient steps in all; the cosine schedule ends here."""
+    """Gradient steps in all; schedules that fall to 0 end here."""
     minutes: float | None = Field(default=None, gt=0)
     """Stop after so much training time, summed over resumes."""
     seed: int = Field(default=1, ge=0)
@@ -35,8 +35,8 @@ class TrainingConfig(Config):
     """AdamW's decays."""
     weight_decay: float = Field(default=0.0, ge=0)
     """Decoupled; matrices only."""
-    schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"
-    """After the warm-up: down to 0 at `updates`, with the root of the update, or not at all."""
+    schedule: Literal["cosine", "linear", "inverse_sqrt", "constant"] = "cosine"
+    """After the warm-up: down to 0 at `updates`, by half a cosine or straight; by the root of the update; or not."""
     warmup: int = Field(default=400, ge=0)
     """Updates of linear warm-up."""
     accumulate: int = Field(default=1, ge=1)

@@ -9,6 +9,7 @@ def learning_rate(config: TrainingConfig, update: int) -> float:
     """The rate of update number `update`, counted from 1: linear warm-up, then the schedule's decay.
 
     cosine        half a cosine from the peak down to 0 at `config.updates` (Loshchilov & Hutter 2017)
+    linear        straight from the peak down to 0 there (Bergsma et al. 2025, "Straight to Zero")
     inverse_sqrt  peak * sqrt(warmup / update) (Vaswani et al. 2017, equation 3, with its peak given directly)
     constant      the peak
     """
@@ -21,5 +22,5 @@ def _decay(config: TrainingConfig, update: int) -> float:
         return 1.0
     if config.schedule == "inverse_sqrt":
         return math.sqrt(max(config.warmup, 1) / update)
-    done = (update - config.warmup) / max(1, config.updates - config.warmup)
-    return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+    done = min(1.0, (update - config.warmup) / max(1, config.updates - config.warmup))
+    return 1 - done if config.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))
