@@ -165,6 +165,8 @@ def test_another_distillation_is_not_continued(folder: Path, finished: bool) -> 
     before = hashes(folder / "out") if finished else None
     with pytest.raises(InputError, match=r"holds another distillation.*different: search"):
         run(folder, search={"beam": 2})
+    with pytest.raises(InputError, match=r"different: precision\."):
+        run(folder, teacher=Pipeline(model_file(translator()), "int8"))
     (folder / "in.txt").write_text("ba\n")
     with pytest.raises(InputError, match="different: lines, sources"):
         run(folder)

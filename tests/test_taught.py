@@ -42,7 +42,7 @@ def test_teachers_translate_and_the_student_learns_from_it(
 ) -> None:
     run = tmp_path / "run"
     counted = "training.embeddings=cooccurrence"  # of the teachers: the student begins as one of them
-    report = train_taught(load_recipe(tiny_recipe, [*TEACHERS, counted]), run, shown())
+    report = train_taught(load_recipe(tiny_recipe, [*TEACHERS, counted, "teachers.precision=int8"]), run, shown())
     teachers = [run / "teachers" / "3", run / "teachers" / "4"]
     assert [each["sha256"] for each in report["teachers"]] == [sha256(folder) for folder in teachers]
     assert len({*map(sha256, [*teachers, run])}) == 3
@@ -57,7 +57,7 @@ def test_teachers_translate_and_the_student_learns_from_it(
         run_training(alone, tmp_path / str(seed), shown())
         assert sha256(tmp_path / str(seed)) == sha256(folder)
     sources = (tiny_corpus / "train.digits").read_text().splitlines()
-    together = transduce.load(teachers).predict(sources, beam=2)
+    together = transduce.load(teachers, precision="int8").predict(sources, beam=2)
     assert lines_of(run / "taught" / "source.gz") == sources
     assert lines_of(run / "taught" / "target.gz") == [each.text for each in together]
     resolved = tomllib.loads((run / "recipe.toml").read_text())

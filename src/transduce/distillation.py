@@ -8,7 +8,7 @@ A folder fills up part by part, each whole or not there, and a killed distillati
 |---|---|
 | `parts/` | what is done so far; gone in the end |
 | `source.gz`, `target.gz` | the sources as they were, and line by line what the teacher made of them |
-| `distillation.json` | teacher, files, search, counts; written last |
+| `distillation.json` | teacher, files, search, precision, counts; written last |
 """
 
 import json
@@ -98,6 +98,7 @@ def _plan(teacher: Pipeline, checksum: str, sources: Sequence[TextFile], root: P
         "lines": sum(count_lines(root / file.text) for file in sources),
         "lines_a_part": PART,
         "search": search.model_dump(mode="json", exclude_none=True),
+        "precision": teacher.precision,
     }
 
 

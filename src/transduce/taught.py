@@ -105,12 +105,12 @@ def _trained(recipe: Recipe, folder: Path) -> Report:
 
 def _translated(recipe: Recipe, teachers: Sequence[Path], folder: Path, display: Display) -> Report:
     """Let the teachers translate the training sources, unless they have; how much it was."""
-    data = recipe.data
-    assert isinstance(data, TranslationData)  # which `student` has checked
+    asked, data = recipe.teachers, recipe.data
+    assert asked and isinstance(data, TranslationData)  # which `student` has checked
     sources, root = training_sources(data.train), Path(data.root)
     files = [find_model_file(each) for each in teachers]
     checksum = "+".join(fingerprint(file) for file in files)
-    together = load(files, trust_code=True)  # which this training has just run
+    together = load(files, trust_code=True, precision=asked.precision)  # code it has just run
     with display.count("translating", sum(count_lines(root / file.text) for file in sources)) as advance:
         found = distil(
             together,

@@ -1,7 +1,7 @@
 """`transduce distill TEACHER .. --output FOLDER [--student RECIPE]`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -23,6 +23,10 @@ def distill(
     ] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; the teacher's by default.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
+    prune: Annotated[float | None, typer.Option(help="Drop hypotheses so many nats behind the best.")] = None,
+    precision: Annotated[
+        Literal["fp32", "int8"], typer.Option(help="Of matrix products; int8 is faster, and nearly the same.")
+    ] = "fp32",
     batch_size: Annotated[int, typer.Option(help="Lines searched together: speed and memory, nothing else.")] = 128,
     workers: Annotated[int, typer.Option(min=1, help="So many at once that translate, with one thread each.")] = 1,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on what came out.")] = None,
@@ -41,8 +45,8 @@ def distill(
     files = [find_model_file(each) for each in teacher]
     sources, root = _sources(files[0], source, recipe)
     student_recipe = _student(student, output) if student else None  # a wrong one is told now
-    pipeline = load(files, trust_code=trust_code)
-    asked = {"beam": beam, "alpha": alpha, "nbest": 1}
+    pipeline = load(files, trust_code=trust_code, precision=precision)
+    asked = {"beam": beam, "alpha": alpha, "prune": prune, "nbest": 1}
     search = search_settings(pipeline.recipe.search, {name: each for name, each in asked.items() if each is not None})
     checksum = "+".join(fingerprint(file) for file in files)
     with bar("distilling", _count(sources, root)) as advance:
