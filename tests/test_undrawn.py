@@ -5,22 +5,27 @@ import torch
 from torch import nn
 
 from random_models import model_file, translator
+from transduce.layers.embedding import Embedding
 from transduce.layers.recurrent import Lstm
+from transduce.linear import Linear
 from transduce.pipeline import Pipeline
-from transduce.undrawn import Undrawn
+from transduce.undrawn import undrawn
 
 
-def test_nothing_is_drawn_while_it_is_entered() -> None:
+def test_parameters_are_not_drawn_while_it_is_entered_and_all_else_is() -> None:
+    torch.manual_seed(1)
+    expected = torch.randn(3), torch.empty(4).normal_()
+    torch.manual_seed(1)
     before = torch.get_rng_state()
-    with Undrawn():
-        layers = [nn.Linear(3, 4), nn.Embedding(5, 6), nn.LSTM(3, 4), Lstm(3, 4)]
-        drawn = [torch.randn(3), torch.rand((2, 2), dtype=torch.float64), torch.empty(4).normal_()]
+    with undrawn():
+        layers = [Linear(3, 4), Embedding(5, 6), nn.Embedding(5, 6)]
+        drawn = torch.randn(3), torch.empty(4).normal_()
+        cell = Lstm(3, 4)
     assert torch.equal(torch.get_rng_state(), before)
-    assert [list(each.shape) for each in drawn] == [[3], [2, 2], [4]]
-    assert drawn[1].dtype is torch.float64
-    assert not any(each.any() for each in drawn)
     for layer in layers:
-        assert all(parameter.isfinite().all() and parameter.requires_grad for parameter in layer.parameters())
+        assert all(parameter.requires_grad and not parameter.any() for parameter in layer.parameters())
+    assert all(torch.equal(one, other) for one, other in zip(drawn, expected, strict=True))
+    assert all(parameter.isfinite().all() for parameter in cell.parameters())
     assert nn.Linear(3, 4).weight.any(), "afterwards all is drawn as ever"
 
 

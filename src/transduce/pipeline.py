@@ -24,7 +24,7 @@ from transduce.recipe import Recipe, explain, parse_recipe
 from transduce.search.ensemble import Ensemble
 from transduce.search.settings import READ_BY_ONE, Search
 from transduce.tasks.protocols import Prediction, Task
-from transduce.undrawn import Undrawn
+from transduce.undrawn import undrawn
 from transduce.wanted import Must, Wanted, both, wanted_of_each
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Pipeline:
         self.metrics = file.metrics
         self.provenance = file.provenance
         self.task: Task = make_task(self.recipe, unpack_tokenizers(file.tokenizers))
-        with Undrawn():
+        with undrawn():
             self.model = make_model(self.recipe, self.task)
         self.lexicon = _lexicon(file, self.task)
         load_weights(self.model, file.weights)

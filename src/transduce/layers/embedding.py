@@ -25,7 +25,8 @@ class Embedding(nn.Module):
 
     def __init__(self, vocabulary: int, width: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(vocabulary, width) * width**-0.5)
+        self.weight = nn.Parameter(torch.empty(vocabulary, width))
+        nn.init.normal_(self.weight, std=width**-0.5)
 
     def forward(self, token_BT: Tensor) -> Tensor:
         """(B, T) ids -> (B, T, D)."""
