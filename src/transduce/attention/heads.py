@@ -33,7 +33,7 @@ class MultiHeadAttention(nn.Module):
         key_value_heads: G, a divisor of heads: so many heads of keys and values, each for H / G heads of queries.
             1 is multi-query attention (Shazeer 2019), more are grouped (Ainslie et al. 2023); the cache holds G heads.
             None = H.
-        zero_init: W^O begins at zero, and with it all that is read.
+        zero_init: W^O begins at zero, and with it the output (Zhang et al. 2019, "Fixup Initialization", section 3).
     """
 
     def __init__(

@@ -42,7 +42,7 @@ class FeedForward(nn.Module):
         hidden: H.
         dropout: rate on the hidden layer while training.
         activation: a name of the table above.
-        zero_init: W2 begins at zero, and with it the output.
+        zero_init: W2 begins at zero, and with it the output (Zhang et al. 2019, "Fixup Initialization", section 3).
     """
 
     def __init__(
