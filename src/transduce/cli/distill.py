@@ -1,9 +1,11 @@
 """`transduce distill TEACHER .. --output FOLDER [--student RECIPE]`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from transduce.cli.options import PrecisionOption, PruneOption
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TextFile
@@ -23,10 +25,8 @@ def distill(
     ] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; the teacher's by default.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
-    prune: Annotated[float | None, typer.Option(help="Drop hypotheses so many nats behind the best.")] = None,
-    precision: Annotated[
-        Literal["fp32", "int8"], typer.Option(help="Of matrix products; int8 is faster, and nearly the same.")
-    ] = "fp32",
+    prune: PruneOption = None,
+    precision: PrecisionOption = "fp32",
     batch_size: Annotated[int, typer.Option(help="Lines searched together: speed and memory, nothing else.")] = 128,
     workers: Annotated[int, typer.Option(min=1, help="So many at once that translate, with one thread each.")] = 1,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on what came out.")] = None,

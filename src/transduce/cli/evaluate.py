@@ -1,9 +1,11 @@
 """`transduce evaluate MODEL... --source A --reference B`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from transduce.cli.options import PrecisionOption, PruneOption
 
 if TYPE_CHECKING:
     from transduce.linear import Precision
@@ -24,13 +26,11 @@ def evaluate(
     source: Annotated[Path | None, typer.Option(help="What goes in, one a line; none for a language model.")] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
-    prune: Annotated[float | None, typer.Option(help="Drop hypotheses so many nats behind the best.")] = None,
+    prune: PruneOption = None,
     shortlist: Annotated[
         int | None, typer.Option(help="Candidates a source token, and no other words; see transduce shortlist.")
     ] = None,
-    precision: Annotated[
-        Literal["fp32", "int8"], typer.Option(help="Of matrix products; int8 is faster, and nearly the same.")
-    ] = "fp32",
+    precision: PrecisionOption = "fp32",
     metric: Annotated[
         list[str] | None, typer.Option(help="Metric by name, repeatable; the first model's by default.")
     ] = None,

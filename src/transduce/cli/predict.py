@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from transduce.cli.options import PrecisionOption, PruneOption
+
 
 def predict(
     model: Annotated[
@@ -15,10 +17,7 @@ def predict(
         Literal["greedy", "beam", "sample", "mask_predict", "ctc"] | None, typer.Option(help="How to search.")
     ] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.")] = None,
-    prune: Annotated[
-        float | None,
-        typer.Option(help="Drop hypotheses so many nats behind the best: 1.5 is faster and nearly the same."),
-    ] = None,
+    prune: PruneOption = None,
     length_rule: Annotated[
         Literal["power", "gnmt", "none"] | None,
         typer.Option(help="log p / length^alpha, log p / ((5 + length) / 6)^alpha, or log p."),
@@ -56,9 +55,7 @@ def predict(
     ensemble: Annotated[
         Literal["probability", "log_probability"], typer.Option(help="Several models say the mean of these.")
     ] = "probability",
-    precision: Annotated[
-        Literal["fp32", "int8"], typer.Option(help="Of matrix products; int8 is faster, and nearly the same.")
-    ] = "fp32",
+    precision: PrecisionOption = "fp32",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     lattice: Annotated[bool, typer.Option(help="With --json: everything that the beam weighed.")] = False,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,

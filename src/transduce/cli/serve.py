@@ -4,10 +4,11 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transduce.cli.options import PrecisionOption, PruneOption
 from transduce.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,13 +36,11 @@ def serve(
         int | None, typer.Option(help="/translate splits lines of more tokens into sentences.")
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the model.")] = None,
-    precision: Annotated[
-        Literal["fp32", "int8"], typer.Option(help="Of matrix products; int8 is faster, and nearly the same.")
-    ] = "fp32",
+    precision: PrecisionOption = "fp32",
     shortlist: Annotated[
         int | None, typer.Option(help="Candidates a source token, and no other words; see transduce shortlist.")
     ] = None,
-    prune: Annotated[float | None, typer.Option(help="Drop hypotheses so many nats behind the best.")] = None,
+    prune: PruneOption = None,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
     """Serve models over HTTP: LibreTranslate's API, our own, and the explorer's page. Changed files are loaded anew."""

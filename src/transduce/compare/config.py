@@ -29,6 +29,7 @@ from transduce.pipeline import search_settings
 from transduce.recipe import Recipe, Table, apply_overrides, explain, lay_over, parse_recipe, read_table
 from transduce.search.settings import Search
 from transduce.training.run_directory import differences
+from transduce.training.schedule import ENDING
 
 SHARED = ("task", "data", "tokenizer", "batch", "training.accumulate", "training.threads", "training.start")
 
@@ -180,7 +181,7 @@ def _endless(path: Path, recipes: dict[str, Recipe], budget: Budget) -> list[str
     if budget.unit != "minutes":
         return []
     schedules = {name: recipe.training.schedule for name, recipe in recipes.items()}
-    ending = [f'{name}: "{schedule}"' for name, schedule in schedules.items() if schedule in ("cosine", "linear")]
+    ending = [f'{name}: "{schedule}"' for name, schedule in schedules.items() if schedule in ENDING]
     if not ending:
         return []
     return [

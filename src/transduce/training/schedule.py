@@ -4,6 +4,8 @@ import math
 
 from transduce.training.config import TrainingConfig
 
+ENDING = ("cosine", "linear")  # schedules that are at 0 at `config.updates`
+
 
 def learning_rate(config: TrainingConfig, update: int) -> float:
     """The rate of update number `update`, counted from 1: linear warm-up, then the schedule's decay.
