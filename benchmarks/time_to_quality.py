@@ -59,8 +59,8 @@ WHO = {
     OURS: Toolkit("quality_transduce", 1150, 100),
     f"{OURS}, d_model 128": Toolkit("quality_transduce", 4000, 200, sizes="narrow"),
     MARIAN: Toolkit("quality_marian", 2000, 200, "huggingface"),
-    f"{MARIAN}, d_model 128": Toolkit("quality_marian", 4000, 200, "huggingface", "narrow"),
-    JOEYNMT: Toolkit("quality_joeynmt", 2000, 200, "joeynmt"),
+    f"{MARIAN}, d_model 128": Toolkit("quality_marian", 2400, 200, "huggingface", "narrow"),
+    JOEYNMT: Toolkit("quality_joeynmt", 3000, 300, "joeynmt"),
 }
 
 
