@@ -19,7 +19,8 @@ Models are of the size above, or of width 128 with four blocks on each side and 
 there are curves of {narrow}. Times are {clock}, without validations. BLEU is of the validation set
 ({bleu}); ours is of averaged weights. Everyone was looked
 at now and then, as the figure shows; between two looks a straight line is drawn. Marian trains in {precision}, which is
-the faster for it there.
+the faster for it there. Millions of target tokens trained on: {trained}. Where the last look was
+the best, more of them may be better still.
 
 ![time to quality](figures/time-to-quality.svg)
 
@@ -38,6 +39,7 @@ def section() -> str:
     about |= {name: result["machine"][name] for name in ("processor", "kernels")}
     about["precision"] = result["precision"]
     about["narrow"] = " and ".join(who.partition(",")[0] for who in result["curves"] if "128" in who) or "nobody"
+    about["trained"] = "; ".join(f"{who} {_trained(curve)}" for who, curve in result["curves"].items())
     return SECTION.format(**about, clock=CLOCKS[result["clock"]], table=table(result["rows"], result["clock"]))
 
 
@@ -59,6 +61,11 @@ def table(rows: list[dict[str, Any]], clock: str) -> str:
 
 def _seconds(point: dict[str, float] | None, clock: str) -> str:
     return f"{point[clock]:,.0f}" if point else "never"
+
+
+def _trained(curve: list[dict[str, float]]) -> str:
+    best = max(curve, key=lambda point: point["bleu"])
+    return f"{curve[-1]['tokens'] / 1e6:.1f}" + (" (the last look was the best)" if best is curve[-1] else "")
 
 
 def draw(result: dict[str, Any]) -> None:

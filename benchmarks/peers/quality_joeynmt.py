@@ -1,8 +1,8 @@
 """JoeyNMT trained by its own command until it is good; arguments in `quality`.
 
 AdamW with a peak of 1e-3, inverse square root, label smoothing, dropout 0.25, and its own batches of 4,096 target
-tokens, more than half of which are padding (of 8,192 they are slower: 476 tokens a second, not 569). It has no bf16 on a
-processor. Ids are written as words, as in `train_joeynmt`.
+tokens, more than half of which are padding (of 8,192 they are slower: 476 tokens a second instead of 569). It has no
+bf16 on a processor. Ids are written as words, as in `train_joeynmt`.
 """
 
 import sys
