@@ -179,6 +179,7 @@ def test_an_interruption_removes_the_half_written_file(tmp_path: Path) -> None:
 import os, signal, sys
 from pathlib import Path
 from transduce.atomic import replace
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 def chunks():
     yield b"half"
     os.kill(os.getpid(), signal.SIGINT)
