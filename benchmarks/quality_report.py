@@ -19,8 +19,9 @@ Models are of the size above, or of width 128 with four blocks on each side and 
 there are curves of {narrow}. Times are {clock}, without validations. BLEU is of the validation set
 ({bleu}); ours is of averaged weights. Everyone was looked
 at now and then, as the figure shows; between two looks a straight line is drawn. Marian trains in {precision}, which is
-the faster for it there. Millions of target tokens trained on: {trained}. Where the last look was
-the best, more of them may be better still.
+the faster for it there. They were trained on these millions of target tokens, and more may be better still where the
+last look was the best:
+{trained}.
 
 ![time to quality](figures/time-to-quality.svg)
 
