@@ -2,7 +2,9 @@
 
 import os
 import platform
+import subprocess
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,6 +37,18 @@ def machine() -> dict[str, Any]:
     if torch.cuda.is_available():
         described["accelerator"] = torch.cuda.get_device_name()
     return described
+
+
+def source_commit() -> str | None:
+    """The git commit of this code, with "-dirty" where it was changed since; None where it is not a checkout."""
+    folder = Path(__file__).resolve().parents[2]
+    if not (folder / ".git").exists():
+        return None
+    asked = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def peak_memory_bytes() -> int | None:

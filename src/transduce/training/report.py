@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from transduce.environment import library_versions, machine, peak_memory_bytes
+from transduce.environment import library_versions, machine, peak_memory_bytes, source_commit
 from transduce.inference import decode
 from transduce.likelihood import dataset_likelihood, likelihood_context
 from transduce.recipe import Recipe
@@ -57,7 +57,7 @@ def make_report(
         "validation_signatures": _signatures(recipe, model, task) if progress.best else {},
         "tests": {name: _test(recipe, model, task, dataset) for name, dataset in data.tests.items()},
         "data": {**data.provenance, "train": _training_files(data)},
-        "environment": {"machine": machine(), "versions": library_versions()},
+        "environment": {"machine": machine(), "versions": library_versions(), "commit": source_commit()},
     }
 
 

@@ -1,0 +1,115 @@
+"""Puts the scores of a finished training on record, for docs/results.md.
+
+    python benchmarks/publish.py RUN [--name NAME] [--search method=greedy] [--search beam=5,alpha=1.0] ...
+
+Scores the run's test sets with the recipe's own search, and with each `--search` besides, and writes
+benchmarks/results/recipes/NAME.json (by default the recipe's name and its seed). Then `python docs/make_results.py`.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import transduce
+from transduce.inference import decode
+from transduce.pipeline import Pipeline, search_settings
+from transduce.recipe import load_recipe
+from transduce.tasks.protocols import Dataset
+from transduce.training.run import cache_folder
+
+RECORDS = Path(__file__).with_name("results") / "recipes"
+
+
+def main() -> None:
+    """One record, a file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--name", help="of the record; by default the recipe's, and its seed")
+    parser.add_argument(
+        "--search", action="append", default=[], help="search keys, as method=greedy or beam=5,alpha=1.0"
+    )
+    parser.add_argument("--change", default="", help="what was set on the command line, as training.updates=2000")
+    parser.add_argument("--commit", help="the code it was trained by, where the report does not say")
+    asked = parser.parse_args()
+    report = json.loads((asked.run / "report.json").read_text(encoding="utf-8"))
+    commit = asked.commit or report["environment"].get("commit")
+    if not commit:
+        sys.exit(f"{asked.run}/report.json does not say by which commit it was trained; say it: --commit")
+    record = recorded(report, commit, asked.change)
+    record["scores"] += searched(asked.run, [dict(read_search(each)) for each in asked.search])
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    path = RECORDS / f"{asked.name or report['name'] + '-' + str(report['training']['seed'])}.json"
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(path)
+
+
+def recorded(report: dict[str, Any], commit: str, change: str) -> dict[str, Any]:
+    """What `report` says that a reader of the table wants to know."""
+    machine, versions = report["environment"]["machine"], report["environment"]["versions"]
+    return {
+        "recipe": report["name"],
+        "change": change,
+        "commit": commit,
+        "finished": report["finished"][:10],
+        "parameters": report["model"]["parameters"],
+        **{key: report["training"][key] for key in ("seed", "updates", "target_tokens", "seconds", "precision")},
+        "machine": {key: machine[key] for key in ("processor", "kernels", "threads")},
+        "versions": {key: versions[key] for key in ("python", "torch")},
+        "scores": [
+            each
+            for name, test in report["tests"].items()
+            for each in (of_search(name, test["scores"], test["search"]) if "scores" in test else [of_text(name, test)])
+        ],
+    }
+
+
+def of_search(test: str, scores: dict[str, Any], search: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row of the table for each metric."""
+    return [{"test": test, "search": in_words(search), **score} for score in scores.values()]
+
+
+def of_text(test: str, found: dict[str, Any]) -> dict[str, Any]:
+    """The row of a language model."""
+    likelihood = found["likelihood"]
+    signature = f"{likelihood['signature']}|context:{likelihood['context']}"
+    value = {"name": "perplexity", "value": likelihood["perplexity"], "interval": None, "signature": signature}
+    return {"test": test, "search": "", **value}
+
+
+def in_words(search: dict[str, Any]) -> str:
+    """`greedy`, or `beam 5, alpha 0.75`."""
+    if search["method"] == "mask_predict":
+        return f"{search['iterations']} iterations, {search['lengths']} lengths"
+    if search["method"] == "ctc":
+        return f"beam {search['beam']}" if search["beam"] > 1 else "best path"
+    return f"beam {search['beam']}, alpha {search['alpha']:g}" if search["method"] == "beam" else str(search["method"])
+
+
+def read_search(text: str) -> list[tuple[str, Any]]:
+    """The keys and values of `method=greedy` or `beam=5,alpha=1.0`."""
+    pairs = [each.split("=", 1) for each in text.split(",")]
+    return [(key, value if key == "method" else json.loads(value)) for key, value in pairs]
+
+
+def searched(run: Path, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of further ways to search."""
+    if not settings:
+        return []
+    pipeline = transduce.load(run)
+    recipe = load_recipe(run / "recipe.toml")
+    tests = type(pipeline.task)(recipe.task, recipe.data, pipeline.task.tokenizers).open(cache_folder(), print).tests
+    return [row for each in settings for name, data in tests.items() for row in rows(pipeline, name, data, each)]
+
+
+def rows(pipeline: Pipeline, name: str, data: Dataset, asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """One test set searched in one way."""
+    search = search_settings(pipeline.recipe.search, asked)
+    outputs = decode(pipeline.model, pipeline.task, [source for source, _ in data.texts], search)
+    scores = pipeline.task.evaluate([each.text for each in outputs], [reference for _, reference in data.texts])
+    return of_search(name, {key: score.to_dict() for key, score in scores.items()}, search.model_dump(mode="json"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Writes docs/results.md from benchmarks/results/recipes/; `tests/test_docs.py` fails when the page is out of date."""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).with_name("results.md")
+RECORDS = Path(__file__).parents[1] / "benchmarks" / "results" / "recipes"
+HEAD = """# Results
+
+What the recipes give. Each line is one training with one seed: `transduce train recipes/NAME.toml`, with what the
+column *changed* says set on the command line. Test sets are scored once, after training; validation picks the weights.
+Intervals are 95 % bootstrap intervals over sentences, which do not include the spread between seeds. Figures of
+different metrics cannot be compared; the signatures below the tables say what each of them is.
+
+This page is made by `python docs/make_results.py` from records that `python benchmarks/publish.py RUN` writes.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDS.glob("*.json"))]
+    metrics = {score["signature"]: score["name"] for record in records for score in record["scores"]}
+    letters = {signature: f"{name} ({number})" for number, (signature, name) in enumerate(_ordered(metrics), start=1)}
+    sections = "".join(_section(recipe, records, letters) for recipe in sorted({each["recipe"] for each in records}))
+    return HEAD + sections + _signatures(letters) + _trainings(records)
+
+
+def _ordered(metrics: dict[str, str]) -> Iterable[tuple[str, str]]:
+    return sorted(metrics.items(), key=lambda item: (item[1], item[0]))
+
+
+def _section(recipe: str, records: list[dict[str, Any]], letters: dict[str, str]) -> str:
+    chosen = sorted(
+        (each for each in records if each["recipe"] == recipe), key=lambda each: (each["change"], each["seed"])
+    )
+    used = {score["signature"] for record in chosen for score in record["scores"]}
+    columns = [(signature, letter) for signature, letter in letters.items() if signature in used]
+    head = ["seed", "changed", "test set", "search", *(letter for _, letter in columns)]
+    rows = [row for record in chosen for row in _rows(record, [signature for signature, _ in columns])]
+    if not any(record["change"] for record in chosen):
+        head, rows = _without(head, rows, "changed")
+    if not any(score["search"] for record in chosen for score in record["scores"]):
+        head, rows = _without(head, rows, "search")
+    return f"\n## {recipe}\n\n{_table(head, rows)}"
+
+
+def _rows(record: dict[str, Any], columns: list[str]) -> list[list[str]]:
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for score in record["scores"]:
+        found.setdefault((score["test"], score["search"]), {})[score["signature"]] = _figure(score)
+    change = f"`{record['change']}`" if record["change"] else ""
+    return [
+        [str(record["seed"]), change, test, search, *(values.get(each, "") for each in columns)]
+        for (test, search), values in found.items()
+    ]
+
+
+def _without(head: list[str], rows: list[list[str]], name: str) -> tuple[list[str], list[list[str]]]:
+    place = head.index(name)
+    return head[:place] + head[place + 1 :], [row[:place] + row[place + 1 :] for row in rows]
+
+
+def _figure(score: dict[str, Any]) -> str:
+    digits = 1 if score["name"] == "perplexity" else 2
+    interval = " [{:.{d}f}, {:.{d}f}]".format(*score["interval"], d=digits) if score["interval"] else ""
+    return f"{score['value']:.{digits}f}{interval}"
+
+
+def _signatures(letters: dict[str, str]) -> str:
+    rows = [[letter, f"`{signature.replace('|', chr(92) + '|')}`"] for signature, letter in letters.items()]
+    return "\n## Signatures\n\n" + _table(["", "signature"], rows)
+
+
+def _trainings(records: list[dict[str, Any]]) -> str:
+    head = [
+        "recipe",
+        "changed",
+        "seed",
+        "parameters",
+        "updates",
+        "target tokens",
+        "minutes",
+        "machine",
+        "versions",
+        "date",
+        "commit",
+    ]
+    rows = [
+        _training(each) for each in sorted(records, key=lambda each: (each["recipe"], each["change"], each["seed"]))
+    ]
+    note = "\n## Trainings\n\nMinutes are of the wall clock, with whatever else the machine was doing.\n\n"
+    return note + _table([*head, "date", "commit"], rows)
+
+
+def _sorted(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(records, key=lambda each: (each["recipe"], each["change"], each["seed"]))
+
+
+def _training(record: dict[str, Any]) -> list[str]:
+    machine, versions = record["machine"], record["versions"]
+    threads = f"{machine['threads']} thread{'s' * (machine['threads'] > 1)}"
+    return [
+        record["recipe"],
+        f"`{record['change']}`" if record["change"] else "",
+        str(record["seed"]),
+        f"{record['parameters']:,}",
+        f"{record['updates']:,}",
+        f"{record['target_tokens'] / 1e6:.1f} million",
+        f"{record['seconds'] / 60:.0f}",
+        f"{machine['processor']}, {machine['kernels']} kernels, {record['precision']}, {threads}",
+        f"Python {versions['python']}, torch {versions['torch']}",
+        record["finished"],
+        f"`{record['commit']}`",
+    ]
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n")
