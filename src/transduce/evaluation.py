@@ -33,7 +33,7 @@ class Files:
     source: one input a line; None for language models, and where all outputs are given.
     references: for each input a right answer, a line each; several files for several right answers.
     outputs: what other systems answered, by their names.
-    language: the target's two-letter code, which some metrics need; by default the first model's.
+    language: the target's code, by which words are split; by default each model's own.
     """
 
     source: Path | None
@@ -84,7 +84,7 @@ def evaluate_files(
     """
     texts = _read(models, files)
     names = _metrics(models, files, settings)
-    judged = {name: _judge(model, texts, names, settings, advance) for name, model in models.items()}
+    judged = {name: _judge(model, texts, names, files, settings, advance) for name, model in models.items()}
     for name, path in files.outputs.items():
         judged[name] = _Judged({}, _tallies(models, files, _lines_of(path, files), texts.references, names))
     report: dict[str, Any] = {"sentences": len(texts.references)}
@@ -126,12 +126,13 @@ def _comparisons(judged: dict[str, _Judged]) -> list[dict[str, Any]]:
                 difference = paired_bootstrap(one, two)
                 said = verdict(first, second, one.name, difference, decimals(one.signature))
                 entry = {"first": first, "second": second, "metric": metric, "name": one.name, "verdict": said}
+                entry |= {"note": one.note} if one.note else {}
                 found.append({**entry, "signature": one.signature, **difference.to_dict()})
     return found
 
 
 def _judge(
-    pipeline: Pipeline, texts: _Texts, names: Sequence[str] | None, settings: Settings, advance: Advance
+    pipeline: Pipeline, texts: _Texts, names: Sequence[str] | None, files: Files, settings: Settings, advance: Advance
 ) -> _Judged:
     report: dict[str, Any] = {"precision": pipeline.precision}
     found: dict[str, Tally] = {}
@@ -142,7 +143,7 @@ def _judge(
         )
         report["seconds"] = round(time.monotonic() - start, 2)
         report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
-        found = pipeline.task.tallies([each.text for each in outputs], texts.references, names)
+        found = pipeline.task.tallies([each.text for each in outputs], texts.references, names, files.language)
     pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
     each = pipeline.score(pairs, settings.batch_size)
     total = Likelihood(sum(one.log_probability for one in each), sum(one.tokens for one in each))
@@ -184,7 +185,7 @@ def _tallies(
 ) -> dict[str, Tally]:
     """As the first model's task counts them; without a model, by name."""
     for model in models.values():
-        return model.task.tallies(outputs, references, names)
+        return model.task.tallies(outputs, references, names, files.language)
     wanted = DEFAULT_METRICS if names is None else names
     return dict(zip(wanted, tallies(wanted, outputs, references, files.language), strict=True))
 
