@@ -100,19 +100,25 @@ def evaluate_files(
 
 
 def verdict(first: str, second: str, name: str, difference: Difference, digits: int = 2) -> str:
-    """One sentence: is `second` better than `first` by the metric `name`, and how sure is that."""
+    """One sentence: is `second` better than `first` by the metric `name`, and how sure is that.
+
+    The difference is that of the system called better less the other's; where neither is, of `second` less `first`.
+    """
     if difference.p_value is None or difference.interval is None or difference.wins is None:
         return f"{name}: two sentences at least are needed to tell {first} and {second} apart."
-    low, high = difference.interval
     form = f"+z.{digits}f"  # z: what rounds to 0 has no sign
-    figures = f"{name} {difference.value:{form}} [{low:{form}}, {high:{form}}], p = {difference.p_value:.3f}"
-    if difference.better and not round(difference.value, digits):
-        return f"{first} and {second} differ by less than is worth telling: {figures}."
+    told, (low, high), wins = difference.value, difference.interval, difference.wins
+    better, worse = second, first
+    if difference.better == "first":
+        better, worse, told, low, high, wins = first, second, -told, -high, -low, 1 - wins
+    direction = " (lower is better)" if difference.lower_is_better else ""
+    figures = f"{told:{form}} [{low:{form}}, {high:{form}}]{direction}, p = {difference.p_value:.3f}"
+    change = f"from {first} to {second} {name} changes by {figures}"
+    if difference.better and not round(told, digits):
+        return f"{first} and {second} differ by less than is worth telling: {change}."
     if not difference.better:
-        return f"No difference is shown between {first} and {second}: {figures}; more sentences might show one."
-    better, worse = (second, first) if difference.better == "second" else (first, second)
-    wins = difference.wins if difference.better == "second" else 1 - difference.wins
-    return f"{better} is better than {worse}: {figures}; it wins in {wins:.1%} of resampled test sets."
+        return f"No difference can be told between {first} and {second}: {change}; more sentences might show one."
+    return f"{better} is better than {worse}: {name} {figures}; it wins in {wins:.1%} of resampled test sets."
 
 
 def _comparisons(judged: dict[str, _Judged]) -> list[dict[str, Any]]:

@@ -35,7 +35,8 @@ def evaluate(
         list[str] | None, typer.Option(help="Metric by name, repeatable; the first model's by default.")
     ] = None,
     language: Annotated[
-        str | None, typer.Option(help="Code of the target (de, zh-CN), by which words are split; the model's by default.")
+        str | None,
+        typer.Option(help="Code of the target (de, zh-CN), by which words are split; the model's by default."),
     ] = None,
     batch_size: Annotated[int, typer.Option(help="Lines searched together.")] = 64,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
