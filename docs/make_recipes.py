@@ -91,14 +91,14 @@ def page() -> str:
 
 def _section(title: str, text: str, config: type[BaseModel]) -> str:
     texts = _texts(config)
-    shown = {name: field for name, field in config.model_fields.items() if name != "kind" or not _is_fixed(field)}
+    shown = {name: field for name, field in config.model_fields.items() if not _is_fixed(field)}
     rows = "".join(_row(name, field, texts.get(name, "")) for name, field in shown.items())
     intro = f"\n{text}\n" if text else ""
     return f"\n## {title}\n{intro}\n| key | default | |\n|---|---|---|\n{rows}"
 
 
 def _is_fixed(field: Any) -> bool:
-    """A kind that the section's title already names."""
+    """A kind that the section's title already names, or a key of other kinds of models."""
     return len(get_args(field.annotation)) == 1
 
 

@@ -148,19 +148,58 @@ def test_what_cannot_be_compared_is_refused(pipeline: Pipeline, files: tuple[Pat
         ),
         (
             Difference(-1.2, (-2.1, -0.2), 0.012, 0.006, "first"),
-            "a is better than b: BLEU -1.20 [-2.10, -0.20], p = 0.012; it wins in 99.4% of resampled test sets.",
+            "a is better than b: BLEU +1.20 [+0.20, +2.10], p = 0.012; it wins in 99.4% of resampled test sets.",
+        ),
+        (
+            Difference(-1.2, (-2.1, -0.2), 0.012, 0.994, "second", lower_is_better=True),
+            "b is better than a: BLEU -1.20 [-2.10, -0.20] (lower is better), p = 0.012; "
+            "it wins in 99.4% of resampled test sets.",
+        ),
+        (
+            Difference(1.2, (0.2, 2.1), 0.012, 0.006, "first", lower_is_better=True),
+            "a is better than b: BLEU -1.20 [-2.10, -0.20] (lower is better), p = 0.012; "
+            "it wins in 99.4% of resampled test sets.",
         ),
         (
             Difference(0.3, (-0.4, 1.0), 0.41, 0.7, ""),
-            "No difference is shown between a and b: BLEU +0.30 [-0.40, +1.00], p = 0.410; "
+            "No difference can be told between a and b: from a to b BLEU changes by +0.30 [-0.40, +1.00], p = 0.410; "
             "more sentences might show one.",
         ),
         (
             Difference(-0.001, (-0.002, 0.0), 0.001, 0.0, "first"),
-            "a and b differ by less than is worth telling: BLEU +0.00 [+0.00, +0.00], p = 0.001.",
+            "a and b differ by less than is worth telling: "
+            "from a to b BLEU changes by +0.00 [+0.00, +0.00], p = 0.001.",
         ),
         (Difference(3.0, None, None, None, ""), "BLEU: two sentences at least are needed to tell a and b apart."),
     ],
 )
 def test_the_verdict_is_a_sentence(difference: Difference, said: str) -> None:
     assert verdict("a", "b", "BLEU", difference) == said
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "exact_match", "ter"])
+def test_sign_and_words_agree_whichever_system_comes_first(
+    metric: str, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    answers = sentences(12, seed=5)
+    good.write_text("".join(f"{line}\n" for line in answers))
+    bad.write_text("".join(f"{line[3:]} ba ba\n" for line in answers))
+    for outputs in ({"good": good, "bad": bad}, {"bad": bad, "good": good}):
+        [told] = evaluate_files({}, Files(None, [files[1]], outputs), Settings([metric]), nothing)["comparisons"]
+        sign = "-" if metric == "ter" else "+"
+        assert told["verdict"].startswith(f"good is better than bad: {told['name']} {sign}")
+        assert ("(lower is better)" in told["verdict"]) == told["lower_is_better"] == (metric == "ter")
+        difference = told["value"] if told["second"] == "good" else -told["value"]
+        low, high = sorted(abs(end) for end in told["interval"])
+        assert f"{sign}{abs(difference):.2f} [" in told["verdict"]
+        assert f"{sign}{low:.2f}" in told["verdict"] and f"{sign}{high:.2f}" in told["verdict"]
+        assert (difference > 0) == (sign == "+")
+
+
+def test_a_target_language_that_is_asked_for_wins_over_the_models(pipeline: Pipeline, files: tuple[Path, Path]) -> None:
+    asked = Files(files[0], [files[1]], {}, "zh")
+    scores = evaluate_files({"a": pipeline}, asked, Settings(["bleu", "bleu-lc-moses"]), nothing)["scores"]
+    assert "|tok:zh|" in scores["bleu"]["signature"]
+    assert "|tok:moses-zh|" in scores["bleu-lc-moses"]["signature"]
+    assert "use bleu or chrf" in scores["bleu-lc-moses"]["note"]

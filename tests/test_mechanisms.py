@@ -41,3 +41,19 @@ def test_every_key_is_one() -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_kind_has_its_row(room: str) -> None:
     assert [name for name in known(room) if f":{resolve(room, name).__name__}`" not in PAGE] == []
+
+
+MACHINE_TRANSLATED = ("变压器", "变形金刚", "重复神经", "重复网络", "图层规范化", "图层归一化", "层规范化")
+
+
+def test_the_chinese_page_uses_the_terms_of_the_field() -> None:
+    text = (ROOT / "src/transduce/explore/page/text_zh.js").read_text(encoding="utf-8")
+    assert "注意力" in text
+    assert [term for term in MACHINE_TRANSLATED if term in text] == []
+
+
+def test_no_correct_slide_is_called_wrong() -> None:
+    """The slides show both tables of the greedy example; only text copies of them lost the second."""
+    wrong = PAGE.partition("## Where notes are wrong")[2].partition("\nThat greedy search")[0]
+    assert "0.054" not in wrong
+    assert "two tables" in PAGE

@@ -33,7 +33,7 @@ class Files:
     source: one input a line; None for language models, and where all outputs are given.
     references: for each input a right answer, a line each; several files for several right answers.
     outputs: what other systems answered, by their names.
-    language: the target's two-letter code, which some metrics need; by default the first model's.
+    language: the target's code, by which words are split; by default each model's own.
     """
 
     source: Path | None
@@ -84,7 +84,7 @@ def evaluate_files(
     """
     texts = _read(models, files)
     names = _metrics(models, files, settings)
-    judged = {name: _judge(model, texts, names, settings, advance) for name, model in models.items()}
+    judged = {name: _judge(model, texts, names, files, settings, advance) for name, model in models.items()}
     for name, path in files.outputs.items():
         judged[name] = _Judged({}, _tallies(models, files, _lines_of(path, files), texts.references, names))
     report: dict[str, Any] = {"sentences": len(texts.references)}
@@ -100,19 +100,25 @@ def evaluate_files(
 
 
 def verdict(first: str, second: str, name: str, difference: Difference, digits: int = 2) -> str:
-    """One sentence: is `second` better than `first` by the metric `name`, and how sure is that."""
+    """One sentence: is `second` better than `first` by the metric `name`, and how sure is that.
+
+    The difference is that of the system called better less the other's; where neither is, of `second` less `first`.
+    """
     if difference.p_value is None or difference.interval is None or difference.wins is None:
         return f"{name}: two sentences at least are needed to tell {first} and {second} apart."
-    low, high = difference.interval
     form = f"+z.{digits}f"  # z: what rounds to 0 has no sign
-    figures = f"{name} {difference.value:{form}} [{low:{form}}, {high:{form}}], p = {difference.p_value:.3f}"
-    if difference.better and not round(difference.value, digits):
-        return f"{first} and {second} differ by less than is worth telling: {figures}."
+    told, (low, high), wins = difference.value, difference.interval, difference.wins
+    better, worse = second, first
+    if difference.better == "first":
+        better, worse, told, low, high, wins = first, second, -told, -high, -low, 1 - wins
+    direction = " (lower is better)" if difference.lower_is_better else ""
+    figures = f"{told:{form}} [{low:{form}}, {high:{form}}]{direction}, p = {difference.p_value:.3f}"
+    change = f"from {first} to {second} {name} changes by {figures}"
+    if difference.better and not round(told, digits):
+        return f"{first} and {second} differ by less than is worth telling: {change}."
     if not difference.better:
-        return f"No difference is shown between {first} and {second}: {figures}; more sentences might show one."
-    better, worse = (second, first) if difference.better == "second" else (first, second)
-    wins = difference.wins if difference.better == "second" else 1 - difference.wins
-    return f"{better} is better than {worse}: {figures}; it wins in {wins:.1%} of resampled test sets."
+        return f"No difference can be told between {first} and {second}: {change}; more sentences might show one."
+    return f"{better} is better than {worse}: {name} {figures}; it wins in {wins:.1%} of resampled test sets."
 
 
 def _comparisons(judged: dict[str, _Judged]) -> list[dict[str, Any]]:
@@ -126,12 +132,13 @@ def _comparisons(judged: dict[str, _Judged]) -> list[dict[str, Any]]:
                 difference = paired_bootstrap(one, two)
                 said = verdict(first, second, one.name, difference, decimals(one.signature))
                 entry = {"first": first, "second": second, "metric": metric, "name": one.name, "verdict": said}
+                entry |= {"note": one.note} if one.note else {}
                 found.append({**entry, "signature": one.signature, **difference.to_dict()})
     return found
 
 
 def _judge(
-    pipeline: Pipeline, texts: _Texts, names: Sequence[str] | None, settings: Settings, advance: Advance
+    pipeline: Pipeline, texts: _Texts, names: Sequence[str] | None, files: Files, settings: Settings, advance: Advance
 ) -> _Judged:
     report: dict[str, Any] = {"precision": pipeline.precision}
     found: dict[str, Tally] = {}
@@ -142,7 +149,7 @@ def _judge(
         )
         report["seconds"] = round(time.monotonic() - start, 2)
         report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
-        found = pipeline.task.tallies([each.text for each in outputs], texts.references, names)
+        found = pipeline.task.tallies([each.text for each in outputs], texts.references, names, files.language)
     pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
     each = pipeline.score(pairs, settings.batch_size)
     total = Likelihood(sum(one.log_probability for one in each), sum(one.tokens for one in each))
@@ -184,7 +191,7 @@ def _tallies(
 ) -> dict[str, Tally]:
     """As the first model's task counts them; without a model, by name."""
     for model in models.values():
-        return model.task.tallies(outputs, references, names)
+        return model.task.tallies(outputs, references, names, files.language)
     wanted = DEFAULT_METRICS if names is None else names
     return dict(zip(wanted, tallies(wanted, outputs, references, files.language), strict=True))
 

@@ -85,6 +85,20 @@ def _disagreements(sections: dict[str, Any]) -> Iterator[str]:
         yield "model.pointer copies source words by their ids, which needs tokenizer.joint = true."
     if batch and batch.tokens == "auto" and training and training.accumulate > 1:
         yield 'batch.tokens = "auto" decides training.accumulate, too: leave it out, and set batch.effective_tokens.'
+    task, data = sections.get("task"), sections.get("data")
+    if task and training and ":" not in task.kind and getattr(data, "validation", None):
+        metrics = getattr(task, "metrics", ()) if training.decode_sentences else ()
+        if training.best not in (measured := ["loss", "perplexity", *metrics]):
+            yield unmeasured(training.best, measured)
+
+
+def unmeasured(best: str, measured: Iterable[str]) -> str:
+    """What is wrong with a training.best that is not among what validation measures."""
+    names = list(measured)
+    return (
+        f'training.best = "{best}", but validation does not measure it.{suggest(best.lower(), names)} '
+        f"Measured: {', '.join(names)}. More with other task.metrics, and training.decode_sentences above 0."
+    )
 
 
 SECTIONS = list(Recipe.model_fields)

@@ -9,6 +9,8 @@ from slow_attention import random_mask, slow_attention
 from torch import Tensor
 
 from transduce.attention import attend, attend_visibly, attention_weights, core, masks
+from transduce.attention.core import attend_by
+from transduce.names import resolve
 
 
 def random_qkv(
@@ -42,6 +44,38 @@ def test_golden_scores_112_and_96() -> None:
     # What the scale is for: without it, the softmax is saturated.
     unscaled = attention_weights(query * 8, key).flatten().tolist()
     assert [round(unscaled[0], 8), round(unscaled[1], 8)] == [0.99999989, 0.00000011]
+
+
+WEATHER = [[0.6, 0.2, 0.8], [0.2, 0.3, 0.1], [0.9, 0.1, 0.8], [0.4, 0.1, 0.4], [0.4, 0.1, 0.6]]
+
+
+def the_weather_is_nice_today() -> tuple[Tensor, Tensor]:
+    """The query of the first word, (1, 1, 1, 3), and the keys of all five, which are their values, (1, 1, 5, 3)."""
+    key = torch.tensor([[WEATHER]], dtype=torch.float64)
+    return key[:, :, :1], key
+
+
+def test_golden_the_weather_is_nice_today(kernel: str) -> None:
+    query, key = the_weather_is_nice_today()
+    dot, softmax = resolve("attention.scores", "dot")(3, 3), resolve("attention.weighing", "softmax")(3)
+    scores = dot(query, key)
+    assert scores.flatten().tolist() == pytest.approx([1.04, 0.26, 1.20, 0.58, 0.74])
+    output, alpha = attend_by(dot, softmax, query, dot.keys(key), key, None, torch.zeros(1, 1, dtype=torch.int64))
+    assert [round(weight, 3) for weight in alpha.flatten().tolist()] == [0.250, 0.114, 0.293, 0.158, 0.185]
+    assert [round(value, 3) for value in output.flatten().tolist()] == [0.574, 0.148, 0.620]
+    # the example does not divide by the root of the width; the kernels do
+    torch.testing.assert_close(attend(query * 3**0.5, key, key), output)
+
+
+def test_an_output_is_a_weighted_mean_of_the_values_and_no_larger_than_the_largest() -> None:
+    """So that 1.8, 2.3, 0.4, which a slide prints for the weather, cannot be: no value there is above 0.9."""
+    query, key = the_weather_is_nice_today()
+    generator = torch.Generator().manual_seed(1)
+    for scale in (0.1, 1.0, 10.0, 100.0):
+        asked = torch.cat([query, torch.randn(1, 1, 50, 3, dtype=torch.float64, generator=generator)], 2) * scale
+        output = attend(asked, key, key)
+        assert (output <= key.amax(2, keepdim=True) + 1e-12).all()
+        assert (output >= key.amin(2, keepdim=True) - 1e-12).all()
 
 
 @settings(max_examples=25, deadline=None)

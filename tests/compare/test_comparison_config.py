@@ -77,9 +77,34 @@ def test_the_command_lines_budget_wins(tmp_path: Path) -> None:
 
 def test_searches_are_the_recipes_with_keys_replaced(tmp_path: Path) -> None:
     comparison = loaded(tmp_path, "[search]\nalpha = 0.3\n" + TWO)
-    assert list(comparison.searches) == ["greedy", "beam"]
-    assert comparison.searches["greedy"].method == "greedy"
-    assert comparison.searches["beam"].alpha == 0.3
+    assert list(comparison.searches) == ["one", "other"]
+    assert list(comparison.searches["one"]) == ["greedy", "beam"]
+    assert comparison.searches["one"]["greedy"].method == "greedy"
+    assert comparison.searches["one"]["beam"].alpha == 0.3
+
+
+def test_a_variants_own_search_is_kept(tmp_path: Path) -> None:
+    searches = loaded(tmp_path, "[variants.one]\n[variants.other]\nsearch = { alpha = 0.1 }\n").searches
+    assert (searches["one"]["beam"].alpha, searches["other"]["beam"].alpha) == (0.75, 0.1)
+
+
+AT_ONCE = '[variants.one]\n[variants.ctc.model]\nkind = "ctc"\n[variants.fills.model]\nkind = "non_autoregressive"\n'
+
+
+def test_models_that_write_at_once_are_searched_their_own_way(tmp_path: Path) -> None:
+    wide = '[compare.searches]\ngreedy = { method = "greedy" }\nwide = { beam = 8, prune = 2.0, alpha = 0.5 }\n'
+    searches = loaded(tmp_path, wide + AT_ONCE).searches
+    assert [searches["one"][name].method for name in ("greedy", "wide")] == ["greedy", "beam"]
+    assert {(each.method, each.beam) for each in searches["ctc"].values()} == {("ctc", 1), ("ctc", 8)}
+    assert searches["ctc"]["wide"].alpha == searches["one"]["wide"].alpha == 0.5
+    assert {each.method for each in searches["fills"].values()} == {"mask_predict"}
+    told = '[search]\nmethod = "beam"\n[compare.searches]\nbeam = {}\n'
+    assert loaded(tmp_path, told + AT_ONCE).searches["ctc"]["beam"].method == "ctc"
+
+
+def test_a_method_of_other_models_is_refused(tmp_path: Path) -> None:
+    said = problem(tmp_path, '[compare.searches]\nx = { method = "ctc" }\n' + AT_ONCE)
+    assert 'compare.searches.x: method "ctc" is for ctc models; one is none.' in said
 
 
 @pytest.mark.parametrize(

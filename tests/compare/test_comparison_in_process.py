@@ -89,3 +89,24 @@ def test_a_metric_that_the_task_cannot_count_is_refused_before_any_training(tiny
     with pytest.raises(InputError, match="say which the target is"):
         run_comparison(load_comparison(path), tmp_path / "run", QUIET)
     assert not list((tmp_path / "run").glob("*-seed1"))
+
+
+def test_models_that_write_all_words_at_once_are_compared_with_one_that_does_not(
+    tiny_recipe: Path, tmp_path: Path
+) -> None:
+    path = tiny_recipe.with_name("kinds.toml")
+    sizes = "d_model = 16\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nfeed_forward = 16\n"
+    kinds = ("transformer", "ctc", "non_autoregressive")
+    path.write_text(
+        'base = "tiny.toml"\n[compare]\nbudget = "600tok"\nlengths = [4, 8]\n'
+        + "".join(f'[variants.{kind}.model]\nkind = "{kind}"\n{sizes}' for kind in kinds)
+    )
+    results = run_comparison(load_comparison(path), tmp_path / "run", QUIET)
+    for figure in results["quality"]:
+        assert list(figure["variants"]) == list(kinds)
+    for kind, variant in results["variants"].items():
+        assert [run["state"] for run in variant["runs"]] == ["finished"]
+        assert variant["operations_a_token"] > 0
+        assert all(speed is not None for speed in variant["decoding_tokens_a_second"].values())
+        methods = {"transformer": {"greedy", "beam"}, "ctc": {"ctc"}, "non_autoregressive": {"mask_predict"}}[kind]
+        assert {search["method"] for search in variant["searches"].values()} == methods

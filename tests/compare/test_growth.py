@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from transduce.compare.complexity import COMPLEXITIES, complexity_of
 from transduce.compare.growth import fitted_exponent, layer_count, measure_growth
-from transduce.names import known
+from transduce.names import known, resolve
 from transduce.recipe import Recipe, parse_recipe
 
 
@@ -86,3 +86,17 @@ def test_self_attention_is_the_cheapest_where_sequences_are_shorter_than_vectors
 
     assert (operations("transformer") < operations("rnn")) == (n < d)
     assert (operations("transformer") < operations("convolution")) == (n < k * d)
+
+
+@pytest.mark.parametrize("kind", known("models"))
+def test_growth_of_every_kind_of_model_is_measured(kind: str) -> None:
+    fields = resolve("models", kind).Config.model_fields
+    sizes = {"d_model": 16, "heads": 2, "feed_forward": 16, "hidden": 16, "layers": 1}
+    model = {key: value for key, value in sizes.items() if key in fields} | {"kind": kind}
+    model |= {key: 1 for key in ("encoder_layers", "decoder_layers") if key in fields}
+    reads = "layers" not in fields
+    task = {"kind": "translation" if reads else "language_modelling"}
+    data = {"train": [{"source": "a", "target": "b"} if reads else {"text": "a"}]}
+    found = measure_growth(parse_recipe({"task": task, "data": data, "model": model}, "test"), [4, 8])
+    assert all(seconds > 0 for seconds in found["seconds_a_layer"])
+    assert 0 < found["operations_a_layer"][0] < found["operations_a_layer"][1]

@@ -35,7 +35,8 @@ def evaluate(
         list[str] | None, typer.Option(help="Metric by name, repeatable; the first model's by default.")
     ] = None,
     language: Annotated[
-        str | None, typer.Option(help="Two-letter code of the target; needed by bleu-lc-moses where no model says it.")
+        str | None,
+        typer.Option(help="Code of the target (de, zh-CN), by which words are split; the model's by default."),
     ] = None,
     batch_size: Annotated[int, typer.Option(help="Lines searched together.")] = 64,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
@@ -90,6 +91,8 @@ def _by_name(paths: list[Path], taken: list[Path]) -> dict[str, Path]:
 def _show(report: dict[str, Any]) -> None:
     for figure in report["scores"].values():
         typer.echo(f"{_figure(figure)}  {figure['signature']}")
+    for note in dict.fromkeys(figure["note"] for figure in report["scores"].values() if "note" in figure):
+        typer.echo(f"  {note}")
     if "likelihood" in report:
         typer.echo(_perplexity(report["likelihood"]))
 
@@ -102,6 +105,8 @@ def _show_comparison(report: dict[str, Any]) -> None:
         against = {each["second"]: each for each in comparisons if each["metric"] == metric}
         any_of_them = next(iter(against.values()))
         typer.echo(f"{any_of_them['name']}  {any_of_them['signature']}")
+        if "note" in any_of_them:
+            typer.echo(f"  {any_of_them['note']}")
         for name, system in systems.items():
             figure = system["scores"].get(metric)
             difference = _difference(against[name]) if name in against else ""

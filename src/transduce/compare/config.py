@@ -24,10 +24,11 @@ from transduce.compare.budget import UNLIMITED, Budget, parse_budget
 from transduce.config import Config
 from transduce.errors import InputError
 from transduce.metrics.evaluate import NAMES
-from transduce.names import suggest
+from transduce.names import resolve, suggest
 from transduce.pipeline import search_settings
 from transduce.recipe import Recipe, Table, apply_overrides, explain, lay_over, parse_recipe, read_table
-from transduce.search.settings import Search
+from transduce.search.run import AT_ONCE, only_method
+from transduce.search.settings import READ_BY_ONE, Search
 from transduce.training.run_directory import differences
 from transduce.training.schedule import ENDING
 
@@ -44,7 +45,8 @@ class CompareConfig(Config):
     metrics: tuple[str, ...] = ()
     """By name, the one that counts most first; the recipe's by default."""
     searches: dict[str, dict[str, Any]] = Field(default={"greedy": {"method": "greedy"}, "beam": {}}, min_length=1)
-    """How the tests are decoded: by name, keys of [search] to replace. The last one decides."""
+    """How the tests are decoded: by name, keys of [search] to replace. The last one decides. A model that writes all
+    words at once has one method, which takes the place of every other; of a CTC model greedy is the best path."""
     decode_batch: int = Field(default=64, ge=1)
     """Lines decoded together, where speed is measured."""
     lengths: tuple[int, ...] = Field(default=(32, 64, 128, 256, 512, 1024), min_length=2)
@@ -56,7 +58,7 @@ class Comparison:
     """A comparison, checked: every variant with its recipe, whose seed and budget are still open.
 
     changes: what each variant says itself.
-    searches: by name, resolved.
+    searches: by variant and name, resolved.
     """
 
     name: str
@@ -64,7 +66,7 @@ class Comparison:
     budget: Budget
     variants: dict[str, Recipe]
     changes: dict[str, Table]
-    searches: dict[str, Search]
+    searches: dict[str, dict[str, Search]]
 
     @property
     def any_recipe(self) -> Recipe:
@@ -76,9 +78,10 @@ class Comparison:
         """None: those of the recipe."""
         return self.config.metrics or None
 
-    def search_tables(self) -> dict[str, Table]:
-        """The searches as JSON has them."""
-        return {name: each.model_dump(mode="json", exclude_none=True) for name, each in self.searches.items()}
+    def search_tables(self, variant: str) -> dict[str, Table]:
+        """The variant's searches as JSON has them."""
+        found = self.searches[variant].items()
+        return {name: each.model_dump(mode="json", exclude_none=True) for name, each in found}
 
     def training(self, variant: str, seed: int, updates: int | None) -> Recipe:
         """What is trained: the variant's recipe with its seed, ended by the budget alone; the tests come later.
@@ -121,7 +124,7 @@ def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | Non
     problems += _endless(path, recipes, limit)
     if problems:
         raise InputError(problems)
-    searches = _searches(path, config, next(iter(recipes.values())))
+    searches = _searches(path, config, recipes)
     return Comparison(path.stem, config, limit, recipes, variants, searches)
 
 
@@ -191,18 +194,38 @@ def _endless(path: Path, recipes: dict[str, Recipe], budget: Budget) -> list[str
     ]
 
 
-def _searches(path: Path, config: CompareConfig, recipe: Recipe) -> dict[str, Search]:
-    found, problems = {}, []
-    for name, asked in config.searches.items():
-        try:
-            found[name] = search_settings(recipe.search, asked)
-            if found[name].shortlist is not None:
-                problems.append(f"{path}: compare.searches.{name}: models that are compared have no table of words.")
-        except InputError as error:
-            problems += [f"{path}: compare.searches.{name}: {problem}" for problem in error.problems]
+def _searches(path: Path, config: CompareConfig, recipes: dict[str, Recipe]) -> dict[str, dict[str, Search]]:
+    """Of every variant, as its recipe and its model have them."""
+    found: dict[str, dict[str, Search]] = {variant: {} for variant in recipes}
+    problems: list[str] = []
+    for variant, recipe in recipes.items():
+        for name, asked in config.searches.items():
+            where = f"{path}: compare.searches.{name}"
+            try:
+                search = search_settings(recipe.search, _suited(recipe, asked))
+                if search.shortlist is not None:
+                    problems.append(f"{where}: models that are compared have no table of words.")
+                only = only_method(resolve("models", recipe.model.kind))  # type: ignore[attr-defined]
+                if only is None and search.method in AT_ONCE:
+                    kind = AT_ONCE[search.method]
+                    problems.append(f'{where}: method "{search.method}" is for {kind} models; {variant} is none.')
+                found[variant][name] = search
+            except InputError as error:
+                problems += [f"{where}: {problem}" for problem in error.problems]
     if problems:
-        raise InputError(problems)
+        raise InputError(list(dict.fromkeys(problems)))
     return found
+
+
+def _suited(recipe: Recipe, asked: Table) -> Table:
+    """What is asked of all variants, for a model that has one method alone: without what belongs to other methods."""
+    only = only_method(resolve("models", recipe.model.kind))  # type: ignore[attr-defined]
+    if only is None or asked.get("method") == only:
+        return asked
+    others = {"beam", *READ_BY_ONE} if only == "mask_predict" else {*READ_BY_ONE}
+    kept = {key: value for key, value in asked.items() if key not in others}
+    best_path = {"beam": 1} if only == "ctc" and asked.get("method", recipe.search.method) == "greedy" else {}
+    return {**kept, "method": only, **best_path}
 
 
 def folder_name(variant: str) -> str:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.compare.operations import count_operations
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Aligns, Fills, Padded, Sizes
 from transduce.names import resolve
 from transduce.recipe import Recipe
 
@@ -74,11 +74,22 @@ def _pass(model: nn.Module, length: int, reads: bool) -> Callable[[], None]:
     target = _random(length, generator)
 
     def step() -> None:
-        logits_BTV: Tensor = model(source, target)
-        logits_BTV.logsumexp(-1).sum().backward()  # type: ignore[no-untyped-call]
+        _logits(model, source, target).logsumexp(-1).sum().backward()  # type: ignore[no-untyped-call]
         model.zero_grad(set_to_none=True)
 
     return step
+
+
+def _logits(model: nn.Module, source: Padded | None, target: Padded) -> Tensor:
+    """What the model says of every position, (B, T, V); where it aligns, of places; where it fills, of all words."""
+    if isinstance(model, Aligns):
+        assert source is not None
+        return model.align(source).values
+    if isinstance(model, Fills):
+        assert source is not None
+        return model.fill(target, target.mask(), model.remember(source))
+    logits_BTV: Tensor = model(source, target)
+    return logits_BTV
 
 
 def _random(length: int, generator: torch.Generator) -> Padded:

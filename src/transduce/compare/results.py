@@ -83,7 +83,7 @@ def make_results(
         "budget": {"text": comparison.budget.text, "amount": comparison.budget.amount, "unit": comparison.budget.unit},
         "seeds": list(comparison.config.seeds),
         "baseline": next(iter(comparison.variants)),
-        "searches": comparison.search_tables(),
+        "searches": comparison.search_tables(next(iter(comparison.variants))),
         "decode_batch": comparison.config.decode_batch,
         "recipe": comparison.any_recipe.to_table(),
         "quality": _quality(comparison, tallies),
@@ -100,7 +100,7 @@ def _tallies(finished: Finished, comparison: Comparison, task: Task, data: TaskD
     found: dict[Key, Tally] = {}
     for test, measured in finished.measured["tests"].items():
         references = [reference for _, reference in data.tests[test].texts]
-        for search in comparison.searches if references else ():
+        for search in comparison.config.searches if references else ():
             path = finished.run / "outputs" / measured["decoding"][search]["outputs"]
             outputs = path.read_text(encoding="utf-8").split("\n")[:-1]
             for metric, tally in task.tallies(outputs, references, comparison.metrics).items():
@@ -122,7 +122,7 @@ def _exponential_mean(sums_2: Any) -> float:
 def _quality(comparison: Comparison, tallies: dict[str, list[dict[Key, Tally]]]) -> list[dict[str, Any]]:
     """One entry a figure, with every variant's value in it; what decides comes first."""
     keys = dict.fromkeys(key for runs in tallies.values() for run in runs for key in run)
-    decisive = list(comparison.searches)[-1]
+    decisive = list(comparison.config.searches)[-1]
     ordered = sorted(keys, key=lambda key: (key.search != decisive, key.search == ""))
     return [_figure(key, {name: [run[key] for run in runs] for name, runs in tallies.items()}) for key in ordered]
 
@@ -137,6 +137,7 @@ def _figure(key: Key, systems: dict[str, list[Tally]]) -> dict[str, Any]:
         "signature": any_tally.signature,
         "lower_is_better": any_tally.lower_is_better,
         "digits": digits,
+        **({"note": any_tally.note} if any_tally.note else {}),
         "variants": {
             name: _value(runs) | _against(first, systems[first], name, runs, digits)
             for name, runs in systems.items()
@@ -167,6 +168,7 @@ def _variant(comparison: Comparison, name: str, finished: list[Finished], costs:
     return {
         "kind": recipe.model.kind,  # type: ignore[attr-defined]
         "changes": comparison.changes[name],
+        "searches": comparison.search_tables(name),
         "parameters": costs.parameters,
         "operations_a_token": costs.operations_a_token,
         "growth": costs.growth,
@@ -219,7 +221,7 @@ def _training_speed(finished: Finished) -> float | None:
 def _decoding_speed(comparison: Comparison, done: list[dict[str, Any]]) -> dict[str, float | None]:
     """By search: target tokens a second, over all tests."""
     found = {}
-    for search in comparison.searches:
+    for search in comparison.config.searches:
         timed = [test["decoding"][search] for each in done for test in each["tests"].values() if test["decoding"]]
         seconds = sum(each["seconds"] for each in timed)
         found[search] = sum(each["tokens"] for each in timed) / seconds if seconds else None

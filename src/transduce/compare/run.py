@@ -121,7 +121,7 @@ def _spent_minutes(run: Path) -> float:
 
 
 def _train(comparison: Comparison, training: Training, lock: int | None, display: Display) -> None:
-    settings = {"searches": comparison.search_tables(), "decode_batch": comparison.config.decode_batch}
+    settings = {"searches": comparison.search_tables(training.variant), "decode_batch": comparison.config.decode_batch}
     table = training.recipe.to_table()
     if _is_done(training.run / MEASURED, {"recipe": table, **settings}):
         display.tell("  finished already")

@@ -51,6 +51,7 @@ def main_table(results: Results) -> Table:
         f"Budget {results['budget']['text']} a training, {seeds} training{'s' if seeds > 1 else ''} of each variant.",
         "[95 % intervals] and p: paired bootstrap over sentences and trainings, 1,000 resamples.",
         *(f"{_label(figure, results)}: {figure['signature']}" for figure in figures),
+        *dict.fromkeys(figure["note"] for figure in figures if "note" in figure),
         "Training tokens are target tokens, validations left out; decoding tokens are output tokens in batches of "
         f"{results['decode_batch']}. Memory: the most that a training's process held beyond its libraries.",
     ]

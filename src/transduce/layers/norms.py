@@ -5,7 +5,8 @@
     batch  (x - mean) / sqrt(var + eps) g + b    over all real positions, feature by feature (Ioffe & Szegedy 2015)
 
 All take x (B, T, D) and which positions are real (B, T), None = all of them. Layer and RMS norm have no use for the
-latter: a position's statistics are its own, whatever stands beside it.
+latter: a position's statistics are its own, whatever stands beside it. That norms help because inputs shift less
+("covariate shift") is contested (Santurkar et al. 2018).
 
 Shapes: B batch, T positions, D features, N real positions.
 """

@@ -5,9 +5,9 @@ Shapes: B batch, T positions, S source positions, D model width, G heads of keys
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention, masks
@@ -101,6 +101,20 @@ class StackConfig(Config):
         if ":" not in name and name not in names:
             raise ValueError(f'there is no "{name}".{suggest(name, names)} Known: {", ".join(names)}')
         return name
+
+
+class NoncausalStackConfig(StackConfig):
+    """`StackConfig` of models without causal self-attention, which alone a pattern thins out."""
+
+    pattern: Literal["full"] = "full"
+    stride: Literal[64] = 64
+
+    @field_validator("pattern", "stride", mode="before")
+    @classmethod
+    def _nothing_to_thin_out(cls, value: Any, info: ValidationInfo) -> Any:
+        if value != cls.model_fields[str(info.field_name)].default:
+            raise ValueError("thins out causal self-attention, which this kind of model does not have: leave it out")
+        return value
 
 
 def _at_once(room: str, name: str) -> str:

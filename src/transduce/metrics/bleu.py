@@ -9,9 +9,20 @@ Source: Papineni et al. 2002; Post 2018 on why the signature matters.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from transduce.metrics.score import References, Score, checked_references
 from transduce.metrics.tally import Tally
+from transduce.metrics.writing import Kind, Writing, writing
+
+TOKENIZERS: dict[Kind, str] = {
+    "spaces": "13a",
+    "chinese": "zh",
+    "japanese": "ja-mecab",
+    "korean": "ko-mecab",
+    "unspaced": "char",
+}
+EXTRAS: dict[Kind, str] = {"japanese": "ja", "korean": "ko"}  # of sacrebleu
 
 
 def bleu(
@@ -19,9 +30,10 @@ def bleu(
     references: References,
     *,
     lowercase: bool = False,
-    tokenize: str = "13a",
+    tokenize: str | None = None,
     smooth: str = "exp",
     max_order: int = 4,
+    language: str | None = None,
 ) -> Score:
     """Corpus BLEU, 0 to 100, of plain (detokenised) sentences.
 
@@ -29,15 +41,24 @@ def bleu(
         hypotheses: one a sentence.
         references: one a hypothesis, or several, in the same order; the closest length counts for brevity.
         lowercase: compare in lower case (`case:lc`).
-        tokenize: how sacrebleu splits words: 13a, intl, char, zh, none.
+        tokenize: how sacrebleu splits words: 13a, intl, char, zh, ja-mecab, ko-mecab, none. None: as the target's
+            language wants it, zh for Chinese, ja-mecab and ko-mecab where they are installed, else char; 13a for those
+            that write spaces.
         smooth: what an n-gram order without any match counts: exp, floor, add-k, none.
         max_order: the longest n-grams counted.
+        language: the target's code (zh, zh-CN, zho_Hans); None: the references' script decides.
 
     Raises:
         InputError: no sentences, not equally many, or one without a reference.
     """
     found = bleu_tally(
-        hypotheses, references, lowercase=lowercase, tokenize=tokenize, smooth=smooth, max_order=max_order
+        hypotheses,
+        references,
+        lowercase=lowercase,
+        tokenize=tokenize,
+        smooth=smooth,
+        max_order=max_order,
+        language=language,
     )
     return found.score()
 
@@ -47,17 +68,50 @@ def bleu_tally(
     references: References,
     *,
     lowercase: bool = False,
-    tokenize: str = "13a",
+    tokenize: str | None = None,
     smooth: str = "exp",
     max_order: int = 4,
+    language: str | None = None,
 ) -> Tally:
     """What `bleu` counts."""
     from sacrebleu.metrics.bleu import BLEU
 
     from transduce.metrics.sacrebleu_score import sacrebleu_tally
 
+    note = ""
+    if tokenize is None:
+        tokenize, note = tokenizer_for(writing(language, checked_references(hypotheses, references)))
     metric = BLEU(lowercase=lowercase, tokenize=tokenize, smooth_method=smooth, max_ngram_order=max_order)
-    return sacrebleu_tally(metric, hypotheses, references, name="BLEU")
+    return sacrebleu_tally(metric, hypotheses, references, name="BLEU", note=note)
+
+
+def tokenizer_for(written: Writing) -> tuple[str, str]:
+    """sacrebleu's tokenizer for such a text, and a note where that is not plain from the language."""
+    name, fallback = TOKENIZERS[written.kind], ""
+    extra = EXTRAS.get(written.kind)
+    if extra is not None and not _installed(name):
+        fallback = f'words need pip install "sacrebleu[{extra}]", as papers use it (tok:{name})'
+        name = "char"
+    elif written.kind == "unspaced":
+        fallback = "sacreBLEU splits no words of a script without spaces"
+    if fallback:
+        return name, f"BLEU counts characters (tok:{name}): {fallback}.{_because(written)}"
+    return name, f"BLEU splits words with tok:{name}.{_because(written)}" if written.reason else ""
+
+
+def _because(written: Writing) -> str:
+    return f" {written.reason[:1].upper()}{written.reason[1:]}" if written.reason else ""
+
+
+@cache
+def _installed(tokenizer: str) -> bool:
+    from sacrebleu.metrics.bleu import BLEU
+
+    try:
+        BLEU(tokenize=tokenizer)
+    except (ImportError, RuntimeError, AssertionError):  # AssertionError: with another dictionary
+        return False
+    return True
 
 
 def moses_bleu(hypotheses: Sequence[str], references: References, language: str, lowercase: bool = True) -> Score:
@@ -89,4 +143,7 @@ def moses_bleu_tally(hypotheses: Sequence[str], references: References, language
         name="BLEU",
         changes={"case": "lc" if lowercase else "mixed", "tok": f"moses-{language}"},
     )
-    return replace(tally, signature=f"{tally.signature}|sacremoses:{version('sacremoses')}")
+    kind = writing(language, listed).kind
+    whole = "the Moses tokenizer splits no words of a script without spaces: use bleu or chrf."
+    note = "" if kind in ("spaces", "korean") else f"BLEU of whole sentences, near 0: {whole}"
+    return replace(tally, signature=f"{tally.signature}|sacremoses:{version('sacremoses')}", note=note)

@@ -15,9 +15,9 @@ from transduce.names import suggest
 
 Texts = Sequence[str]
 
-METRICS: dict[str, Callable[[Texts, References, str], Tally]] = {
-    "bleu": lambda texts, references, _: bleu_tally(texts, references),
-    "bleu-lc-moses": moses_bleu_tally,
+METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
+    "bleu": lambda texts, references, language: bleu_tally(texts, references, language=language),
+    "bleu-lc-moses": lambda texts, references, language: moses_bleu_tally(texts, references, str(language)),
     "bleu-notes": lambda texts, references, _: notes_bleu_tally(texts, references),
     "chrf": lambda texts, references, _: chrf_tally(texts, references),
     "chrf++": lambda texts, references, _: chrf_tally(texts, references, word_order=2),
@@ -27,7 +27,7 @@ METRICS: dict[str, Callable[[Texts, References, str], Tally]] = {
     "rougeL": lambda texts, references, _: rouge_tally(texts, references, "L"),
     "rouge1-notes": lambda texts, references, _: notes_rouge_tally(texts, references, 1),
     "rouge2-notes": lambda texts, references, _: notes_rouge_tally(texts, references, 2),
-    "ter": lambda texts, references, _: ter_tally(texts, references),
+    "ter": lambda texts, references, language: ter_tally(texts, references, language=language),
 }
 NAMES = list(METRICS)
 
@@ -48,7 +48,8 @@ def tallies(
         names: of `NAMES`.
         hypotheses: plain sentences.
         references: one a hypothesis, or several, in the same order.
-        target_language: two-letter code; bleu-lc-moses needs it.
+        target_language: its code, which says how words are split; without one the references' script does, but
+            bleu-lc-moses needs it.
 
     Raises:
         InputError: unknown names or a missing language, all at once; no sentences, not equally many, or one without a
@@ -67,4 +68,4 @@ def tallies(
     if problems:
         raise InputError(problems)
     listed = checked_references(hypotheses, references)
-    return [METRICS[name](hypotheses, listed, str(target_language)) for name in names]
+    return [METRICS[name](hypotheses, listed, target_language) for name in names]

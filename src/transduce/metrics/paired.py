@@ -32,6 +32,7 @@ class Difference:
             resampled differences are moved to a mean of 0 and counted, plus one over plus one.
         wins: the share of resamples in which the second one is better (Koehn's "statistical significance").
         better: "first", "second", or "" where p is not below 1 - `LEVEL`.
+        lower_is_better: of the figure: then the better system's difference is below 0.
     """
 
     value: float
@@ -39,6 +40,7 @@ class Difference:
     p_value: float | None
     wins: float | None
     better: str
+    lower_is_better: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -58,7 +60,7 @@ def paired_bootstrap(
     _check_same(one + other)
     value = _mean(other) - _mean(one)
     if len(one[0].statistics_SN) < 2:
-        return Difference(value, None, None, None, "")
+        return Difference(value, None, None, None, "", one[0].lower_is_better)
     figures_RK = _resampled([one, other], resamples, seed)
     return _judged(value, figures_RK[:, 1] - figures_RK[:, 0], one[0].lower_is_better)
 
@@ -81,7 +83,8 @@ def _judged(value: float, differences_R: NDArray[np.float64], lower_is_better: b
     gains_R = -differences_R if lower_is_better else differences_R
     gain = -value if lower_is_better else value
     better = "" if p_value >= 1 - LEVEL else "second" if gain > 0 else "first"
-    return Difference(value, (float(low), float(high)), p_value, float((gains_R > 0).mean()), better)
+    wins = float((gains_R > 0).mean())
+    return Difference(value, (float(low), float(high)), p_value, wins, better, lower_is_better)
 
 
 def _resampled(systems: Sequence[Sequence[Tally]], resamples: int, seed: int) -> NDArray[np.float64]:

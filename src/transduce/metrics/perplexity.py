@@ -30,7 +30,8 @@ def perplexity(total_nll_nats: float, tokens: int, *, unit: str = "token") -> Sc
         value = math.exp(total_nll_nats / tokens)
     except OverflowError:
         value = math.inf
-    return Score(value, f"base:e|unit:{unit}|tokens:{tokens}|end:counted", None, "perplexity")
+    signature = f"base:e|unit:{unit}|tokens:{tokens}|end:counted"
+    return Score(value, signature, None, "perplexity", lower_is_better=True)
 
 
 def perplexity_of(log_probabilities: Sequence[float], *, base: float = math.e, unit: str = "token") -> Score:

@@ -22,6 +22,7 @@ def sacrebleu_tally(
     name: str,
     changes: dict[str, str] | None = None,
     lower_is_better: bool = False,
+    note: str = "",
 ) -> Tally:
     """Counts over `hypotheses`; `changes` overwrites or adds entries of sacrebleu's signature.
 
@@ -43,4 +44,4 @@ def sacrebleu_tally(
     signature = metric.get_signature()
     for key, change in (changes or {}).items():
         signature.update(key, change)
-    return Tally(name, str(signature), statistics_SN, figure, lower_is_better)
+    return Tally(name, str(signature), statistics_SN, figure, lower_is_better, note)

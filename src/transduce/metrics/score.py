@@ -18,22 +18,28 @@ class Score:
         signature: everything another needs to compute the same figure.
         interval: the 95 % bootstrap interval, or None where there is none (fewer than two sentences).
         name: what people call it.
+        lower_is_better: as for error rates and perplexity.
+        note: what one must know to read it, in a sentence; "" where the signature says it all.
     """
 
     value: float
     signature: str
     interval: tuple[float, float] | None
     name: str
+    lower_is_better: bool = False
+    note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON wants it."""
         interval = None if self.interval is None else list(self.interval)
-        return {"name": self.name, "value": self.value, "interval": interval, "signature": self.signature}
+        told = {"name": self.name, "value": self.value, "interval": interval, "signature": self.signature}
+        return {**told, "note": self.note} if self.note else told
 
     def __str__(self) -> str:
-        """`BLEU 41.3 [40.1, 42.6] nrefs:1|case:mixed|...`"""
+        """`BLEU 41.3 [40.1, 42.6] nrefs:1|case:mixed|...`, and the note behind it if there is one."""
         interval = "" if self.interval is None else " [{:.1f}, {:.1f}]".format(*self.interval)
-        return f"{self.name} {self.value:.1f}{interval} {self.signature}"
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.name} {self.value:.1f}{interval} {self.signature}{note}"
 
 
 def checked_references(hypotheses: Sequence[str], references: References) -> list[list[str]]:

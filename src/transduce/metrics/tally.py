@@ -23,6 +23,7 @@ class Tally:
         statistics_SN: one row of counts a sentence; rows may be added, left out, or taken twice.
         figure: from the sum over sentences (N,) to the corpus figure.
         lower_is_better: as for error rates.
+        note: what one must know to read the figure, in a sentence; "" where the signature says it all.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Tally:
     statistics_SN: "NDArray[Any]"
     figure: Callable[["NDArray[Any]"], float]
     lower_is_better: bool = False
+    note: str = ""
 
     @property
     def value(self) -> float:
@@ -40,7 +42,8 @@ class Tally:
         """The corpus figure with its 95 % bootstrap interval."""
         from transduce.metrics.bootstrap import bootstrap_interval
 
-        return Score(self.value, self.signature, bootstrap_interval(self.statistics_SN, self.figure), self.name)
+        interval = bootstrap_interval(self.statistics_SN, self.figure)
+        return Score(self.value, self.signature, interval, self.name, self.lower_is_better, self.note)
 
 
 def mean_tally(name: str, signature: str, values: list[float]) -> Tally:

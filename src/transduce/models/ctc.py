@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.layers.embedding import Tied, make_embeddings
-from transduce.layers.stack import Stack, StackConfig
+from transduce.layers.stack import NoncausalStackConfig, Stack
 from transduce.linear import Linear
 from transduce.models.protocols import Padded, Sizes
 
 
-class CtcConfig(StackConfig):
+class CtcConfig(NoncausalStackConfig):
     """The sizes of `StackConfig`, how many blocks on each side, and how many places there are to write in."""
 
     kind: Literal["ctc"] = "ctc"

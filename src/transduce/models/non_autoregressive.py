@@ -20,11 +20,11 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.layers.embedding import Embedding, Tied, make_embeddings
-from transduce.layers.stack import Sources, Stack, StackConfig
+from transduce.layers.stack import NoncausalStackConfig, Sources, Stack
 from transduce.models.protocols import Padded, Sizes
 
 
-class NonAutoregressiveConfig(StackConfig):
+class NonAutoregressiveConfig(NoncausalStackConfig):
     """The sizes of `StackConfig`, how many blocks on each side, and how lengths are told."""
 
     kind: Literal["non_autoregressive"] = "non_autoregressive"

@@ -14,13 +14,13 @@ from transduce.attention import KeyValue, masks
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.ssru_stack import Cells, SsruStack
-from transduce.layers.stack import Sources, Stack, StackConfig
+from transduce.layers.stack import NoncausalStackConfig, Sources, Stack
 from transduce.models.protocols import Padded, Sizes
 
 Memory = tuple[Sources, Tensor | None]  # of each block, and which positions are real; None where these know
 
 
-class SsruTransformerConfig(StackConfig):
+class SsruTransformerConfig(NoncausalStackConfig):
     """The sizes and parts of `StackConfig`, where `positions` and the self-attention's are the encoder's alone."""
 
     kind: Literal["ssru_transformer"] = "ssru_transformer"

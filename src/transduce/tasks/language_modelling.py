@@ -116,7 +116,11 @@ class LanguageModelling:
         return {}
 
     def tallies(
-        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
+        self,
+        hypotheses: Sequence[str],
+        references: References,
+        names: Sequence[str] | None = None,
+        language: str | None = None,
     ) -> dict[str, Tally]:
         """None either."""
         return {}

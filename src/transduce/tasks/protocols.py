@@ -230,7 +230,15 @@ class Task(Protocol):
         ...
 
     def tallies(
-        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
+        self,
+        hypotheses: Sequence[str],
+        references: References,
+        names: Sequence[str] | None = None,
+        language: str | None = None,
     ) -> dict[str, Tally]:
-        """What these metrics count, sentence by sentence: for comparing two systems."""
+        """What these metrics count, sentence by sentence: for comparing two systems.
+
+        Args:
+            language: the target's code, in the place of the recipe's.
+        """
         ...

@@ -28,7 +28,7 @@ class TranslationConfig(Config):
     source: str = Field(default="")
     """Language code of the source, such as en."""
     target: str = Field(default="")
-    """Language code of the target; chooses the Moses tokenizer."""
+    """Language code of the target, by which BLEU and TER split words (zh, ja, ko ..); chooses the Moses tokenizer."""
     metrics: tuple[str, ...] = ("bleu", "chrf")
     """What validation, the final tests and `evaluate` report: bleu, bleu-lc-moses, chrf, chrf++, ter, exact_match,
     rouge1, rouge2, rougeL; bleu-notes, rouge1-notes and rouge2-notes are the formulas of textbooks."""
@@ -129,11 +129,16 @@ class Translation:
         return {name: tally.score() for name, tally in self.tallies(hypotheses, references, names).items()}
 
     def tallies(
-        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
+        self,
+        hypotheses: Sequence[str],
+        references: References,
+        names: Sequence[str] | None = None,
+        language: str | None = None,
     ) -> dict[str, Tally]:
         """What they count."""
         wanted = self.config.metrics if names is None else names
-        return dict(zip(wanted, tallies(wanted, hypotheses, references, self.config.target or None), strict=True))
+        language = language or self.config.target or None
+        return dict(zip(wanted, tallies(wanted, hypotheses, references, language), strict=True))
 
     def _segmentations(self, files: PairFiles, cache: Path, tell: Tell) -> list[tuple[Store, float]]:
         """The tokenizers' own, and with BPE-dropout others, which share its weight."""

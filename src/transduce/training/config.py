@@ -59,8 +59,8 @@ class TrainingConfig(Config):
 
     validate_every: int = Field(default=500, ge=1)
     """Updates between validations."""
-    best: Literal["loss", "bleu"] = Field(default="loss")
-    """What picks the best checkpoint and feeds patience."""
+    best: str = Field(default="loss")
+    """What picks the best checkpoint and feeds patience: loss, perplexity, or one of task.metrics."""
     patience: int | None = Field(default=None, ge=1)
     """Validations without a better one before training ends."""
     decode_sentences: int = Field(default=500, ge=0)

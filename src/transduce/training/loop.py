@@ -46,6 +46,7 @@ class Hands:
     """What the loop hands out and gets back, so that it depends on nobody's presence.
 
     validate: metrics of the model as it stands ("loss" among them); None = no validation data.
+    lower_is_better: of the metric that `training.best` names.
     show: told after every update: progress, loss in nats a token, learning rate, tokens a second.
     warn: told what a person should know.
     name: the example in a row of a store, for a message.
@@ -55,6 +56,7 @@ class Hands:
     show: Callable[[Progress, float, float, float], None]
     warn: Callable[[str], None]
     name: Callable[[int, int], str]
+    lower_is_better: bool = True
 
 
 def train(
@@ -105,7 +107,7 @@ def train(
             meter = _Meter(progress.seconds)
         last = _finished(config, progress) is not None
         if hands.validate and (progress.update % config.validate_every == 0 or last):
-            _validate(config, trained, checkpoints, log, hands.validate)
+            _validate(config, trained, checkpoints, log, hands.validate, hands.lower_is_better)
             clock.tick()
             meter = _Meter(progress.seconds)
             last = _finished(config, progress) is not None  # patience, or minutes that the validation took
@@ -174,7 +176,12 @@ def _stream(batches: Batches, progress: Progress, workers: Workers) -> Iterator[
 
 
 def _validate(
-    config: TrainingConfig, trained: Trained, checkpoints: Checkpoints, log: Log, validate: Callable[[], Metrics]
+    config: TrainingConfig,
+    trained: Trained,
+    checkpoints: Checkpoints,
+    log: Log,
+    validate: Callable[[], Metrics],
+    lower_is_better: bool,
 ) -> None:
     progress = trained.progress
     with trained.average.swapped_in():
@@ -185,19 +192,15 @@ def _validate(
                 "the validation data holds no token. The last checkpoint is intact."
             )
         log.write("validation", progress.update, tokens=progress.tokens, seconds=progress.seconds, **metrics)
-        if _is_better(config, metrics, progress.best):
+        if not progress.best or _is_better(metrics[config.best], progress.best[config.best], lower_is_better):
             progress.best, progress.stale = {"update": progress.update, **metrics}, 0
             checkpoints.save_best(lasting_tensors(trained.model), progress.update)
         else:
             progress.stale += 1
 
 
-def _is_better(config: TrainingConfig, metrics: Metrics, best: Metrics) -> bool:
-    if not best:
-        return True
-    if config.best == "bleu" and "bleu" in metrics:
-        return metrics["bleu"] > best["bleu"]
-    return metrics["loss"] < best["loss"]
+def _is_better(value: float, best: float, lower_is_better: bool) -> bool:
+    return value < best if lower_is_better else value > best
 
 
 def _finished(config: TrainingConfig, progress: Progress) -> str | None:

@@ -15,6 +15,7 @@ from transduce.recipe import Recipe
 from transduce.search.run import quickest
 from transduce.tasks.protocols import Dataset, Task, TaskData
 from transduce.training.progress import Progress
+from transduce.training.validation import spread
 
 
 def make_report(
@@ -54,17 +55,19 @@ def make_report(
             "peak_memory_bytes": peak_memory_bytes(),
         },
         "validation": progress.best,
-        "validation_signatures": _signatures(recipe, model, task) if progress.best else {},
+        "validation_signatures": _signatures(recipe, model, task, data) if progress.best else {},
         "tests": {name: _test(recipe, model, task, dataset) for name, dataset in data.tests.items()},
         "data": {**data.provenance, "train": _training_files(data)},
         "environment": {"machine": machine(), "versions": library_versions(), "commit": source_commit()},
     }
 
 
-def _signatures(recipe: Recipe, model: nn.Module, task: Task) -> dict[str, str]:
+def _signatures(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) -> dict[str, str]:
     """What each validation figure is: sacreBLEU's signature of a metric, and how its outputs were found."""
     decoded = recipe.training.decode_sentences
-    scores = task.evaluate(["."], ["."]) if decoded else {}
+    texts = spread(data.validation.texts, decoded) if data.validation else []
+    references = [reference for _, reference in texts]
+    scores = task.tallies(references, references) if references else {}
     searched = f"search:{quickest(model).method}|sentences:at most {decoded}"
     found = {name: f"{score.signature}|{searched}" for name, score in scores.items()}
     return {"loss": f"base:e|unit:token|ends:counted|context:{likelihood_context(model, task)}", **found}

@@ -19,7 +19,7 @@ from transduce.inputs import batches_of
 from transduce.model_file import NAME, ModelFile, find_model_file, lasting_tensors, load_model_file, save_model_file
 from transduce.names import resolve
 from transduce.pipeline import load_weights, make_task, pack_tokenizers, unpack_tokenizers
-from transduce.recipe import Recipe
+from transduce.recipe import Recipe, unmeasured
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.tokenizers import cached_tokenizers
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
@@ -34,7 +34,9 @@ from transduce.training.report import make_report
 from transduce.training.run_directory import claim, claim_data
 from transduce.training.signals import stop_on_signals
 from transduce.training.start import check_embeddings, count_embeddings, device, new_training
-from transduce.training.validation import Validator, target_entropy
+from transduce.training.validation import Validator, spread, target_entropy
+
+NOTED_SENTENCES = 100  # references that a metric's note is looked for in
 
 
 def cache_folder() -> Path:
@@ -68,7 +70,7 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
     recipe = with_earlier_batch(recipe, run)
     claim(run, recipe)
     task, data = open_task(recipe, display)
-    _check_metrics(recipe, task, data)
+    lower_is_better = _check_metrics(recipe, task, data, display)
     claim_data(run, data)
     if recipe.batch.tokens == "auto":
         recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
@@ -81,7 +83,7 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
         display.tell(f"Going on after update {progress.update}.")
     elif recipe.training.embeddings == "cooccurrence":
         count_embeddings(trained, recipe, task, data, display)
-    end = _train(recipe, run, task, data, trained, checkpoints, display)
+    end = _train(recipe, run, task, data, trained, checkpoints, display, lower_is_better)
     display.tell(f"Training ended: {end}.")
     return _finish(recipe, run, task, data, trained, checkpoints, display, end)
 
@@ -97,22 +99,34 @@ def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
     return task, task.open(cache_folder(), display.tell)
 
 
-def _check_metrics(recipe: Recipe, task: Task, data: TaskData) -> None:
-    """A wrong metric is told now, not at the first validation.
+def _check_metrics(recipe: Recipe, task: Task, data: TaskData, display: Display) -> bool:
+    """Whether less of `training.best` is better. A wrong metric is told now, not at the first validation.
 
     Raises:
-        InputError: an unknown metric; best = "bleu" where nothing measures BLEU.
+        InputError: an unknown metric; a `best` that nothing measures.
     """
-    measured = task.evaluate(["."], ["."]) if recipe.training.decode_sentences else {}
-    if data.validation and recipe.training.best == "bleu" and "bleu" not in measured:
-        raise InputError(
-            'training.best = "bleu", but validation does not measure it: that takes a task with outputs, "bleu" in '
-            'task.metrics and training.decode_sentences above 0. Or choose best = "loss".'
-        )
+    best, directions = recipe.training.best, {"loss": True, "perplexity": True}
+    decoded = min(recipe.training.decode_sentences, NOTED_SENTENCES)
+    references = [reference for _, reference in spread(data.validation.texts, decoded)] if data.validation else []
+    counted = task.tallies(references or ["."], references or ["."])  # an unknown metric is refused
+    for note in dict.fromkeys(tally.note for tally in counted.values() if tally.note):
+        display.tell(note)
+    if references:
+        directions |= {name: tally.lower_is_better for name, tally in counted.items()}
+    if data.validation and best not in directions:
+        raise InputError(unmeasured(best, directions))
+    return directions.get(best, True)
 
 
 def _train(
-    recipe: Recipe, run: Path, task: Task, data: TaskData, trained: Trained, checkpoints: Checkpoints, display: Display
+    recipe: Recipe,
+    run: Path,
+    task: Task,
+    data: TaskData,
+    trained: Trained,
+    checkpoints: Checkpoints,
+    display: Display,
+    lower_is_better: bool,
 ) -> str:
     config = recipe.training
     batches = Batches(data.corpora, recipe.batch, config.seed)
@@ -130,7 +144,7 @@ def _train(
         entropy = target_entropy(batches.stores[0])
         validate = Validator(trained.model, task, data.validation, config, display, entropy, keep)
     name = partial(_name, batches.stores, data)
-    hands = Hands(validate, display.show, display.warn, name)
+    hands = Hands(validate, display.show, display.warn, name, lower_is_better)
     try:
         with stop_on_signals() as stop, display.open(config.updates, trained.progress.update):
             return train(config, trained, batches, load, checkpoints, log, hands, stop, precision, cuts=cuts)
