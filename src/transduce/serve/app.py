@@ -10,12 +10,13 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from transduce.errors import InputError
 from transduce.serve import explorer, libretranslate, operations, v1
-from transduce.serve.api_page import api_page
+from transduce.serve.api_page import api_page, as_asked_at
 from transduce.serve.batches import Busy
 from transduce.serve.guards import Guards, page_policy, problem
 from transduce.serve.models import Models
@@ -55,6 +56,14 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
     _errors(app)
     _pages(app, page)
     paths = {*app.openapi()["paths"], "/", "/docs", "/openapi.json"}
+    if service.settings.origins:  # pages of these may also read what they are answered
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=service.settings.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "content-type", "x-api-key"],
+            expose_headers=["retry-after"],
+        )
     app.add_middleware(Guards, settings=service.settings, measures=service.measures, door=service.door, paths=paths)
     return app
 
@@ -99,9 +108,12 @@ def _pages(app: FastAPI, page: str | None) -> None:
     policies = {content: page_policy(content) for content in (api, page or api)}
 
     @app.get("/", include_in_schema=False)
-    async def home() -> Response:
-        return HTMLResponse(page or api, headers={"content-security-policy": policies[page or api]})
+    async def home(request: Request) -> Response:
+        return await docs(request) if page is None else shown(page, page)
 
     @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        return HTMLResponse(api, headers={"content-security-policy": policies[api]})
+    async def docs(request: Request) -> Response:
+        return shown(api, as_asked_at(api, str(request.base_url)))
+
+    def shown(content: str, written: str) -> Response:
+        return HTMLResponse(written, headers={"content-security-policy": policies[content]})

@@ -1,8 +1,12 @@
 """What a server allows and how it batches; defaults are here and nowhere else."""
 
-from pydantic import Field
+import re
+
+from pydantic import Field, field_validator
 
 from transduce.config import Config
+
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s?#@]+")
 
 
 class ServeSettings(Config):
@@ -42,3 +46,16 @@ class ServeSettings(Config):
     """Without it nothing is translated."""
     hosts: tuple[str, ...] = ()
     """Host names that requests may call the server by, without port; empty allows all."""
+    origins: tuple[str, ...] = ()
+    """Origins (https://example.org) whose web pages may ask beside the server's own; "*" allows all, "null" files."""
+
+    @field_validator("origins")
+    @classmethod
+    def _are_origins(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        known = tuple(each.rstrip("/").lower() for each in given)
+        wrong = [each for each in known if each not in ("*", "null") and not ORIGIN.fullmatch(each)]
+        if wrong:
+            raise ValueError(
+                f'wanted scheme://host or scheme://host:port, "null" or "*"; this came: {", ".join(wrong)}'
+            )
+        return known
