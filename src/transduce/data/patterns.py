@@ -1,9 +1,9 @@
 r"""What the library `tokenizers` cannot take as it is: patterns that take long, texts that are none.
 
-A tokenizer.json may hold a pattern such as ` +\z`, "spaces at the end". In a long run of spaces that ends elsewhere it is
-tried from every space to the end of the run: 100,000 spaces take a minute. `(?<! ) ++\z` finds the same and is tried
-once a run. In general, for X of one character and an assertion A about a place: where `X+A` is found, it begins where its
-run of X begins, since it would have been found from there first.
+A tokenizer.json may hold a pattern such as ` +\z`, "spaces at the end". In a long run of spaces that ends elsewhere it
+is tried from every space to the end of the run: 100,000 spaces take a minute. `(?<! ) ++\z` finds the same and is tried
+once a run. In general, for X of one character and an assertion A about a place: where `X+A` is found, it begins where
+its run of X begins, since it would have been found from there first.
 """
 
 import json
