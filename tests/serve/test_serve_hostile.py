@@ -79,7 +79,7 @@ def test_a_target_to_explore_has_an_end(server: Server) -> None:
 
 
 def test_all_hostile_requests_at_once_are_refused_or_answered(server: Server, offline: Pipeline) -> None:
-    asked = hurting()
+    asked = hurting(characters=2_000)
 
     def ask(name: str) -> tuple[str, httpx.Response]:
         path, body, kind = asked[name]

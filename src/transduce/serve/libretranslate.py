@@ -27,6 +27,7 @@ from transduce.serve.work import Answer, Ask, Work
 BODY = {"schema": TranslateRequest.model_json_schema()}
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 OPENAPI = {"requestBody": {"required": True, "content": dict.fromkeys(["application/json", *FORMS], BODY)}}
+FIELDS = 200  # of a form
 NO_DETECTION = (
     "This server does not detect languages: a model reads the one language that it was trained on. "
     'GET /languages says which; source "auto" means it.'
@@ -103,7 +104,9 @@ async def _form(scope: Scope, body: bytes) -> FormData:
         r"charset\s*=\s*\"?(utf-?8|us-ascii)\"?\s*(;|$)", rest, re.IGNORECASE
     ):
         raise InputError(f"Invalid request: {kind} in UTF-8 is wanted, not in another charset.")
-    return await Request(scope, receive).form(max_files=0, max_fields=200)
+    if body.count(b"&") > FIELDS and kind.strip().lower() == FORMS[0]:  # the library counts only those with names
+        raise InputError(f"Invalid request: more than {FIELDS} fields.")
+    return await Request(scope, receive).form(max_files=0, max_fields=FIELDS)
 
 
 def _said(detail: Any) -> str:
