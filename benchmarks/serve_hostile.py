@@ -5,7 +5,7 @@
 Starts `transduce serve` twice with a toy model (random weights, a subword tokenizer with the pattern of old model
 files), or with --model. One of the two is sent so many hostile requests at once (tests/serve/hostile.py: one of each
 kind, then again from the first), the other one nothing. Until all are answered, /health of both is asked again and
-again, each time over a new connection: what the idle one takes is the machine's own doing. Prints JSON: these times, and
+again, each time over a new connection: what the idle one takes is the machine's own doing. Prints JSON: these times and
 how each hostile request was answered.
 """
 

@@ -116,7 +116,7 @@ class Guards:
         if scope["path"] not in OPEN and not self._known_origin(headers):
             return problem(403, FOREIGN.format(headers["origin"][:100]))
         length = headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > self._settings.body_bytes:
+        if length.isdecimal() and int(length[:20]) > self._settings.longest_body:
             return self._too_large()
         return None
 
@@ -143,7 +143,7 @@ class Guards:
                         return None
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    if size > self._settings.body_bytes:
+                    if size > self._settings.longest_body:
                         return self._too_large()
                     if not message.get("more_body"):
                         return b"".join(parts)
@@ -151,7 +151,7 @@ class Guards:
             return problem(408, "the request's body did not arrive in time.", {"connection": "close"})
 
     def _too_large(self) -> JSONResponse:
-        limit = self._settings.body_bytes
+        limit = self._settings.longest_body
         return problem(413, f"the body may have {limit:,} bytes at most.", {"connection": "close"})
 
 

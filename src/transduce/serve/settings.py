@@ -25,7 +25,7 @@ class ServeSettings(Config):
     drain: float = Field(default=60.0, ge=0, allow_inf_nan=False)
     """Seconds that requests under way get to end after SIGTERM."""
     body_bytes: int = Field(default=1_000_000, ge=1)
-    """The longest request body."""
+    """The longest request body; a shorter one where `characters` cannot need as much."""
     characters: int = Field(default=20_000, ge=1)
     """Characters of all texts together."""
     texts: int = Field(default=128, ge=1)
@@ -48,6 +48,11 @@ class ServeSettings(Config):
     """Host names that requests may call the server by, without port; empty allows all."""
     origins: tuple[str, ...] = ()
     """Origins (https://example.org) whose web pages may ask beside the server's own; "*" allows all, "null" files."""
+
+    @property
+    def longest_body(self) -> int:
+        """In bytes: every character may come as a surrogate pair, escaped and quoted by itself."""
+        return min(self.body_bytes, 16 * self.characters + 65_536)
 
     @field_validator("origins")
     @classmethod
