@@ -120,7 +120,7 @@ class _Events(HTMLParser):
     def parse_comment(self, i: int, report: int = 1) -> int:
         """One that nothing ends is not looked for an end of: the library would do so from each of them."""
         start = self.fed - len(self.rawdata) + i
-        return -1 if start + 2 > self.last_comment_ends else int(super().parse_comment(i, report))
+        return -1 if start + 2 > self.last_comment_ends else int(super().parse_comment(i, bool(report)))
 
     def parse_marked_section(self, i: int, report: int = 1) -> int:
         """<![CDATA[ and the like: a comment up to the next ">", as in HTML 5 (the library raises for unknown ones)."""
