@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.data.files import read_lines
+from transduce.data.patterns import SURROGATE
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
 from transduce.names import suggest
@@ -75,6 +76,8 @@ def wanted_of_each(
     prefixes = [prefix] * count if isinstance(prefix, str) else list(prefix)
     if len(prefixes) != count:
         problems.append(f"prefix: {len(prefixes)} texts for {count} inputs; give one for all, or one for each.")
+    halves = dict.fromkeys(each for each in prefixes if SURROGATE.search(each))
+    problems += [f"prefix: {each!r} holds half of a character (a lone surrogate), which is no text." for each in halves]
     if problems:
         raise InputError(problems)
     return [
@@ -111,7 +114,9 @@ def _lists(given: Any, name: str, count: int, problems: list[str]) -> list[list[
 def _is_phrase(value: Any, alternatives: bool) -> bool:
     if alternatives and isinstance(value, tuple):
         return len(value) > 0 and all(_is_phrase(each, False) for each in value)
-    return isinstance(value, str) and plain(value) != "" and kind(plain(value)[0]) != "mark"
+    if not isinstance(value, str) or SURROGATE.search(value):
+        return False
+    return plain(value) != "" and kind(plain(value)[0]) != "mark"
 
 
 def read_wanted(path: Path, count: int) -> list[Wanted]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from toy_words import Toy, stands
 
 from transduce.search.automaton import Automaton
-from transduce.search.phrases import Phrases, held, lacking, occurrences, plain
+from transduce.search.phrases import Phrases, ends, goes_on, held, kind, lacking, occurrences, plain
 from transduce.search.spelling import Reader
 
 
@@ -121,3 +121,14 @@ def test_parts_of_characters_read_as_the_text_that_they_write(tokens: list[int],
         state, begun = int(reader.after(state, begun)[token]), int(BYTES.spelling.letters(begun).begun_V[token])
     counted = reader.automaton.total(reader.at_end(state, begun))
     assert counted == min(1, occurrences([phrase], plain(BYTES.decode(tokens))))
+
+
+@given(st.text(st.sampled_from("ab é\u0301\u0327.中"), max_size=10))
+def test_words_end_where_their_neighbours_say(text: str) -> None:
+    """As looking back from each place for what its marks stand on does, and so once for all places."""
+    for place, found in enumerate(ends(text)):
+        base = place - 1
+        while base > 0 and kind(text[base]) == "mark":
+            base -= 1
+        at_an_edge = place in (0, len(text))
+        assert found == (at_an_edge or not goes_on(kind(text[base]), kind(text[place])))

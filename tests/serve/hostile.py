@@ -138,3 +138,46 @@ def check_description(address: str, examples: int) -> int:
 
         check()
     return calls
+
+
+def hurting(characters: int = 20_000) -> dict[str, tuple[str, bytes, str]]:
+    """Requests that are made to take long or to break something: by name the path, the body and its content type.
+
+    characters: the most that the server takes; texts have as many.
+    """
+    runs = {
+        "spaces": " ",
+        "tabs": "\t",
+        "nuls": "\0",
+        "line ends": "a\n",
+        "combining marks": "\u0301",
+        "marks out of order": "\u0301\u0327",
+        "zero width": "\u200b",
+        "ZWJ chain": "👩\u200d",
+        "no break": "a",
+        "stops": "a. ",
+    }
+    texts = {name: ("x" + unit * (characters // len(unit)))[: characters - 1] + "x" for name, unit in runs.items()}
+    asked = {name: {"q": text, "source": "auto", "target": "en"} for name, text in texts.items()}
+    bodies: dict[str, tuple[str, Any]] = {name: ("/translate", values) for name, values in asked.items()}
+    for name, markup in {"comments": "<p><!--x", "open tags": "<b>x ", "references": "&"}.items():
+        document = markup * (characters // len(markup))
+        bodies[name] = ("/translate", {"q": document, "source": "auto", "target": "en", "format": "html"})
+    bodies["spaces, a megabyte"] = ("/translate", {"q": "a" + " " * 900_000 + "b", "source": "auto", "target": "en"})
+    bodies["spaces, streamed"] = ("/v1/stream", {"text": texts["spaces"], "max_new": 512})
+    bodies["spaces, explored"] = ("/v1/explore/predict", {"text": texts["spaces"]})
+    bodies["all that beams hold"] = ("/v1/predict", {"texts": ["ba de"] * 128, "beam": 16, "nbest": 16, "max_new": 512})
+    bodies["too wide a beam"] = ("/v1/predict", {"texts": ["ba"], "beam": 1000, "nbest": 1000, "max_new": 100_000})
+    bodies["samples"] = ("/v1/predict", {"texts": ["ba"] * 128, "method": "sample", "nbest": 16, "max_new": 512})
+    bodies["half a character"] = ("/v1/predict", {"texts": ["\ud800"]})
+    bodies["numbers for texts"] = ("/v1/predict", {"texts": [0] * 450_000})
+    bodies["keys nobody knows"] = ("/v1/predict", {str(number): 0 for number in range(70_000)})
+    made = {
+        name: (path, json.dumps(values, separators=(",", ":")).encode(), "application/json")
+        for name, (path, values) in bodies.items()
+    }
+    made["a form of nothing"] = ("/translate", b"&" * 990_000, KINDS[1])
+    made["a form of signs"] = ("/translate", b"q=" + b"%" * 990_000, KINDS[1])
+    made["brackets"] = ("/v1/predict", b"[" * 990_000, KINDS[0])
+    made["objects"] = ("/v1/predict", b"[" + b'{"a":{}},' * 100_000 + b"0]", KINDS[0])
+    return made

@@ -13,7 +13,7 @@ import pytest
 
 from served import Gate
 from transduce.pipeline import Pipeline
-from transduce.serve.batches import Batches, Busy
+from transduce.serve.batches import Batches, BrokeDown, Busy, Stopped
 from transduce.serve.measures import Measures
 from transduce.serve.models import Loaded
 from transduce.serve.settings import ServeSettings
@@ -126,6 +126,51 @@ def test_one_texts_fault_is_its_own(loaded: Loaded) -> None:
     asyncio.run(main())
 
 
+class Panic(BaseException):
+    """What is no Exception, as what a Rust library raises when it breaks down."""
+
+
+@pytest.mark.parametrize("fault", [Panic, SystemExit, KeyboardInterrupt, MemoryError, asyncio.CancelledError])
+def test_the_thread_with_the_model_outlives_everything(loaded: Loaded, fault: type[BaseException]) -> None:
+    def run(given: Sequence[Work]) -> list[list[Answer]]:
+        if any("poison" in work.texts for work in given):
+            raise fault("poison")
+        return echo(given)
+
+    async def main() -> None:
+        made = batches(run, batch_size=8, wait_ms=50)
+        asked = [made.answers(works(loaded, [text])) for text in ("a", "poison", "b")]
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert isinstance(found[1], MemoryError if fault is MemoryError else BrokeDown)
+        assert [each[0].prediction.text for each in (found[0], found[2])] == ["a", "b"]  # type: ignore[index]
+        assert made.alive
+        assert (await made.answers(works(loaded, ["c"])))[0].prediction.text == "c"
+        await asyncio.to_thread(made.stop)
+
+    asyncio.run(main())
+
+
+def test_a_thread_that_ends_leaves_nobody_waiting(loaded: Loaded) -> None:
+    class Unmeasurable(Measures):
+        def batch(self, texts: int, seconds: float) -> None:
+            raise RuntimeError("no disk, no memory, no luck")
+
+    async def main() -> None:
+        gate = Gate(echo)
+        made = Batches(ServeSettings(batch_size=1, wait_ms=0), Unmeasurable(), gate)
+        made.start()
+        asked = [asyncio.ensure_future(made.answers(works(loaded, [text]))) for text in "abc"]
+        await asyncio.to_thread(gate.reached.wait)
+        gate.open()
+        first, *others = await asyncio.gather(*asked, return_exceptions=True)
+        assert first[0].prediction.text == "a"  # type: ignore[index]
+        assert [type(each) for each in others] == [Stopped, Stopped]
+        with pytest.raises(Stopped):
+            await made.answers(works(loaded, ["d"]))
+
+    asyncio.run(main())
+
+
 def test_texts_wait_for_company_but_not_long(loaded: Loaded) -> None:
     async def main() -> None:
         gate = Gate(echo)
@@ -167,7 +212,7 @@ def test_stopping_answers_what_waits(loaded: Loaded) -> None:
         assert len(await asked) == 3
         await asyncio.to_thread(stopping.join)
         assert not made.alive
-        with pytest.raises(Busy):
+        with pytest.raises(Stopped):
             await made.answers(works(loaded, ["d"]))
 
     asyncio.run(main())

@@ -2,11 +2,13 @@
 
 import re
 import time
+from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transduce.serve import html_parts
 from transduce.serve.html_parts import Run, parts_of
 from transduce.serve.markup import Document, Link
 
@@ -100,3 +102,13 @@ def test_no_markup_takes_long(unit: str, ending: str) -> None:
     document = Document(unit * (20_000 // len(unit)) + ending, never_whole)
     document.rejoined([(piece.text, []) for piece in document.pieces])
     assert time.process_time() - begun < 2
+
+
+@given(st.lists(st.sampled_from(["<!--", "-->", "--!>", "-- >", "--", ">", "<b>", "</b>", "x ", "<p>", "<!", "-"])))
+@settings(max_examples=300, deadline=None)
+def test_comments_end_where_the_library_says(parts: list[str]) -> None:
+    class Plain(html_parts._Events):
+        parse_comment = HTMLParser.parse_comment
+
+    source = "".join(parts)
+    assert html_parts._Events(source).found == Plain(source).found

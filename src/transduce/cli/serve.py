@@ -24,6 +24,10 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes any free one.")] = 8000,
     allow_host: Annotated[list[str] | None, typer.Option(help="A further name that requests may use.")] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(help="A site whose web pages may ask, https://example.org; repeatable; * allows all."),
+    ] = None,
     api_key_file: Annotated[
         Path | None, typer.Option(help="A file with the key that requests must have; or set TRANSDUCE_API_KEY.")
     ] = None,
@@ -56,6 +60,7 @@ def serve(
         "threads": threads,
         "api_key": _key(api_key_file),
         "hosts": hosts_of(host, allow_host or []),
+        "origins": tuple(allow_origin or []),
     }
     settings = _settings(asked)
     with needed("serving"):

@@ -21,7 +21,6 @@ sentence. One exception is meant: to a whitespace tokenizer the word "<unk>" *is
 corpora such as the Penn Treebank come with their rare words already replaced by it.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -31,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from transduce.config import Config
+from transduce.data.patterns import as_our_errors, linear, once_a_run, refuse_surrogates
 from transduce.data.unigram import learn_pieces
 from transduce.errors import InputError
 
@@ -88,15 +88,24 @@ class Tokenizer:
         self._silent = {self.pad, self.start, self.end}
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, without start and end."""
-        encoded = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+        """The ids of each text, without start and end. Other threads go on meanwhile.
+
+        Raises:
+            InputError: a text holds a lone surrogate.
+            TransduceError: a foreign tokenizer breaks down over a text.
+        """
+        listed = list(texts)
+        with as_our_errors(listed):
+            encoded = self._inner.encode_batch_fast(listed, add_special_tokens=False)
         return [self._only_text(encoding.ids) for encoding in encoded]
 
     def words(self, text: str) -> list[str]:
         """The parts of a text that are cut into tokens one by one, as the vocabulary spells them."""
         inner = self._inner
-        normal = inner.normalizer.normalize_str(text) if inner.normalizer else text
-        return [word for word, _ in inner.pre_tokenizer.pre_tokenize_str(normal)] if inner.pre_tokenizer else [normal]
+        with as_our_errors([text]):
+            normal = inner.normalizer.normalize_str(text) if inner.normalizer else text
+            cut = inner.pre_tokenizer.pre_tokenize_str(normal) if inner.pre_tokenizer else [(normal, (0, 0))]
+        return [word for word, _ in cut]
 
     def encode_word(self, word: str) -> list[int]:
         """The ids of one of `words`."""
@@ -117,6 +126,7 @@ class Tokenizer:
         Raises:
             InputError: a spelling is no token's; all such are named.
         """
+        refuse_surrogates(tokens)
         found = {token: self._inner.token_to_id(token) for token in tokens}
         missing = [f'"{token}" is no token of this model.' for token, index in found.items() if index is None]
         if missing:
@@ -153,7 +163,9 @@ class Tokenizer:
 
         The "▁" put before a text that begins with punctuation shares the offsets of its first character.
         """
-        return list(self._inner.encode(text, add_special_tokens=False).offsets)
+        with as_our_errors([text]):
+            (encoding,) = self._inner.encode_batch([text], add_special_tokens=False)  # other threads go on meanwhile
+        return list(encoding.offsets)
 
     def to_json(self) -> str:
         """A tokenizer.json as other tools read it; `from_json` gives the same tokenizer back."""
@@ -165,8 +177,7 @@ class Tokenizer:
         from tokenizers import Tokenizer as Inner
 
         try:
-            json.loads(text)
-            inner = Inner.from_str(text)
+            inner = Inner.from_str(linear(text))
         except Exception as error:  # the library raises bare Exception for every flaw
             raise InputError(
                 f"{name}: wanted a tokenizer.json of the library tokenizers, but it cannot be read: {error}."
@@ -239,7 +250,7 @@ def _policy(config: TokenizerConfig, control: str, strip: bool) -> "Normalizer":
     steps: list[Any] = [normalizers.Lowercase()] if config.lowercase else []
     steps += [normalizers.NFC(), normalizers.Replace(Regex(control), " ")]
     if strip:  # one space stays in front, where Metaspace takes it for the one it would have put there itself
-        steps += [normalizers.Replace(Regex(r"\A +"), " "), normalizers.Replace(Regex(r" +\z"), "")]
+        steps += [normalizers.Replace(Regex(r"\A +"), " "), normalizers.Replace(Regex(once_a_run(r" +\z")), "")]
     return normalizers.Sequence(steps)
 
 

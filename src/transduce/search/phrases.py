@@ -69,21 +69,23 @@ def occurrences(alternatives: Sequence[str], text: str) -> int:
     Read from the left, taking what ends first, which finds the most.
     """
     count = free = 0
+    is_end = ends(text)
     for end in range(1, len(text) + 1):
-        starts = (end - len(phrase) for phrase in alternatives if text[:end].endswith(phrase))
-        if any(free <= start and is_end(text, start) and is_end(text, end) for start in starts):
+        starts = (end - len(phrase) for phrase in alternatives if text.endswith(phrase, 0, end))
+        if any(free <= start and is_end[start] and is_end[end] for start in starts):
             count, free = count + 1, end
     return count
 
 
-def is_end(text: str, place: int) -> bool:
-    """Whether a word may end, or begin, between the characters `place` - 1 and `place`."""
-    if place in (0, len(text)):
-        return True
-    base = place - 1
-    while base > 0 and kind(text[base]) == "mark":
-        base -= 1
-    return not goes_on(kind(text[base]), kind(text[place]))
+def ends(text: str) -> list[bool]:
+    """For each place from 0 to the text's length: may a word end, or begin, before the character that stands there?"""
+    found: list[bool] = []
+    base: Kind = "space"  # the kind of the last character that is no mark, or of the first one
+    for place, character in enumerate(text):
+        its_kind = kind(character)
+        found.append(place == 0 or not goes_on(base, its_kind))
+        base = its_kind if its_kind != "mark" or place == 0 else base
+    return [*found, True]
 
 
 def lacking(phrases: Phrases, text: str) -> list[tuple[str, ...]]:

@@ -1,6 +1,7 @@
 """The OpenAPI description as a page for people: no script, nothing from another host."""
 
 import json
+import re
 from html import escape
 from typing import Any
 
@@ -16,6 +17,9 @@ summary { cursor: pointer; }
 """
 
 
+ADDRESS = "http://localhost:8000"
+
+
 def api_page(description: dict[str, Any]) -> str:
     """A page with every path of an OpenAPI description: what it takes, what it answers, how to call it."""
     schemas = description.get("components", {}).get("schemas", {})
@@ -29,6 +33,12 @@ def api_page(description: dict[str, Any]) -> str:
     main = f'<h1>{title}</h1><p>{about}</p><p><a href="/openapi.json">openapi.json</a></p>{"".join(parts)}'
     head += f"<style>{STYLE}</style>"
     return f'<!doctype html><html lang="en"><head>{head}</head><body><main>{main}</main></body></html>'
+
+
+def as_asked_at(page: str, base: str) -> str:
+    """An `api_page` whose examples call the address that it was asked for at."""
+    address = base.rstrip("/")
+    return page.replace(ADDRESS, address) if re.fullmatch(r"https?://[\w.:\[\]-]+(/[\w./-]*)?", address) else page
 
 
 def _operation(path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]) -> str:
@@ -50,13 +60,9 @@ def _operation(path: str, method: str, operation: dict[str, Any], schemas: dict[
 
 def _curl(path: str, method: str, body: dict[str, Any] | None) -> str:
     if body is None:
-        return (
-            f"curl http://localhost:8000{path}"
-            if method == "get"
-            else f"curl -X {method.upper()} http://localhost:8000{path}"
-        )
+        return f"curl {ADDRESS}{path}" if method == "get" else f"curl -X {method.upper()} {ADDRESS}{path}"
     example = json.dumps(body.get("example", {}), ensure_ascii=False)
-    return f"curl http://localhost:8000{path} -H 'content-type: application/json' -d '{example}'"
+    return f"curl {ADDRESS}{path} -H 'content-type: application/json' -d '{example}'"
 
 
 def _keys(schema: dict[str, Any]) -> str:

@@ -4,19 +4,21 @@ FastAPI rather than Starlette alone: the types that check a request are then the
 differ from it. Its own documentation pages load from another host, so they are off; `api_page` takes their place.
 """
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from transduce.errors import InputError
+from transduce.errors import InputError, TransduceError
 from transduce.serve import explorer, libretranslate, operations, v1
-from transduce.serve.api_page import api_page
-from transduce.serve.batches import Busy
+from transduce.serve.api_page import api_page, as_asked_at
+from transduce.serve.batches import Busy, Stopped
 from transduce.serve.guards import Guards, page_policy, problem
 from transduce.serve.models import Models
 from transduce.serve.service import ClientLeft, Service, TooLong, TooSlow
@@ -24,6 +26,10 @@ from transduce.serve.settings import ServeSettings
 from transduce.version import __version__
 
 DESCRIPTION = 'Trained models over HTTP: LibreTranslate\'s API and our own. Every error is {"error": "..."}.'
+
+FAILED = "this request failed; the server's log says why."
+
+log = logging.getLogger("transduce.serve")
 
 
 def create_app(models: Models, page: str | None = None, settings: ServeSettings | None = None) -> FastAPI:
@@ -55,6 +61,14 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
     _errors(app)
     _pages(app, page)
     paths = {*app.openapi()["paths"], "/", "/docs", "/openapi.json"}
+    if service.settings.origins:  # pages of these may also read what they are answered
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=service.settings.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "content-type", "x-api-key"],
+            expose_headers=["retry-after"],
+        )
     app.add_middleware(Guards, settings=service.settings, measures=service.measures, door=service.door, paths=paths)
     return app
 
@@ -81,6 +95,10 @@ def _errors(app: FastAPI) -> None:
     async def busy(request: Request, error: Busy) -> Response:
         return problem(429, str(error), {"retry-after": str(error.seconds)})
 
+    @app.exception_handler(Stopped)
+    async def stopped(request: Request, error: Stopped) -> Response:
+        return problem(503, str(error), {"retry-after": "10"})
+
     @app.exception_handler(TooSlow)
     async def slow(request: Request, error: TooSlow) -> Response:
         return problem(503, str(error), {"retry-after": "10"})
@@ -89,9 +107,14 @@ def _errors(app: FastAPI) -> None:
     async def gone(request: Request, error: ClientLeft) -> Response:
         return Response(status_code=499)
 
+    @app.exception_handler(TransduceError)
+    async def broke_down(request: Request, error: TransduceError) -> Response:
+        log.error("a request failed.", exc_info=error)
+        return problem(500, FAILED)
+
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:
-        return problem(500, "this request failed; the server's log says why.")
+        return problem(500, FAILED, {"connection": "close"})  # as the server does, once it has logged the error
 
 
 def _pages(app: FastAPI, page: str | None) -> None:
@@ -99,9 +122,12 @@ def _pages(app: FastAPI, page: str | None) -> None:
     policies = {content: page_policy(content) for content in (api, page or api)}
 
     @app.get("/", include_in_schema=False)
-    async def home() -> Response:
-        return HTMLResponse(page or api, headers={"content-security-policy": policies[page or api]})
+    async def home(request: Request) -> Response:
+        return await docs(request) if page is None else shown(page, page)
 
     @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        return HTMLResponse(api, headers={"content-security-policy": policies[api]})
+    async def docs(request: Request) -> Response:
+        return shown(api, as_asked_at(api, str(request.base_url)))
+
+    def shown(content: str, written: str) -> Response:
+        return HTMLResponse(written, headers={"content-security-policy": policies[content]})

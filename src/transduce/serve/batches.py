@@ -33,6 +33,17 @@ class Busy(TransduceError):
         self.seconds = seconds
 
 
+class Stopped(TransduceError):
+    """Nothing is answered any more: the server stops, or the thread with the model is gone."""
+
+    def __init__(self) -> None:
+        super().__init__("this server answers no more texts; its log says why.")
+
+
+class BrokeDown(TransduceError):
+    """A text brought something down that is no Exception, as a tokenizer's panic is not."""
+
+
 @dataclass(eq=False)
 class _Waiting:
     """A work, and who waits for its answers."""
@@ -56,6 +67,13 @@ class _Waiting:
             self.done.set_exception(result)
         else:
             self.done.set_result(result)
+
+
+def broke_down(error: BaseException) -> BrokeDown:
+    """What of `error` a request may be told; asyncio takes some of its kind for a wish to end the process."""
+    told = BrokeDown(f"this text could not be answered: {type(error).__name__}.")
+    told.__cause__ = error
+    return told
 
 
 class Batches:
@@ -114,8 +132,10 @@ class Batches:
         return [each for answers in found for each in answers]
 
     def check_room(self, texts: int) -> None:
-        """Raises Busy when so many more texts would not fit in the queue."""
-        if self._texts + texts > self._settings.queue or self._stopping:
+        """Raises Busy when so many more texts would not fit in the queue; Stopped when nobody takes from it."""
+        if self._stopping:
+            raise Stopped
+        if self._texts + texts > self._settings.queue:
             self._measures.refused.inc()
             raise Busy(min(60, max(1, math.ceil(self._texts / self._rate))))
 
@@ -141,24 +161,34 @@ class Batches:
             self._waiting, self._texts = deque(kept), texts
 
     def _work(self) -> None:
-        use_threads(self._settings.threads)
-        while batch := self._next():
-            begun = time.monotonic()
-            self._answer(batch)
-            texts, seconds = sum(len(each.work.texts) for each in batch), time.monotonic() - begun
-            self._measures.batch(texts, seconds)
-            self._rate += 0.2 * (texts / max(seconds, 1e-3) - self._rate)
+        """Until it is told to stop, or something fails outside of a work: then nobody is left to wait."""
+        try:
+            use_threads(self._settings.threads)
+            while batch := self._next():
+                begun = time.monotonic()
+                self._answer(batch)
+                texts, seconds = sum(len(each.work.texts) for each in batch), time.monotonic() - begun
+                self._measures.batch(texts, seconds)
+                self._rate += 0.2 * (texts / max(seconds, 1e-3) - self._rate)
+        except BaseException:
+            log.critical("the thread with the models has failed: no text is answered any more.", exc_info=True)
+        finally:
+            with self._changed:
+                self._stopping = True
+                left, self._waiting, self._texts = self._waiting, deque(), 0
+            for each in left:
+                each.settle(Stopped())
 
     def _answer(self, batch: list[_Waiting]) -> None:
         try:
             found = self.run([each.work for each in batch])
         except Left as error:
             batch[0].settle(error)  # what can leave is a batch by itself
-        except Exception as error:
+        except BaseException as error:  # a tokenizer's panic is no Exception; this thread outlives everything
             if len(batch) == 1:
                 if not isinstance(error, InputError):  # that is the request's own fault
                     log.exception("a text could not be answered.")
-                batch[0].settle(error)
+                batch[0].settle(error if isinstance(error, Exception) else broke_down(error))
             for each in batch if len(batch) > 1 else []:  # one text's fault is not its neighbours'
                 self._answer([each])
         else:

@@ -22,6 +22,7 @@ from transduce.explore.steps import steps
 from transduce.pipeline import Pipeline
 from transduce.serve import explorer_schemas as schemas
 from transduce.serve.guards import key_needed
+from transduce.serve.reading import route_class
 from transduce.serve.schemas import Problem, search_of
 from transduce.serve.service import Service
 from transduce.serve.work import Work
@@ -33,6 +34,7 @@ Answers = Callable[[Work], dict[str, Any]]
 def routes(service: Service) -> APIRouter:
     """/v1/explore/.."""
     router = APIRouter(
+        route_class=route_class(service.aside, service.settings.characters),
         prefix="/v1/explore",
         tags=["Explorer"],
         dependencies=[Depends(key_needed(service.settings))],
@@ -137,7 +139,12 @@ def _texts(asked: schemas.PairRequest) -> list[str]:
 
 
 def _given(service: Service, work: Work, asked: schemas.PairRequest) -> Given:
-    return given_for(work.model.pipeline, asked.text, asked.target, service.settings.attention_numbers)
+    pipeline = work.model.pipeline
+    given = given_for(pipeline, asked.text, asked.target, service.settings.attention_numbers)
+    most = pipeline.task.readable + service.settings.max_new
+    if asked.target is not None and len(given.target) > most:
+        raise InputError(f"target: {len(given.target):,} tokens; {most:,} at most on this server: shorten it.")
+    return given
 
 
 def _written(pipeline: Pipeline, given: Given) -> str:

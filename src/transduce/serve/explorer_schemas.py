@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from transduce.serve.schemas import SearchRequest
+from transduce.serve.schemas import SearchRequest, Texts
 
 EXAMPLE: JsonDict = {"text": "Two dogs run."}
 Kind = Literal["encoder", "decoder", "cross", "other"]
@@ -30,7 +30,7 @@ class PairRequest(BaseModel):
 
     text: str = Field(description="A sentence that the model reads in one piece.")
     model: str | None = Field(default=None, description="A model by name; by default the first.")
-    target: str | list[str] | None = Field(
+    target: str | Texts | None = Field(
         default=None, description="A text, or the tokens of one as nbest lists them; by default the prediction."
     )
 

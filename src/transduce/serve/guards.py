@@ -17,6 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from transduce.serve.measures import Measures
 from transduce.serve.settings import ServeSettings
 
+OPEN = ("/health", "/ready")  # for whoever watches the server, also while it stops
+FOREIGN = (
+    "a web page of {0} may not ask this server; whoever runs it can allow it: --allow-origin {0}, or in Python "
+    "ServeSettings(origins=..)."
+)
 NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 HEADERS = {
     "content-security-policy": NOTHING,
@@ -62,9 +67,14 @@ class Guards:
             await self._app(scope, receive, send)
             return
         status, begun = 499, time.monotonic()  # nginx's number for a client that left
+        asked, only_head = scope["method"], scope["method"] == "HEAD"
+        if only_head:  # what GET answers, without its body
+            scope = {**scope, "method": "GET"}
 
         async def answered(message: Message) -> None:
             nonlocal status
+            if only_head and message["type"] == "http.response.body":
+                message = {**message, "body": b""}
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
@@ -76,7 +86,7 @@ class Guards:
             await self._admit(scope, receive, answered)
         finally:
             path = scope["path"] if scope["path"] in self._paths else "other"
-            method = scope["method"] if scope["method"] in ("GET", "POST") else "other"
+            method = asked if asked in ("GET", "HEAD", "POST") else "other"
             self._measures.request(path, method, status, time.monotonic() - begun)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,15 +108,29 @@ class Guards:
 
     def _refusal(self, scope: Scope) -> JSONResponse | None:
         headers = Headers(scope=scope)
-        if self._door.closed_at is not None and scope["path"] not in ("/health", "/ready"):
+        if self._door.closed_at is not None and scope["path"] not in OPEN:
             return problem(503, "the server is stopping.", {"retry-after": "5", "connection": "close"})
         if self._settings.hosts and _host(headers.get("host", "")) not in self._settings.hosts:
             known = ", ".join(self._settings.hosts)
             return problem(421, f"this server answers to {known} only; start it with --allow-host for other names.")
+        if scope["path"] not in OPEN and not self._known_origin(headers):
+            return problem(403, FOREIGN.format(headers["origin"][:100]))
         length = headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > self._settings.body_bytes:
+        if length.isdecimal() and int(length[:20]) > self._settings.longest_body:
             return self._too_large()
         return None
+
+    def _known_origin(self, headers: Headers) -> bool:
+        """Whether no web page asks, or one that may: the server's own, or of an origin that was allowed.
+
+        A browser says whose page asks; it lets a page of anywhere send a form here. The scheme is not compared: before
+        a proxy it is another one.
+        """
+        origin, allowed = headers.get("origin"), self._settings.origins
+        if origin is None or "*" in allowed or origin.lower() in allowed:
+            return True
+        scheme, mark, host = origin.partition("://")
+        return bool(scheme and mark) and host.lower() == headers.get("host", "").lower() != ""
 
     async def _body(self, receive: Receive) -> bytes | JSONResponse | None:
         """The whole body; an answer if it is too long or too slow; None if the client left."""
@@ -119,7 +143,7 @@ class Guards:
                         return None
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    if size > self._settings.body_bytes:
+                    if size > self._settings.longest_body:
                         return self._too_large()
                     if not message.get("more_body"):
                         return b"".join(parts)
@@ -127,7 +151,7 @@ class Guards:
             return problem(408, "the request's body did not arrive in time.", {"connection": "close"})
 
     def _too_large(self) -> JSONResponse:
-        limit = self._settings.body_bytes
+        limit = self._settings.longest_body
         return problem(413, f"the body may have {limit:,} bytes at most.", {"connection": "close"})
 
 

@@ -19,6 +19,7 @@ QUIET_WORDS = {"code", "kbd", "samp", "var", "svg", "math"}
 LEFT_ALONE = QUIET_WORDS | {"script", "style", "textarea", "template"}
 BESIDE_TEXT = INLINE | QUIET_WORDS | {""}  # "" is a comment, or malformed
 UNFINISHED = re.compile("<[A-Za-z/!?]")
+COMMENT_ENDS = re.compile(r"--!?\s*>")
 Kind = Literal["open", "close", "alone"]
 
 
@@ -63,6 +64,8 @@ class _Events(HTMLParser):
         self.line_starts = [0, *accumulate(len(line) + 1 for line in source.split("\n"))]
         self.found: list[_Event] = []
         tail = source.rfind(">") + 1  # no tag ends after it; the library would look for one behind every "<"
+        self.fed = tail
+        self.last_comment_ends = max((found.start() for found in COMMENT_ENDS.finditer(source)), default=-1)
         self.feed(source[:tail])
         self.close()
         if tail < len(source):
@@ -113,6 +116,11 @@ class _Events(HTMLParser):
 
     def unknown_decl(self, data: str) -> None:
         self.found.append(_Event(self._here(), "alone", "!"))
+
+    def parse_comment(self, i: int, report: int = 1) -> int:
+        """One that nothing ends is not looked for an end of: the library would do so from each of them."""
+        start = self.fed - len(self.rawdata) + i
+        return -1 if start + 2 > self.last_comment_ends else int(super().parse_comment(i, bool(report)))
 
     def parse_marked_section(self, i: int, report: int = 1) -> int:
         """<![CDATA[ and the like: a comment up to the next ">", as in HTML 5 (the library raises for unknown ones)."""

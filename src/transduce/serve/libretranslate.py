@@ -1,19 +1,24 @@
 """LibreTranslate's API, so that its clients work with our models."""
 
+import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter
 from pydantic import ValidationError
+from starlette.datastructures import FormData, Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.types import Message, Scope
 
 from transduce.errors import InputError
 from transduce.serve.guards import right_key
 from transduce.serve.languages import name_of
 from transduce.serve.markup import Document
 from transduce.serve.models import Loaded
+from transduce.serve.reading import Aside, refuse_half_characters, route_class
 from transduce.serve.schemas import DetectedLanguage, Language, Problem, TranslateAnswer, TranslateRequest
 from transduce.serve.service import Service, reader
 from transduce.serve.texts import Segment, rejoined, segments
@@ -22,6 +27,7 @@ from transduce.serve.work import Answer, Ask, Work
 BODY = {"schema": TranslateRequest.model_json_schema()}
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 OPENAPI = {"requestBody": {"required": True, "content": dict.fromkeys(["application/json", *FORMS], BODY)}}
+FIELDS = 200  # of a form
 NO_DETECTION = (
     "This server does not detect languages: a model reads the one language that it was trained on. "
     'GET /languages says which; source "auto" means it.'
@@ -30,12 +36,13 @@ NO_DETECTION = (
 
 def routes(service: Service) -> APIRouter:
     """/translate, /languages and /detect."""
-    router = APIRouter(tags=["LibreTranslate"], responses={"4XX": {"model": Problem}})
+    read = route_class(service.aside, service.settings.characters)
+    router = APIRouter(tags=["LibreTranslate"], responses={"4XX": {"model": Problem}}, route_class=read)
 
     @router.post("/translate", openapi_extra=OPENAPI, response_model_exclude_none=True)
     async def translate(request: Request) -> TranslateAnswer:
         """Translate text or HTML. JSON and forms are read."""
-        asked = await _asked(request)
+        asked = await _asked(request, service.aside)
         if not right_key(service.settings, request, asked.api_key):
             raise HTTPException(403, "Invalid API key")
         return await _translate(service, request, asked)
@@ -60,7 +67,7 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-async def _asked(request: Request) -> TranslateRequest:
+async def _asked(request: Request, aside: Aside) -> TranslateRequest:
     """The body, JSON or a form; what a form lacks may stand in the query, as with LibreTranslate.
 
     Raises:
@@ -73,15 +80,33 @@ async def _asked(request: Request) -> TranslateRequest:
         except (ValueError, RecursionError):
             raise InputError("Invalid request: the body is not JSON") from None
     else:
-        form = await request.form(max_files=0, max_fields=200)
+        body = await request.body()
+        form = await aside(lambda: asyncio.run(_form(request.scope, body)))
         values = dict(request.query_params) | {key: form.getlist(key) for key in form}
         values = {key: each[0] if isinstance(each, list) and len(each) == 1 else each for key, each in values.items()}
+        refuse_half_characters(values)
     if not isinstance(values, dict):
         raise InputError("Invalid request: the body must be an object with q, source and target")
     try:
         return TranslateRequest.model_validate(values)
     except ValidationError as error:
         raise InputError(f"Invalid request: {_said(each)}" for each in error.errors()) from None
+
+
+async def _form(scope: Scope, body: bytes) -> FormData:
+    """The fields of a body; in an event loop of its own, since a megabyte of them takes a second."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    kind, _, rest = Headers(scope=scope).get("content-type", "").partition(";")
+    if "charset" in rest.lower() and not re.search(
+        r"charset\s*=\s*\"?(utf-?8|us-ascii)\"?\s*(;|$)", rest, re.IGNORECASE
+    ):
+        raise InputError(f"Invalid request: {kind} in UTF-8 is wanted, not in another charset.")
+    if body.count(b"&") > FIELDS and kind.strip().lower() == FORMS[0]:  # the library counts only those with names
+        raise InputError(f"Invalid request: more than {FIELDS} fields.")
+    return await Request(scope, receive).form(max_files=0, max_fields=FIELDS)
 
 
 def _said(detail: Any) -> str:
@@ -116,12 +141,11 @@ async def _translate(service: Service, request: Request, asked: TranslateRequest
     service.check_lengths(listed)
     model = _model(service, asked)
     ask = _ask(service, model, asked.alternatives)
-    texts = [_cut(service, model, ask, text, asked.format == "html") for text in listed]
+    markup = asked.format == "html"
+    texts = await service.prepared(request, lambda: [_cut(service, model, ask, text, markup) for text in listed])
     answers = iter(await service.answers(request, [work for text in texts for work in text.works]))
     found = [(text, [next(answers) for _ in text.works]) for text in texts]
-    best = [text.translation(own) for text, own in found]
-    ranks = range(1, asked.alternatives + 1)
-    others = [[text.translation(own, rank) for rank in ranks if own] for text, own in found]
+    best, others = await service.aside(lambda: _translations(found, asked.alternatives))
     detected = DetectedLanguage(language=model.source, confidence=100.0)
     several = not isinstance(asked.q, str)
     return TranslateAnswer(
@@ -129,6 +153,15 @@ async def _translate(service: Service, request: Request, asked: TranslateRequest
         alternatives=(others if several else others[0]) if asked.alternatives else None,
         detectedLanguage=([detected] * len(best) if several else detected) if asked.source == "auto" else None,
     )
+
+
+def _translations(
+    found: Sequence[tuple[_Text, Sequence[Answer]]], alternatives: int
+) -> tuple[list[str], list[list[str]]]:
+    """The best translation of each text, and its further ones."""
+    ranks = range(1, alternatives + 1)
+    others = [[text.translation(own, rank) for rank in ranks if own] for text, own in found]
+    return [text.translation(own) for text, own in found], others
 
 
 def _model(service: Service, asked: TranslateRequest) -> Loaded:

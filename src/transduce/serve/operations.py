@@ -14,10 +14,12 @@ def routes(service: Service) -> APIRouter:
     """/health, /ready and /metrics."""
     router = APIRouter(tags=["Operation"])
 
-    @router.get("/health")
-    async def health() -> Health:
-        """The process answers."""
-        return Health(status="ok", version=__version__)
+    @router.get("/health", response_model=Health, responses={503: {"model": Health}})
+    async def health() -> Response:
+        """The process answers; 503 when the thread that has the models is gone, so that no text is answered."""
+        alive = service.batches.alive
+        found = Health(status="ok" if alive else "no text is answered any more", version=__version__)
+        return JSONResponse(found.model_dump(), 200 if alive else 503)
 
     @router.get("/ready", response_model=Ready, responses={503: {"model": Ready}})
     async def ready() -> Response:

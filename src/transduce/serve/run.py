@@ -3,6 +3,7 @@
 import logging
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -17,6 +18,7 @@ from transduce.serve.settings import ServeSettings
 
 BACKLOG = 1024  # connections that wait to be accepted
 GRACE = 5  # seconds for connections to close after the last answer
+SWITCH = 0.001  # seconds that a thread with a text may keep the event loop waiting, Python's own choice being 0.005
 KEEP_ALIVE = 75  # seconds that a connection may rest; closed sooner, it is closed in the face of a slow client
 
 
@@ -33,6 +35,7 @@ def run(
     Raises:
         InputError: the port cannot be had.
     """
+    sys.setswitchinterval(SWITCH)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     app = create_app(models, page, settings)
     listening = listen(host, port)

@@ -1,8 +1,18 @@
 """The bodies of requests and answers, which are also the OpenAPI description."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field
+
+
+class FirstFault(FailFast):
+    """Of a list's faults the first is told, not a hundred thousand; in a union, which wants a hash."""
+
+    def __hash__(self) -> int:
+        return hash(self.fail_fast)
+
+
+Texts = Annotated[list[str], FirstFault()]
 
 
 class Problem(BaseModel):
@@ -16,7 +26,7 @@ class TranslateRequest(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"example": {"q": "Two dogs run.", "source": "en", "target": "de"}})
 
-    q: str | list[str] = Field(description="A text, or several.")
+    q: str | Texts = Field(description="A text, or several.")
     source: str = Field(description='Language code, or "auto" for the language that the model reads.')
     target: str = Field(description="Language code.")
     format: Literal["text", "html"] = Field(
@@ -76,7 +86,7 @@ class PredictRequest(SearchRequest):
 
     model_config = ConfigDict(json_schema_extra={"example": {"texts": ["Two dogs run."], "nbest": 3}})
 
-    texts: list[str] = Field(description="Each is translated, or continued, by itself.")
+    texts: Texts = Field(description="Each is translated, or continued, by itself.")
     long: Literal["split", "truncate", "refuse"] = Field(default="split", description="Of a text too long to read.")
     scores: bool = Field(default=False, description="Add score and log_probability.")
     tokens: bool = Field(default=False, description="Add tokens and their log-probabilities.")

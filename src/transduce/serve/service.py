@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -9,7 +10,8 @@ from starlette.requests import Request
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError, TransduceError
 from transduce.pipeline import Pipeline, search_settings
-from transduce.serve.batches import Batches
+from transduce.search.settings import Search
+from transduce.serve.batches import Batches, broke_down
 from transduce.serve.guards import Door
 from transduce.serve.measures import Measures
 from transduce.serve.models import Loaded, Models, Watcher
@@ -17,6 +19,7 @@ from transduce.serve.settings import ServeSettings
 from transduce.serve.work import Answer, Ask, Work
 
 Result = TypeVar("Result")
+ASIDE = 2  # threads for texts; each that is busy makes the event loop wait for its turn
 
 
 class ClientLeft(Exception):
@@ -39,6 +42,7 @@ class Service:
         self.door, self.measures = Door(), Measures()
         self.batches = Batches(settings, self.measures)
         self._watcher = Watcher(models, settings.watch_seconds, self.measures.reload)
+        self._threads = ThreadPoolExecutor(ASIDE, thread_name_prefix="transduce-texts")
 
     def start(self) -> None:
         """Threads for the model and for its file."""
@@ -49,6 +53,25 @@ class Service:
         """Once what was taken is answered."""
         await asyncio.to_thread(self._watcher.stop)
         await asyncio.to_thread(self.batches.stop)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def aside(self, do: Callable[[], Result]) -> Result:
+        """What `do` gives, in a thread of its own: the event loop, which answers everybody, waits for no text.
+
+        Raises:
+            As `do`; BrokeDown for what is no Exception, as a tokenizer's panic.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._threads, _settled, do)
+
+    async def prepared(self, request: Request, do: Callable[[], Result]) -> Result:
+        """As `aside`, for a request that may leave, or have waited too long, and only if the queue has room.
+
+        Raises:
+            Busy, Stopped: it has none, and nothing is done.
+            TooSlow, ClientLeft: as `answers`.
+        """
+        self.batches.check_room(1)
+        return await self.while_connected(request, self.aside(do))
 
     async def answers(self, request: Request, works: Sequence[Work]) -> list[Answer]:
         """The answers to works, in order.
@@ -103,17 +126,40 @@ class Service:
         if problems:
             raise TooLong(" ".join(problems))
 
-    def check_search(self, model: Loaded, search: Sequence[tuple[str, Any]]) -> None:
-        """Raises InputError for settings that the search, or this server, does not accept."""
-        found = search_settings(model.pipeline.recipe.search, dict(search))
-        width = max(found.beam if found.method == "beam" else 1, found.nbest)
+    def check_search(self, model: Loaded, search: Sequence[tuple[str, Any]], texts: int = 1) -> None:
+        """Raises InputError for settings that the search, or this server, does not accept.
+
+        Args:
+            texts: as many are searched for at once, where that is not the server's own choice.
+        """
+        own = model.pipeline.recipe.search
+        found = search_settings(own, dict(search))
+        width = _width(found)
         problems = []
-        if width > self.settings.beam:
+        if width > max(self.settings.beam, _width(own)):  # what a model is served with is allowed
             problems.append(f"beam and nbest may be {self.settings.beam} at most on this server.")
+        most = max(self.settings.batch_size * self.settings.beam, self.settings.texts)
+        if texts * width > most:
+            outputs = f"{texts} texts, {width} outputs of each, are {texts * width:,} at once"
+            problems.append(f"{outputs}; {most:,} at most: send fewer texts, or ask for a smaller nbest.")
         if ("max_length_offset", found.max_length_offset) in search and found.max_length_offset > self.settings.max_new:
             problems.append(f"max_new may be {self.settings.max_new} at most on this server.")
         if problems:
             raise InputError(problems)
+
+
+def _width(search: Search) -> int:
+    """Outputs that a search keeps for each text."""
+    return max(search.beam if search.method in ("beam", "ctc") else 1, search.nbest)
+
+
+def _settled(do: Callable[[], Result]) -> Result:
+    try:
+        return do()
+    except Exception:
+        raise
+    except BaseException as error:
+        raise broke_down(error) from error
 
 
 def reader(pipeline: Pipeline) -> Tokenizer:

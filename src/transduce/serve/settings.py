@@ -1,8 +1,12 @@
 """What a server allows and how it batches; defaults are here and nowhere else."""
 
-from pydantic import Field
+import re
+
+from pydantic import Field, field_validator
 
 from transduce.config import Config
+
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s?#@]+")
 
 
 class ServeSettings(Config):
@@ -21,7 +25,7 @@ class ServeSettings(Config):
     drain: float = Field(default=60.0, ge=0, allow_inf_nan=False)
     """Seconds that requests under way get to end after SIGTERM."""
     body_bytes: int = Field(default=1_000_000, ge=1)
-    """The longest request body."""
+    """The longest request body; a shorter one where `characters` cannot need as much."""
     characters: int = Field(default=20_000, ge=1)
     """Characters of all texts together."""
     texts: int = Field(default=128, ge=1)
@@ -42,3 +46,21 @@ class ServeSettings(Config):
     """Without it nothing is translated."""
     hosts: tuple[str, ...] = ()
     """Host names that requests may call the server by, without port; empty allows all."""
+    origins: tuple[str, ...] = ()
+    """Origins (https://example.org) whose web pages may ask beside the server's own; "*" allows all, "null" files."""
+
+    @property
+    def longest_body(self) -> int:
+        """In bytes: every character may come as a surrogate pair, escaped and quoted by itself."""
+        return min(self.body_bytes, 16 * self.characters + 65_536)
+
+    @field_validator("origins")
+    @classmethod
+    def _are_origins(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        known = tuple(each.rstrip("/").lower() for each in given)
+        wrong = [each for each in known if each not in ("*", "null") and not ORIGIN.fullmatch(each)]
+        if wrong:
+            raise ValueError(
+                f'wanted scheme://host or scheme://host:port, "null" or "*"; this came: {", ".join(wrong)}'
+            )
+        return known

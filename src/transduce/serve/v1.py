@@ -2,17 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from transduce.errors import InputError
+from transduce.errors import InputError, TransduceError
+from transduce.explore.attention import Layer
 from transduce.long_text import shorten
 from transduce.serve.guards import key_needed
 from transduce.serve.models import Loaded
+from transduce.serve.reading import route_class
 from transduce.serve.schemas import (
     AttentionAnswer,
     ModelState,
@@ -25,7 +27,7 @@ from transduce.serve.schemas import (
     search_of,
 )
 from transduce.serve.service import Service, TooLong, left, reader
-from transduce.serve.work import Answer, Ask, Work
+from transduce.serve.work import Answer, Ask, Work, samples
 from transduce.tasks.protocols import Prediction
 
 EVENTS = """Server-sent events: `token` after each token, with `text`, the output so far; then one `done` with the whole
@@ -43,6 +45,7 @@ EVENT = {
 def routes(service: Service) -> APIRouter:
     """/v1/predict, /v1/stream and /v1/models."""
     router = APIRouter(
+        route_class=route_class(service.aside, service.settings.characters),
         prefix="/v1",
         tags=["Transduce"],
         dependencies=[Depends(key_needed(service.settings))],
@@ -53,13 +56,13 @@ def routes(service: Service) -> APIRouter:
     async def predict(request: Request, asked: PredictRequest) -> Response:
         """One prediction a text, as `transduce predict` gives it."""
         model = service.models.asked(asked.model)
-        works = _works(service, model, asked)
+        service.check_lengths(asked.texts)
+        works = await service.prepared(request, lambda: _works(service, model, asked))
         answers = await service.answers(request, works)
         if any(answer.withheld for answer in answers):
             raise TooLong("these texts have too many attention weights for one answer; send fewer, or shorter ones.")
-        predictions = [_prediction(asked, answer) for answer in answers]
-        found = PredictAnswer(model=model.name, version=model.version, predictions=predictions)
-        return Response(found.model_dump_json(exclude_none=True), media_type="application/json")
+        body = await service.aside(lambda: "".join(_written(model, asked, answers)).encode())
+        return Response(body, media_type="application/json")
 
     @router.post(
         "/stream",
@@ -101,9 +104,8 @@ def states(service: Service) -> list[ModelState]:
 
 
 def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[Work]:
-    service.check_lengths(asked.texts)
     search = search_of(asked)
-    service.check_search(model, search)
+    service.check_search(model, search, len(asked.texts) if samples(model, search) else 1)
     lengths = [len(ids) for ids in reader(model.pipeline).encode(asked.texts)]
     readable = model.pipeline.task.readable
     if asked.long == "refuse":
@@ -133,6 +135,35 @@ def _output(asked: PredictRequest, found: Prediction) -> dict[str, Any]:
     return values
 
 
+def _written(model: Loaded, asked: PredictRequest, answers: Sequence[Answer]) -> Iterator[str]:
+    """The `PredictAnswer` as JSON."""
+    yield f'{{"model":{json.dumps(model.name)},"version":{model.version},"predictions":['
+    for number, answer in enumerate(answers):
+        written = _prediction(asked, answer).model_dump_json(exclude_none=True)
+        yield "," if number else ""
+        if asked.attention and answer.attention:  # the last key, so that its weights can follow
+            yield written.removesuffix("}}")
+            yield from _weights(answer.attention.layers)
+            yield "}}"
+        else:
+            yield written
+    yield "]}"
+
+
+def _weights(layers: Sequence[Layer]) -> Iterator[str]:
+    """Row by row: as one object they would keep all other threads waiting for a second."""
+    yield ',"weights":{'
+    for number, layer in enumerate(layers):
+        yield f"{',' if number else ''}{json.dumps(layer.name)}:["
+        for head, weights_TS in enumerate(layer.weights.double()):
+            yield ",[" if head else "["
+            for row, weights_S in enumerate(weights_TS.numpy().round(6)):
+                yield ("," if row else "") + json.dumps(weights_S.tolist(), separators=(",", ":"))
+            yield "]"
+        yield "]"
+    yield "}"
+
+
 def _prediction(asked: PredictRequest, answer: Answer) -> PredictionAnswer:
     found = answer.prediction
     listed = [Output(**_output(asked, each)) for each in found.alternatives]
@@ -146,22 +177,22 @@ def _attention(asked: PredictRequest, answer: Answer) -> AttentionAnswer | None:
     alignment_TS = found.alignment() if asked.alignment else None
     sources = [] if found.source is None else [token.piece for token in found.source.tokens]
     tokens = len(answer.prediction.tokens)
-    weights = {layer.name: layer.weights.double().numpy().round(6).tolist() for layer in found.layers}
     aligned = None if alignment_TS is None else alignment_TS[:tokens, : max(1, len(sources) - 1)].argmax(1).tolist()
     return AttentionAnswer(
         source_tokens=sources,
         target_tokens=[token.piece for token in found.target.tokens],
         cross=[layer.name for layer in found.of("cross")],
-        weights=weights if asked.attention else None,
         alignment=aligned,
     )
 
 
 async def _events(service: Service, request: Request, model: Loaded, text: str, ask: Ask) -> AsyncIterator[str]:
     """Piece by piece, so that the pieces of a long text come in their order."""
-    tokenizer, readable = reader(model.pipeline), model.pipeline.task.readable
-    long = len(tokenizer.encode([text])[0]) > readable
-    pieces = shorten(text, tokenizer, readable, "split", not model.translates)[0] if long else [text]
+    try:
+        pieces = await service.aside(lambda: _pieces(model, text))
+    except TransduceError as error:
+        yield _event("error", {"error": str(error)})
+        return
     done = ""
     gone: asyncio.Future[Any] = asyncio.ensure_future(left(request))
     try:
@@ -178,6 +209,12 @@ async def _events(service: Service, request: Request, model: Loaded, text: str, 
         yield _event("done", {"text": done, "model": model.name, "version": model.version})
     finally:
         gone.cancel()
+
+
+def _pieces(model: Loaded, text: str) -> list[str]:
+    tokenizer, readable = reader(model.pipeline), model.pipeline.task.readable
+    long = len(tokenizer.encode([text])[0]) > readable
+    return shorten(text, tokenizer, readable, "split", not model.translates)[0] if long else [text]
 
 
 async def _piece_events(

@@ -62,7 +62,7 @@ class Work:
     @property
     def samples(self) -> bool:
         """Whether the outputs are drawn."""
-        return dict(self.ask.search).get("method", self.model.pipeline.recipe.search.method) == "sample"
+        return samples(self.model, self.ask.search)
 
     @property
     def together(self) -> object:
@@ -88,6 +88,11 @@ class Answer:
     attention: Attention | None = None
     links: Sequence[Link] = ()
     withheld: bool = False
+
+
+def samples(model: Loaded, search: Sequence[tuple[str, Any]]) -> bool:
+    """Whether a search of this model draws its outputs."""
+    return bool(dict(search).get("method", model.pipeline.recipe.search.method) == "sample")
 
 
 def answer(works: Sequence[Work]) -> list[list[Any]]:

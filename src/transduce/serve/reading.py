@@ -1,0 +1,94 @@
+"""Bodies, read before anything is done with them: not on the event loop, of so many parts at most, all of it text."""
+
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Protocol, TypeVar
+
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from transduce.data.patterns import SURROGATE
+
+KEYS = 64  # of an object; no request has as many
+BESIDES = 1000  # commas and brackets that a body may have beside those in its texts
+Result = TypeVar("Result")
+
+
+class Aside(Protocol):
+    """Does something in a thread of its own; see `transduce.serve.service.Service.aside`."""
+
+    async def __call__(self, do: Callable[[], Result]) -> Result: ...
+
+
+def route_class(aside: Aside, characters: int) -> type[APIRoute]:
+    """A kind of route that reads JSON with care: FastAPI would read it on the event loop, and explain each fault.
+
+    Args:
+        characters: of a request's texts, at most.
+    """
+
+    class Read(Request):
+        async def json(self) -> Any:
+            if not hasattr(self, "_json"):
+                body = await self.body()
+                self._json = await aside(lambda: read_json(body, characters + BESIDES))
+            return self._json
+
+    class Route(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
+            handle = super().get_route_handler()
+
+            async def read(request: Request) -> Response:
+                return await handle(Read(request.scope, request.receive))
+
+            return read
+
+    return Route
+
+
+def read_json(body: bytes, parts: int) -> Any:
+    """What `body` says.
+
+    Raises:
+        HTTPException: it has more commas and brackets than `parts`, or an object more keys than `KEYS`; text in it is
+            none; it is nested too deeply.
+        ValueError: it is not JSON.
+    """
+    if sum(body.count(each) for each in (b",", b"[", b"{")) > parts:
+        raise HTTPException(413, f"the body has more than {parts:,} values; send less at once.")
+    try:
+        values = json.loads(body)
+    except RecursionError:
+        raise HTTPException(400, "Invalid request: the body is nested too deeply.") from None
+    if isinstance(values, dict) and len(values) > KEYS:
+        raise HTTPException(400, f"Invalid request: {len(values):,} keys; no request has more than {KEYS}.")
+    refuse_half_characters(values)
+    return values
+
+
+def refuse_half_characters(values: Any) -> None:
+    """Raises HTTPException for a lone surrogate in a string anywhere; the first such place is named."""
+    for place, text in _strings(values):
+        if found := SURROGATE.search(text):
+            raise HTTPException(
+                400,
+                f"Invalid request: {place}: its character {found.start() + 1} is U+{ord(found[0]):04X}, half of a "
+                "character (a lone surrogate), which is no text.",
+            )
+
+
+def _strings(values: Any) -> Iterator[tuple[str, str]]:
+    """All strings, keys too, each with its place."""
+    waiting = [("body", values)]
+    while waiting:
+        place, value = waiting.pop()
+        if isinstance(value, str):
+            yield place, value
+        elif isinstance(value, dict):
+            for key, each in value.items():
+                yield f"a key of {place}", key
+                waiting.append((f"{place}.{key}", each))
+        elif isinstance(value, list):
+            waiting += [(f"{place}.{number}", each) for number, each in reversed(list(enumerate(value)))]
