@@ -78,6 +78,11 @@ def test_candidates_come_by_probability_and_nothing_fills_up() -> None:
     assert sorted(counts[found.frequent_F]) == sorted(counts)[-3:]
 
 
+def test_of_equally_likely_ones_the_lower_comes_first() -> None:
+    found = learn(as_pairs([([0], [3, 1, 2]), ([1], [4, 0])]), (2, 5), 3, 1)
+    assert found.candidates_SC.tolist() == [[1, 2, 3], [0, 4, -1]]
+
+
 def test_what_is_allowed() -> None:
     found = Lexicon(np.array([[4, 5, 6], [7, -1, -1], [2, 4, -1]], np.int32), np.array([1, 0, 3], np.int32))
     allowed_BV = found.allowed([[0, 1], [2]], 2, 1, 9)
