@@ -1,5 +1,6 @@
 """What the loop decides: which random numbers an update draws, when it ends, and which validation was the best."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -107,6 +108,27 @@ def test_patience_is_so_many_validations_without_a_better_one(tmp_path: Path, st
 def test_a_validation_that_is_no_number_is_no_best(tmp_path: Path, store: Store) -> None:
     with pytest.raises(TransduceError, match="validation loss after update 2 is nan"):
         Ran(tmp_path, store, settings(), [{"loss": 1.0}, {"loss": float("nan")}])
+
+
+def test_what_is_due_every_so_often_is_done_at_the_end_as_well(tmp_path: Path, store: Store) -> None:
+    asked = settings(validate_every=2, log_every=3, checkpoint_every=4)
+    ran = Ran(tmp_path, store, asked, [{"loss": 1.0}] * 3)
+    events = [(event["event"], event["update"]) for event in ran.log]
+    assert events == [("validation", 2), ("train", 3), ("validation", 4), ("validation", 5)]
+    saved = sorted(path.name for path in ran.checkpoints.folder.glob("update-*"))
+    assert saved == ["update-00000004.safetensors", "update-00000005.safetensors"]
+    assert [event["tokens"] for event in ran.log if event["event"] == "validation"][-1] == ran.progress.tokens
+    assert ran.reason == "all 5 updates done"
+
+
+def test_a_loss_that_is_no_number_ends_it(store: Store) -> None:
+    batch = collate([store], next(Batches([(store, 1.0)], BatchConfig(tokens=60), 1).epoch(0)), 1, 2)
+    trained = new(settings())
+    before = [weight.detach().clone() for weight in trained.model.parameters()]
+    torch.nn.init.constant_(next(trained.model.parameters()), math.nan)
+    with pytest.raises(TransduceError, match=r"The loss of update 1 is nan\. A lower training\.learning_rate"):
+        make_update(settings(), trained, [batch], "fp32")
+    assert all(map(torch.equal, before[1:], list(trained.model.parameters())[1:])), "nothing was updated"
 
 
 def clock(monkeypatch: pytest.MonkeyPatch, step: float) -> None:
