@@ -101,6 +101,13 @@ def test_views_of_one_storage_are_tied_only_where_they_are_the_same(tmp_path: Pa
     assert json.loads(read_metadata(tmp_path / "x")["tied"]) == {"first": "again"}
 
 
+def test_a_single_number_can_be_tied_and_nothing_at_all_cannot(tmp_path: Path) -> None:
+    one = torch.tensor([3.0])
+    weights = {"a": one, "b": one, "c": torch.empty(0, 2), "d": torch.empty(0, 2)}
+    save_model_file(tmp_path / "x", dataclasses.replace(a_model(), weights=weights))
+    assert json.loads(read_metadata(tmp_path / "x")["tied"]) == {"b": "a"}
+
+
 def test_a_loaded_file_saved_again_is_the_same_file(saved: Path, tmp_path: Path) -> None:
     save_model_file(tmp_path / "again", load_model_file(saved))
     assert (tmp_path / "again").read_bytes() == saved.read_bytes()
@@ -195,7 +202,7 @@ def test_a_version_that_is_no_number_is_damage(saved: Path, version: str) -> Non
 
 def test_missing_keys_and_broken_json_are_all_named(saved: Path) -> None:
     broken = with_metadata(
-        saved, config=None, metrics="{", provenance="[" * 100_000, tokenizer='{"source": 1}', tied="[]"
+        saved, config=None, metrics="{", provenance="[" * 100_000, tokenizer='{"source": 1, "target": ""}', tied="[]"
     )
     for read in (load_model_file, describe):
         with pytest.raises(InputError) as caught:
