@@ -94,6 +94,8 @@ def test_views_of_one_storage_are_tied_only_where_they_are_the_same(tmp_path: Pa
         "second": both[4:],
         "again": both[:4],
         "square": both[:4].view(2, 2),
+        "turned": both[:4].view(2, 2).T,
+        "bits": both[:4].view(torch.int32),
     }
     save_model_file(tmp_path / "x", dataclasses.replace(a_model(), weights=weights))
     loaded = load_model_file(tmp_path / "x").weights

@@ -289,6 +289,12 @@ def test_training_decides_under_noise_of_variance_1_and_prediction_under_none() 
     assert torch.equal(torch.get_rng_state(), before)
 
 
+def test_a_predicted_centre_begins_anywhere_in_the_sentence_and_not_at_its_ends() -> None:
+    torch.manual_seed(0)
+    made = LocalPredictive(1024)  # v of length 1: v . tanh(..) of numbers below 1 is a number of that size
+    assert made.reader_E.norm().item() == pytest.approx(1, rel=0.1)
+
+
 def test_decided_readers_train_to_what_prediction_does() -> None:
     # The noise is small against such scores: the expectation is the decision.
     made = Monotonic(E)

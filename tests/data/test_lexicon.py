@@ -83,6 +83,10 @@ def test_of_equally_likely_ones_the_lower_comes_first() -> None:
     assert found.candidates_SC.tolist() == [[1, 2, 3], [0, 4, -1]]
 
 
+def test_a_word_that_never_occurs_is_not_frequent() -> None:
+    assert learn(as_pairs([([0], [3, 1, 3])]), (1, 5), 1, 4).frequent_F.tolist() == [3, 1]
+
+
 def test_what_is_allowed() -> None:
     found = Lexicon(np.array([[4, 5, 6], [7, -1, -1], [2, 4, -1]], np.int32), np.array([1, 0, 3], np.int32))
     allowed_BV = found.allowed([[0, 1], [2]], 2, 1, 9)

@@ -289,6 +289,14 @@ def test_a_token_counts_against_a_later_group_once_for_each_that_said_it() -> No
     assert sorted(h.tokens for h in found) == [(2, END), (2, END), (3, END)]
 
 
+def test_each_group_is_pruned() -> None:
+    model = PrefixTable({(): (0, 0, 0.6, 0.4)}, otherwise=(0, 1, 0, 0))  # log 0.6 - log 0.4 = 0.405
+    for prune, expected in ((0.4, [(2, END)] * 2), (0.41, [(2, END), (2, END), (3, END), (3, END)])):
+        asked = Search(beam=4, nbest=4, groups=2, diversity=0.0, prune=prune)
+        (found,) = search(model, None, 1, asked, start=START, end=END, limits=[2])
+        assert sorted(h.tokens for h in found) == expected
+
+
 def test_a_strong_penalty_makes_every_group_begin_differently() -> None:
     asked = Search(beam=4, nbest=4, groups=4, diversity=100.0)
     (found,) = search(RandomTree(9, 2), None, 1, asked, start=START, end=END, limits=[6], forbidden=[START])

@@ -413,6 +413,9 @@ def test_the_explorers_page_is_shown_with_a_policy_for_it(served_file: Path) -> 
     policy = answer.headers["content-security-policy"]
     # printf "let a = '<b>'\n" | openssl dgst -sha256 -binary | base64
     assert "script-src 'sha256-gLcS5y1JUjFuttp1I8kiXBXJgC4nYkzK7K4sDPXBZ+w='" in policy
+    assert (
+        "style-src 'sha256-gG2yISYereRMiG2lMXrbiUgi0Ubw9p7QCeWcroOvy9Y=';" in policy
+    )  # of what stands between its tags: p{}
     assert "connect-src 'self'" in policy
 
 
