@@ -110,6 +110,8 @@ def test_stores_are_read_whole_or_by_lot(tmp_path: Path) -> None:
     used = int(((some.source_length_N + 1) * some.target_length_N).sum())
     assert links // 3 - 56 <= used <= links // 3, "as many as there is room for"
     assert some.of == 5030
+    same = [stored(tmp_path / "same.arrow", [([1], [2])] * 3)]  # 2 links each
+    assert [len(read_links(same, most)) for most in (3, 4, 5, 6)] == [1, 2, 2, 3]
     assert len(some.source) == some.source_length_N.sum()
     again, other = read_links(stores, links // 3), read_links(stores, links // 3, seed=1)
     assert np.array_equal(some.source, again.source)

@@ -149,7 +149,8 @@ def test_it_ends_with_the_weights_of_a_plain_loop(accumulate: int, schedule: str
     [(store, _)], validation = data.corpora, data.validation
     assert validation is not None
     batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
-    plan = [rows for epoch in range(99) for rows in batches.epoch(epoch)]
+    planned = [(epoch, place, rows) for epoch in range(30) for place, rows in enumerate(batches.epoch(epoch))]
+    plan = [rows for *_, rows in planned]
     model = new_training(recipe, task).model
     weights, best, validations, updates = plainly(model, task, store, validation.store, plan, accumulate, schedule)
     run_training(recipe, run, display)
@@ -166,7 +167,9 @@ def test_it_ends_with_the_weights_of_a_plain_loop(accumulate: int, schedule: str
     shipped = load_model_file(run)
     assert_equal(shipped.weights, best)
     assert shipped.metrics["update"] == chosen
-    assert json.loads(metadata["progress"])["tokens"] == sum(each["tokens"] for each in updates)
+    progress, (epoch, place, _) = json.loads(metadata["progress"]), planned[UPDATES * accumulate - 1]
+    assert progress["tokens"] == sum(each["tokens"] for each in updates)
+    assert (progress["epoch"], progress["batch"]) == (epoch, place + 1)
 
     log = read_log(run / "log.jsonl")
     found = {event["update"]: event["loss"] for event in log if event["event"] == "validation"}
