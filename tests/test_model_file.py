@@ -94,11 +94,20 @@ def test_views_of_one_storage_are_tied_only_where_they_are_the_same(tmp_path: Pa
         "second": both[4:],
         "again": both[:4],
         "square": both[:4].view(2, 2),
+        "turned": both[:4].view(2, 2).T,
+        "bits": both[:4].view(torch.int32),
     }
     save_model_file(tmp_path / "x", dataclasses.replace(a_model(), weights=weights))
     loaded = load_model_file(tmp_path / "x").weights
     assert all(torch.equal(loaded[name], weight) for name, weight in weights.items())
     assert json.loads(read_metadata(tmp_path / "x")["tied"]) == {"first": "again"}
+
+
+def test_a_single_number_can_be_tied_and_nothing_at_all_cannot(tmp_path: Path) -> None:
+    one = torch.tensor([3.0])
+    weights = {"a": one, "b": one, "c": torch.empty(0, 2), "d": torch.empty(0, 2)}
+    save_model_file(tmp_path / "x", dataclasses.replace(a_model(), weights=weights))
+    assert json.loads(read_metadata(tmp_path / "x")["tied"]) == {"b": "a"}
 
 
 def test_a_loaded_file_saved_again_is_the_same_file(saved: Path, tmp_path: Path) -> None:
@@ -195,7 +204,7 @@ def test_a_version_that_is_no_number_is_damage(saved: Path, version: str) -> Non
 
 def test_missing_keys_and_broken_json_are_all_named(saved: Path) -> None:
     broken = with_metadata(
-        saved, config=None, metrics="{", provenance="[" * 100_000, tokenizer='{"source": 1}', tied="[]"
+        saved, config=None, metrics="{", provenance="[" * 100_000, tokenizer='{"source": 1, "target": ""}', tied="[]"
     )
     for read in (load_model_file, describe):
         with pytest.raises(InputError) as caught:
@@ -229,6 +238,9 @@ def test_a_changed_config_is_noticed(saved: Path) -> None:
         {"model": {"kind": "my_file:MyModel"}},
         {"model": {"kind": "os.path"}},
         {"model": {"kind": "../evil"}},
+        {"model": {"score": "os.path"}},
+        {"model": {"weighing": "os.path"}},
+        {"model": {"positions": "os.path"}},
         {"model": {"layers": [{"attention": {"score": "my_package.my_file:MyScore"}}]}},
         {"model": {"kind": ["transformer", "a:b"]}},
         {"model": {"kind": {"name": "evil.module"}}},

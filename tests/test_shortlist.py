@@ -59,6 +59,20 @@ def test_only_listed_words_are_said_alone_and_in_any_batch(pipeline: Pipeline, a
     assert [each.score for each in again] == pytest.approx([each.score for each in found], abs=1e-5)
 
 
+@pytest.mark.parametrize(("count", "beam"), [(1, 4), (4, 1)])
+def test_a_list_has_as_many_frequent_words_as_the_beam_is_wide(count: int, beam: int) -> None:
+    """So that every slot has something to say, however short the list; and no fewer than of candidates."""
+    pipeline = translator()
+    size = pipeline.task.sizes.target
+    frequent_F = np.arange(10, 20, dtype=np.int32)
+    pipeline.lexicon = Lexicon(np.full((size, 5), 5, np.int32), frequent_F)  # whatever is read, 5 translates it
+    texts = [text for text in sentences(60) if text]
+    found = pipeline.predict(texts, shortlist=count, beam=beam, nbest=beam)
+    tokenizer = pipeline.task.tokenizers["target"]
+    said = {word for each in found for other in each.alternatives or [each] for word in tokenizer.ids(other.tokens)}
+    assert said == {5, *frequent_F[:4].tolist()}
+
+
 def test_a_table_of_all_words_is_none() -> None:
     """Greedily: a beam weighs probabilities, and what may not be said takes a share of them where there is no list."""
     pipeline = translator()

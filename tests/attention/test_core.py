@@ -10,6 +10,8 @@ from torch import Tensor
 
 from transduce.attention import attend, attend_visibly, attention_weights, core, masks
 from transduce.attention.core import attend_by
+from transduce.attention.scores import ScaledDot
+from transduce.attention.weighing import Softmax
 from transduce.names import resolve
 
 
@@ -169,6 +171,24 @@ def test_dropout_falls_on_the_weights_and_leaves_the_reported_ones_whole() -> No
     ratio = output / alpha  # values are the identity: the output is the weights that were used
     torch.testing.assert_close(ratio[ratio != 0], torch.full_like(ratio[ratio != 0], 2.0))
     assert (ratio == 0).double().mean().item() == pytest.approx(0.5, abs=0.05)
+
+
+def test_what_is_read_besides_the_values_is_read_with_the_same_weights() -> None:
+    torch.manual_seed(0)
+    query, key, _ = random_qkv(1, 1, 8, 6)
+    value = torch.cat((torch.eye(6), torch.zeros(6, 6)), 1)[None, None]  # the weights themselves
+
+    def also(alpha: Tensor) -> Tensor:
+        return torch.cat((torch.zeros_like(alpha), 3 * alpha), -1).double()
+
+    for rate in (0.0, 0.5):
+        position = torch.arange(8)[None]
+        given = ScaledDot(4, 4), Softmax(4), query, key, value, None, position
+        output, alpha = attend_by(*given, dropout_rate=rate, also=also)
+        assert output.dtype is torch.float32  # the values' own
+        torch.testing.assert_close(output[..., 6:], 3 * output[..., :6])
+        torch.testing.assert_close(alpha, attention_weights(query, key))
+        assert bool((output == 0).any()) == (rate > 0)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])

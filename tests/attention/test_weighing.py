@@ -15,7 +15,7 @@ from slow_weighing import (
     slow_sparsemax,
     spread,
 )
-from torch import Tensor
+from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.attention.monotonic import expected_alignment
@@ -274,6 +274,25 @@ def test_a_reader_passes_by_what_is_not_allowed() -> None:
     made = Monotonic(E).eval()
     allowed = torch.tensor([False, False, True, True])[None, None, None]
     assert made(torch.ones(1, 1, 1, 4), allowed, None, None).flatten().tolist() == [0, 0, 1, 0]
+
+
+def test_training_decides_under_noise_of_variance_1_and_prediction_under_none() -> None:
+    torch.manual_seed(0)
+    made, count = Monotonic(E), 40_000
+    nn.init.constant_(made.offset, 0.4)
+    alpha = made.train()(torch.full((count, 1, 1, 1), 0.3), None, None, None)  # of one key: sigmoid(e + r + noise)
+    noisy = alpha.flatten().logit()
+    assert noisy.mean().item() == pytest.approx(0.7, abs=5 / count**0.5)
+    assert noisy.std().item() == pytest.approx(1.0, abs=5 / count**0.5)
+    before = torch.get_rng_state()
+    assert made.eval()(torch.tensor([[[[-0.3]]], [[[-0.5]]]]), None, None, None).flatten().tolist() == [1, 0]
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_predicted_centre_begins_anywhere_in_the_sentence_and_not_at_its_ends() -> None:
+    torch.manual_seed(0)
+    made = LocalPredictive(1024)  # v of length 1: v . tanh(..) of numbers below 1 is a number of that size
+    assert made.reader_E.norm().item() == pytest.approx(1, rel=0.1)
 
 
 def test_decided_readers_train_to_what_prediction_does() -> None:

@@ -78,6 +78,15 @@ def test_candidates_come_by_probability_and_nothing_fills_up() -> None:
     assert sorted(counts[found.frequent_F]) == sorted(counts)[-3:]
 
 
+def test_of_equally_likely_ones_the_lower_comes_first() -> None:
+    found = learn(as_pairs([([0], [3, 1, 2]), ([1], [4, 0])]), (2, 5), 3, 1)
+    assert found.candidates_SC.tolist() == [[1, 2, 3], [0, 4, -1]]
+
+
+def test_a_word_that_never_occurs_is_not_frequent() -> None:
+    assert learn(as_pairs([([0], [3, 1, 3])]), (1, 5), 1, 4).frequent_F.tolist() == [3, 1]
+
+
 def test_what_is_allowed() -> None:
     found = Lexicon(np.array([[4, 5, 6], [7, -1, -1], [2, 4, -1]], np.int32), np.array([1, 0, 3], np.int32))
     allowed_BV = found.allowed([[0, 1], [2]], 2, 1, 9)
@@ -101,6 +110,8 @@ def test_stores_are_read_whole_or_by_lot(tmp_path: Path) -> None:
     used = int(((some.source_length_N + 1) * some.target_length_N).sum())
     assert links // 3 - 56 <= used <= links // 3, "as many as there is room for"
     assert some.of == 5030
+    same = [stored(tmp_path / "same.arrow", [([1], [2])] * 3)]  # 2 links each
+    assert [len(read_links(same, most)) for most in (3, 4, 5, 6)] == [1, 2, 2, 3]
     assert len(some.source) == some.source_length_N.sum()
     again, other = read_links(stores, links // 3), read_links(stores, links // 3, seed=1)
     assert np.array_equal(some.source, again.source)

@@ -1,14 +1,17 @@
 """Stores: what was written is read; what is unfinished or damaged is never taken for finished."""
 
+import json
 import signal
 import subprocess
 import sys
 import threading
 import time
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -109,6 +112,30 @@ def test_a_changed_byte_is_refused_or_changes_nothing(data: st.DataObject, tmp_p
     except InputError:
         return
     assert everything(store) == SMALL and store.metadata["note"] == 1
+
+
+def test_changed_metadata_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.arrow"
+    write_store(path, SMALL, FIELDS, {"note": 1})
+    whole = path.read_bytes()
+    assert whole.count(b'"note": 1') == 1
+    path.write_bytes(whole.replace(b'"note": 1', b'"note": 2'))
+    with pytest.raises(InputError, match="damaged"):
+        Store(path)
+
+
+@pytest.mark.parametrize("wrong", ["blocks", "rows", "fields"])
+def test_metadata_that_is_not_of_its_blocks_is_refused(wrong: str, tmp_path: Path) -> None:
+    told = {"format": 1, "fields": ["a" if wrong == "fields" else "b"], "examples": 1, "tokens": {"b": 1}}
+    noted = json.dumps({**told, "checksums": [1, 2] if wrong == "blocks" else [1]}).encode()
+    schema = pyarrow.schema([("b", pyarrow.list_(pyarrow.uint16()))])
+    one, none = (pyarrow.RecordBatch.from_pylist(rows, schema=schema) for rows in ([{"b": [7]}], []))
+    with pyarrow.ipc.new_file(tmp_path / "s.arrow", schema) as writer:
+        writer.write_batch(one)
+        notes = {b"metadata": noted, b"checksum": str(zlib.crc32(noted)).encode()}
+        writer.write_batch(one if wrong == "rows" else none, custom_metadata=notes)
+    with pytest.raises(InputError, match="not a store of this version"):
+        Store(tmp_path / "s.arrow")
 
 
 WRITE_FOREVER = """

@@ -86,6 +86,7 @@ def test_with_nothing_but_the_state_before_to_look_at_it_is_torchs_lstm(cell: Ls
 def test_the_tape_grows_by_one_a_step_and_the_state_before_is_left_alone(cell: Lstmn) -> None:
     before = start(cell)
     kept = [part.clone() for part in before]
+    assert torch.equal(before[2], torch.zeros(B, H).double()), "h~ is 0 at first, where of one entry nothing is chosen"
     (h_BTH, c_BTH), after = unroll(cell, cell.project(X_BTD), before)
     assert all(torch.equal(part, was) for part, was in zip(before, kept, strict=True))
     tape_B1LP = after[-1]

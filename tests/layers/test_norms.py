@@ -68,8 +68,9 @@ def test_whose_statistics_a_position_depends_on(kind: NormKind) -> None:
 # ---- against slow sums and torch -----------------------------------------------------------------------------
 
 
-def test_one_number_at_a_time() -> None:
-    x_BTD = random_states()
+@pytest.mark.parametrize("scale", [1.0, 1e-3])  # of which epsilon is nothing, and nearly all
+def test_one_number_at_a_time(scale: float) -> None:
+    x_BTD = scale * random_states()
     for kind in KINDS:
         norm = random_norm(kind)
         for b, t, d in ((0, 0, 0), (2, 4, 5), (1, 3, 2)):

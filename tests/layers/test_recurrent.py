@@ -76,6 +76,17 @@ def test_the_forget_gate_starts_open_and_nothing_else_is_biased() -> None:
     assert total_G.tolist() == [0.0] * WIDTH + [1.0] * WIDTH + [0.0] * 2 * WIDTH
 
 
+@pytest.mark.parametrize("kind", [Tanh, Gru, Lstm])
+def test_each_gate_starts_as_a_matrix_of_its_own(kind: type[Cell]) -> None:
+    torch.manual_seed(0)
+    cell = kind(5, 8)
+    for gate in range(cell.gates):
+        rows = slice(8 * gate, 8 * gate + 8)
+        torch.testing.assert_close(cell.weight_hh[rows] @ cell.weight_hh[rows].T, torch.eye(8), rtol=0, atol=1e-5)
+        greatest = cell.weight_ih[rows].abs().max().item()
+        assert 0.8 < greatest / (6 / (5 + 8)) ** 0.5 <= 1  # Glorot and Bengio 2010, equation 16
+
+
 def test_reversal_keeps_to_the_sentence() -> None:
     x_BTD = torch.arange(12.0).view(3, 4, 1)
     found_BTD = reversed_within(x_BTD, torch.tensor([4, 1, 3]))

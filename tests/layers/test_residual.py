@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from transduce import native
 from transduce.layers.residual import NormPlacement, Residual
 
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -63,6 +64,20 @@ def test_dropout_falls_on_the_sublayer_and_never_on_the_stream(norm: NormPlaceme
     if norm == "pre":
         added = output - X_BTD
         assert sorted({round(value, 3) for value in added.flatten().tolist()}) == [0.0, 6.0]
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_under_autocast_nothing_that_goes_past_a_product_is_rounded(norm: NormPlacement) -> None:
+    layer, product, into = residual(norm), nn.Linear(6, 6), []
+    product.register_forward_pre_hook(lambda module, given: into.append(given[0].dtype))
+    with torch.autocast("cpu", torch.bfloat16):
+        output = layer(X_BTD, product)
+    assert output.dtype is torch.float32
+    rounded = layer.norm.only_multiplied and native.kernels() is not None
+    assert into == [torch.bfloat16 if rounded else torch.float32]
+    assert layer.norm.only_multiplied == (norm == "pre")
+    layer(X_BTD, product)
+    assert into[-1] is torch.float32, "outside of autocast nothing is"
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

@@ -38,6 +38,17 @@ def test_a_sample_of_all_words_is_the_loss_over_all(smoothing: float, count: int
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_where_every_word_is_predicted_there_is_nothing_to_draw(smoothing: float) -> None:
+    hidden_ND, weight_VD, _ = given()
+    target_N = torch.cat((torch.arange(5), torch.tensor([IGNORED, 2])))
+    word_S, log_S = sample(target_N, 3).words(5)
+    assert (word_S.tolist(), log_S.tolist()) == ([0, 1, 2, 3, 4], [0.0] * 5)
+    hidden_ND, weight_VD = hidden_ND[:7], weight_VD[:5]
+    loss = sampled_cross_entropy(hidden_ND, weight_VD, target_N, sample(target_N, 3), smoothing)
+    torch.testing.assert_close(loss, linear_cross_entropy(hidden_ND, weight_VD, target_N, smoothing))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_it_is_the_sum_that_it_says(smoothing: float) -> None:
     hidden_ND, weight_VD, target_N = given()
     drawn = sample(target_N, 9)

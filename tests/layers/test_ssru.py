@@ -6,7 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from transduce.layers.norms import LayerNorm
 from transduce.layers.ssru import Ssru
+from transduce.layers.ssru_stack import SsruStack
+from transduce.layers.stack import StackConfig
 
 
 def unit(width: int = 6) -> Ssru:
@@ -65,3 +68,28 @@ def test_in_lower_precision_the_cell_stays_wide() -> None:
         output, cell = made(x_BTD)
     assert output.dtype is cell.dtype is torch.float32
     torch.testing.assert_close(output, made(x_BTD)[0], rtol=0, atol=0.03)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_a_stack_is_its_parts_one_after_the_other(placement: str) -> None:
+    torch.manual_seed(2)
+    sizes = {"d_model": 8, "heads": 2, "feed_forward": 12, "dropout": 0.0, "norm": placement}
+    stack = SsruStack(StackConfig.model_validate(sizes), layers=2)
+    for parameter in stack.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    x_BTD, source_BSD = torch.randn(2, 5, 8), torch.randn(2, 4, 8)
+    sources = stack.keys_values(source_BSD)
+    found_BTD, cells = stack(x_BTD, None, sources, None)
+    for block, source, cell_BD in zip(stack.blocks, sources, cells, strict=True):
+        for residual, part in (
+            (block.unit_residual, lambda x, block=block: block.unit(x)[0]),
+            (block.cross_residual, lambda x, block=block, source=source: block.cross_attention(x, source)),
+            (block.feed_forward_residual, block.feed_forward),
+        ):
+            last_BTD, norm = x_BTD, residual.norm
+            x_BTD = x_BTD + part(norm(x_BTD)) if placement == "pre" else norm(x_BTD + part(x_BTD))
+            if residual is block.unit_residual:
+                torch.testing.assert_close(cell_BD, block.unit(norm(last_BTD) if placement == "pre" else last_BTD)[1])
+    norms = sum(isinstance(part, LayerNorm) for part in stack.modules())
+    assert norms == (7 if placement == "pre" else 6)
+    torch.testing.assert_close(found_BTD, stack.norm(x_BTD) if placement == "pre" else x_BTD)

@@ -91,6 +91,13 @@ def test_several_references_reach_sacrebleu() -> None:
     assert unequal.signature.startswith("nrefs:var|")
 
 
+def test_an_n_gram_matches_as_often_as_one_reference_has_it_not_all_together() -> None:
+    # "the" stands twice in one reference and once in another: two of three match, and none of the pairs "the the".
+    hypothesis, references = ["the", "the", "the"], [["the", "x", "the"], ["y", "the", "z"]]
+    assert notes_bleu([hypothesis], [references], 1) == pytest.approx(2 / 3)
+    assert notes_bleu([hypothesis], [references[::-1]], 1) == pytest.approx(2 / 3)
+
+
 def test_the_formula_on_text_says_that_it_is_no_sacrebleu_figure() -> None:
     text = notes_bleu_tally(["A b, b c d!"], ["A b c d e f."], max_order=3).score()
     assert text.value == pytest.approx(0.478797, abs=5e-7)

@@ -36,6 +36,14 @@ def test_each_name_is_its_function_in_the_order_asked() -> None:
     assert evaluate(list(expected), HYPOTHESES, REFERENCES, "de") == list(expected.values())
 
 
+def test_case_counts_where_the_signature_says_so() -> None:
+    same, other = "a dog barks loudly now", "A Dog barks LOUDLY now"
+    perfect, found = ({each: evaluate([each], [text], [same], "en")[0] for each in NAMES} for text in (same, other))
+    counts = {name for name in NAMES if found[name].value != pytest.approx(perfect[name].value)}
+    assert counts == {"bleu", "chrf", "chrf++", "exact_match"}
+    assert counts == {name for name in NAMES if "case:mixed" in found[name].signature}
+
+
 def test_no_two_metrics_share_name_and_signature() -> None:
     scores = evaluate(NAMES, HYPOTHESES, REFERENCES, "de")
     assert len({(score.name, score.signature) for score in scores}) == len(NAMES)

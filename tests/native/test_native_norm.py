@@ -30,6 +30,18 @@ def test_output_and_gradients_equal_torchs(shape: tuple[int, int, int], to: torc
         torch.testing.assert_close(our.grad.double(), their.grad, rtol=1e-4, atol=1e-4)
 
 
+def test_bf16_is_rounded_as_torch_rounds_it() -> None:
+    # A gain of 0 hands on the biases. Halfway between two numbers of bf16, above an even and above an odd one; the
+    # least bit beside it; what rounds up into the next power of two, and to infinity; signs; numbers of all sizes.
+    bits = torch.tensor([0x3F80_8000, 0x3F81_8000, 0x3F80_7FFF, 0x3F80_8001, 0x3F81_7FFF, 0x3FFF_8000, 0x7F7F_FFFF])
+    torch.manual_seed(0)
+    exact_D = torch.cat((bits.int().view(torch.float32), torch.randn(200) * torch.logspace(-30, 30, 200)))
+    exact_D = torch.cat((exact_D, -exact_D))
+    x, gain_D = torch.randn(3, len(exact_D)), torch.zeros(len(exact_D))
+    rounded = native.layer_norm(x, gain_D, exact_D, 1e-5, torch.bfloat16)
+    assert torch.equal(rounded.view(torch.int16), exact_D.bfloat16().view(torch.int16).expand(3, -1))
+
+
 def test_rows_do_not_know_each_other_and_threads_change_nothing() -> None:
     torch.manual_seed(0)
     x, gain, bias = torch.randn(300, 24), torch.randn(24), torch.randn(24)

@@ -83,6 +83,36 @@ def test_a_beam_of_one_is_the_best_row_with_the_probability_of_all_that_say_it(
         assert found.log_probability == pytest.approx(by_all_rows(model, source)[output], abs=1e-5)
 
 
+def slow_beam(probability_PV: list[list[float]], beam: int) -> set[tuple[int, ...]]:
+    """Graves and Jaitly 2014, algorithm 1, with plain probabilities, kept by output and whether it ends in a blank."""
+    kept = {((), True): 1.0}
+    for place in probability_PV:
+        likely = sorted((BLANK, 3, 4), key=lambda token: -place[token])[:beam]
+        after: dict[tuple[tuple[int, ...], bool], float] = {}
+        for (output, paused), so_far in kept.items():
+            for token in {BLANK, *likely}:
+                repeats = token != BLANK and not paused and output[-1:] == (token,)
+                longer = output if repeats or token == BLANK else (*output, token)
+                key = longer, token == BLANK
+                after[key] = after.get(key, 0.0) + so_far * place[token]
+        whole: dict[tuple[int, ...], float] = {}
+        for (output, _), value in after.items():
+            whole[output] = whole.get(output, 0.0) + value
+        best = set(sorted(whole, key=lambda output: -whole[output])[:beam])
+        kept = {key: value for key, value in after.items() if key[0] in best}
+    return {output for output, _ in kept}
+
+
+@settings(max_examples=60)
+@given(sources=some_sources, seed=st.integers(0, 999), beam=st.integers(2, 4))
+def test_a_narrow_beam_keeps_what_its_definition_keeps(sources: list[list[int]], seed: int, beam: int) -> None:
+    model = Table(seed, 1.0)
+    asked = Search(method="ctc", beam=beam, nbest=beam, length_rule="none")
+    for source, found in zip(sources, searched(model, sources, asked), strict=True):
+        probability_PV = model.align(padded([source])).values[0].softmax(-1).tolist()
+        assert {each.tokens[:-1] for each in found} == slow_beam(probability_PV, beam)
+
+
 def test_a_wider_beam_finds_what_the_best_row_does_not() -> None:
     # Two places, each of blank 0.6 and "3" 0.4: the best row, 0.36, is blanks alone; "3" has 0.64 in three rows.
     model = Table(0)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_steps import END, START, RandomTree, TinyAttention, next_log_probabilities, outputs, padded
+from tiny_steps import END, START, PrefixTable, RandomTree, TinyAttention, next_log_probabilities, outputs, padded
 from torch import Tensor, nn
 from toy_words import best_outputs, ended
 
@@ -279,6 +279,22 @@ def test_groups_are_diverse_beam_search_by_its_definition(
         model, padded([[4], [3, 5, seed % 7]]), 2, Search.model_validate(asked), start=START, end=END, limits=[5, limit]
     )
     assert together[1] == found
+
+
+def test_a_token_counts_against_a_later_group_once_for_each_that_said_it() -> None:
+    # log 0.5 - 0.3 is above log 0.3, and log 0.5 - 0.6 below it: the third group is the first to turn away.
+    model = PrefixTable({(): (0, 0, 0.5, 0.3, 0.2)}, otherwise=(0, 1, 0, 0, 0))
+    asked = Search(beam=3, nbest=3, groups=3, diversity=0.3)
+    (found,) = search(model, None, 1, asked, start=START, end=END, limits=[2])
+    assert sorted(h.tokens for h in found) == [(2, END), (2, END), (3, END)]
+
+
+def test_each_group_is_pruned() -> None:
+    model = PrefixTable({(): (0, 0, 0.6, 0.4)}, otherwise=(0, 1, 0, 0))  # log 0.6 - log 0.4 = 0.405
+    for prune, expected in ((0.4, [(2, END)] * 2), (0.41, [(2, END), (2, END), (3, END), (3, END)])):
+        asked = Search(beam=4, nbest=4, groups=2, diversity=0.0, prune=prune)
+        (found,) = search(model, None, 1, asked, start=START, end=END, limits=[2])
+        assert sorted(h.tokens for h in found) == expected
 
 
 def test_a_strong_penalty_makes_every_group_begin_differently() -> None:

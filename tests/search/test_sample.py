@@ -96,6 +96,13 @@ def test_the_least_and_the_greatest_number_draw_what_is_possible() -> None:
     assert inverse(probability_NV / 3, uniform_N).tolist() == [1, 1, 3, 3]
 
 
+def test_the_fewest_that_hold_their_share_of_what_top_k_left() -> None:
+    sorted_NV = torch.tensor([[0.5, 0.3, 0.2]], dtype=torch.float64).log()
+    assert cut(sorted_NV, 2, 0.6).tolist() == [pytest.approx([0.5, 0, 0])]  # 0.5 of 0.8 is more than 0.6 of it
+    assert cut(sorted_NV, None, 0.6).tolist() == [pytest.approx([0.5, 0.3, 0])]
+    assert cut(torch.zeros(1, 4, dtype=torch.float64), None, 0.5).tolist() == [[0.25, 0.25, 0, 0]]  # which hold just it
+
+
 def test_filters_keep_at_least_one() -> None:
     sorted_NV = torch.tensor([[0.9, 0.1], [0.5, 0.5]], dtype=torch.float64).log()
     assert cut(sorted_NV, None, 1e-9).tolist() == [pytest.approx([0.9, 0]), pytest.approx([0.5, 0])]

@@ -414,13 +414,23 @@ def test_the_explorers_page_is_shown_with_a_policy_for_it(served_file: Path) -> 
     policy = answer.headers["content-security-policy"]
     # printf "let a = '<b>'\n" | openssl dgst -sha256 -binary | base64
     assert "script-src 'sha256-gLcS5y1JUjFuttp1I8kiXBXJgC4nYkzK7K4sDPXBZ+w='" in policy
+    assert (
+        "style-src 'sha256-gG2yISYereRMiG2lMXrbiUgi0Ubw9p7QCeWcroOvy9Y=';" in policy
+    )  # of what stands between its tags: p{}
     assert "connect-src 'self'" in policy
 
 
 def test_names_of_other_hosts_are_refused(served_file: Path) -> None:
-    with serving([served_file], hosts=("127.0.0.1", "[::1]")) as running:
+    with serving([served_file], hosts=("127.0.0.1", "[::1]", "localhost")) as running:
         assert running.client.get("/health").status_code == 200
-        assert running.client.get("/health", headers={"host": "[::1]:80"}).status_code == 200
+        for same in (
+            "[::1]:80",
+            "[::1]",
+            "LocalHost:80",
+            "localhost.",
+            "localhost.:80",
+        ):  # names know no case, and may end in .
+            assert running.client.get("/health", headers={"host": same}).status_code == 200
         assert running.client.get("/health", headers={"host": "evil.example"}).status_code == 421
         assert running.client.get("/health", headers={"host": "127.0.0.1.evil.example:80"}).status_code == 421
 

@@ -41,7 +41,8 @@ class Sample(NamedTuple):
         rest = left_V.nonzero()[:, 0]
         drawn = rest[torch.randperm(len(rest), generator=torch.Generator().manual_seed(self.seed))[: self.others]]
         log_S = torch.zeros(len(self.predicted_P) + len(drawn))
-        log_S[len(self.predicted_P) :] = math.log(len(rest) / max(1, len(drawn)))
+        if len(drawn):
+            log_S[len(self.predicted_P) :] = math.log(len(rest) / len(drawn))
         device = self.predicted_P.device
         return torch.cat((self.predicted_P, drawn.to(device))), log_S.to(device)
 
