@@ -37,7 +37,7 @@ def score(
         wanted = "needs --source" if source is None else "is a language model and has no --source"
         raise InputError(f"{model[0]}: {wanted}.")
     with bar("scoring", len(targets)) as advance:
-        found = pipeline.score(list(zip(sources, targets, strict=True)), batch_size, advance)
+        found = pipeline.score(list(zip(sources, targets, strict=True)), batch_size=batch_size, advance=advance)
     total = Likelihood(sum(each.log_probability for each in found), sum(each.tokens for each in found))
     for each, text in zip(found, targets, strict=True):
         write_line({"target": text, **each.to_dict()} if as_json else f"{each.log_probability:.4f}\t{text}")

@@ -10,13 +10,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from transduce.errors import InputError
+from transduce.sentences import Segment, rejoined, segments
 from transduce.serve.guards import right_key
 from transduce.serve.languages import name_of
 from transduce.serve.markup import Document
 from transduce.serve.models import Loaded
 from transduce.serve.schemas import DetectedLanguage, Language, Problem, TranslateAnswer, TranslateRequest
 from transduce.serve.service import Service, reader
-from transduce.serve.texts import Segment, rejoined, segments
 from transduce.serve.work import Answer, Ask, Work
 
 BODY = {"schema": TranslateRequest.model_json_schema()}
@@ -116,7 +116,7 @@ async def _translate(service: Service, request: Request, asked: TranslateRequest
     service.check_lengths(listed)
     model = _model(service, asked)
     ask = _ask(service, model, asked.alternatives)
-    texts = [_cut(service, model, ask, text, asked.format == "html") for text in listed]
+    texts = [_cut(service, model, ask, text, asked) for text in listed]
     answers = iter(await service.answers(request, [work for text in texts for work in text.works]))
     found = [(text, [next(answers) for _ in text.works]) for text in texts]
     best = [text.translation(own) for text, own in found]
@@ -151,15 +151,17 @@ def _ask(service: Service, model: Loaded, alternatives: int) -> Ask:
     return Ask((("nbest", alternatives + 1),))
 
 
-def _cut(service: Service, model: Loaded, ask: Ask, text: str, markup: bool) -> _Text:
+def _cut(service: Service, model: Loaded, ask: Ask, text: str, asked: TranslateRequest) -> _Text:
     limit, tokenizer = service.settings.sentences_above, reader(model.pipeline)
+    apart = model.pipeline.splits(asked.split)
 
     def whole(line: str) -> bool:
-        return len(tokenizer.encode([line])[0]) <= min(limit, model.pipeline.task.readable)
+        most = model.pipeline.task.readable if asked.split == "none" else min(limit, model.pipeline.task.readable)
+        return not apart and len(tokenizer.encode([line])[0]) <= most
 
-    if markup:
-        document = Document(text, whole)
+    if asked.format == "html":
+        document = Document(text, whole, model.source)
         works = [Work(model, (piece.text,), ask, links=bool(piece.tags)) for piece in document.pieces]
         return _Text(text, works, [], document)
-    cut = segments(text, whole)
+    cut = segments(text, whole, language=model.source)
     return _Text(text, [Work(model, (text[first:last],), ask) for first, last in cut], cut)

@@ -4,6 +4,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from transduce.sentences import Split
+
+SPLIT = (
+    "sentences: a text is cut into its sentences; none: it is read as a whole; auto: cut, if the model was trained on "
+    "pairs of single sentences."
+)
+
 
 class Problem(BaseModel):
     """Why a request was not answered."""
@@ -27,6 +34,7 @@ class TranslateRequest(BaseModel):
     model: str | None = Field(
         default=None, description="Our addition: a model by name; its languages are then not asked."
     )
+    split: Split = Field(default="auto", description=f"Our addition: {SPLIT}")
 
 
 class DetectedLanguage(BaseModel):
@@ -77,6 +85,7 @@ class PredictRequest(SearchRequest):
     model_config = ConfigDict(json_schema_extra={"example": {"texts": ["Two dogs run."], "nbest": 3}})
 
     texts: list[str] = Field(description="Each is translated, or continued, by itself.")
+    split: Split = Field(default="auto", description=SPLIT[0].upper() + SPLIT[1:])
     long: Literal["split", "truncate", "refuse"] = Field(default="split", description="Of a text too long to read.")
     scores: bool = Field(default=False, description="Add score and log_probability.")
     tokens: bool = Field(default=False, description="Add tokens and their log-probabilities.")
@@ -132,6 +141,7 @@ class StreamRequest(BaseModel):
 
     text: str
     model: str | None = Field(default=None, description="A model by name; by default the first.")
+    split: Split = Field(default="auto", description=SPLIT[0].upper() + SPLIT[1:])
     max_new: int | None = Field(default=None, ge=0, le=100_000, description="Length beyond what the source suggests.")
 
 
