@@ -14,6 +14,7 @@ from sentence_model import all_pairs
 from served import Server, serving
 from transduce.data.corpus import PairFiles, sampled_pairs
 from transduce.errors import InputError
+from transduce.explore.offline import offline
 from transduce.model_file import save_model_file
 from transduce.pipeline import Pipeline
 from transduce.sentences import examined
@@ -192,3 +193,26 @@ def test_a_sample_is_of_all_lines_of_all_files(tmp_path: Path) -> None:
     corpora = [PairFiles(source=name, target=name) for name in ("one", "two")]
     lines = [source for source, _ in sampled_pairs(corpora, tmp_path, 100)]
     assert lines == [f"one {line}" for line in range(0, 1000, 20)] + [f"two {line}" for line in range(30)]
+
+
+# ---- the explorer ----------------------------------------------------------------------------------------
+
+
+def test_the_explorer_translates_all_and_looks_at_one(model: Pipeline, server: Server) -> None:
+    text = TWO.replace(" The street", "\n The street")
+    for chosen in (0, 1, 9):
+        found = server.post("/v1/explore/predict", text=text, sentence=chosen).json()
+        assert found["text"] == ["The animal was tired.", "The street was wide."][min(chosen, 1)]
+        assert found["nbest"][0]["text"] == found["whole"]["sentences"][min(chosen, 1)]["output"]
+        assert found["whole"]["output"] == model.predict(text).text
+        assert found["whole"]["sentence"] == min(chosen, 1)
+    assert server.post("/v1/explore/predict", text="Two dogs run.").json()["whole"] is None
+
+
+def test_the_file_that_works_offline_has_every_sentence(model: Pipeline) -> None:
+    data = offline({"one": model}, [TWO, "Two dogs run."])
+    assert [each["text"] for each in data["explorations"]] == [
+        "The animal was tired.",
+        "The street was wide.",
+        "Two dogs run.",
+    ]
