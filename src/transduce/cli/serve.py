@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.options import PrecisionOption, PruneOption
+from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption
 from transduce.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def serve(
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the model.")] = None,
     precision: PrecisionOption = "fp32",
+    device: DeviceOption = "auto",
     shortlist: Annotated[
         int | None, typer.Option(help="Candidates a source token, and no other words; see transduce shortlist.")
     ] = None,
@@ -64,7 +65,7 @@ def serve(
     from transduce.explore.page_file import page
 
     search = {name: each for name, each in {"prune": prune, "shortlist": shortlist}.items() if each is not None}
-    opened = Models.open(models, Use(trust_code, precision, search))
+    opened = Models.open(models, Use(trust_code, precision, device, search))
     for model in opened:
         tell(f"{model.name}: {model.path}")
     run(opened, settings, host, port, page(), lambda address: tell(f"Serving on {address}, see {address}/docs"))
