@@ -33,7 +33,7 @@ def serve(
     timeout: Annotated[float | None, typer.Option(help="Seconds until a request is given up.")] = None,
     characters: Annotated[int | None, typer.Option(help="Characters in a request.")] = None,
     sentences_above: Annotated[
-        int | None, typer.Option(help="/translate splits lines of more tokens into sentences.")
+        int | None, typer.Option(help="/translate splits longer lines into sentences; of models of single ones all.")
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the model.")] = None,
     precision: PrecisionOption = "fp32",
