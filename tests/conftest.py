@@ -89,6 +89,16 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Ite
     yield folder / "run"
 
 
+@pytest.fixture(scope="session")
+def sentence_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished training on pairs of single sentences, in runs/multi30k-en-de of its folder; see sentence_model.py."""
+    from sentence_model import train_sentence_model
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return train_sentence_model(tmp_path_factory.mktemp("sentences"))
+
+
 @pytest.fixture
 def kernels() -> None:
     """Skips where no kernels were compiled."""

@@ -1,9 +1,15 @@
 """Long texts are cut at the best break that helps, and nothing of them is lost."""
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.long_text import split_to_fit
+from transduce import long_text
+
+
+def split_to_fit(text: str, length: Callable[[str], int], limit: int) -> list[str]:
+    return [text[start:end] for start, end in long_text.split_to_fit(text, length, limit)]
 
 
 def words(text: str) -> int:

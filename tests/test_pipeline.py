@@ -122,7 +122,7 @@ def short_sighted() -> Pipeline:
 
 def test_long_texts_are_split_and_that_is_told(short_sighted: Pipeline) -> None:
     told: list[str] = []
-    found = short_sighted.predict(["ba", LONG, "de fi"], method="greedy", tell=told.append)
+    found = short_sighted.predict(["ba", LONG, "de fi"], method="greedy", tell=told.append, split="none")
     assert told == ["line 2: 10 tokens, the model reads 4 at most; translated in 3 pieces"]
     pieces = ["ba de fi.", "go ku la,", "me ni po ra"]
     parts = short_sighted.predict(pieces, method="greedy")
@@ -135,14 +135,14 @@ def test_long_texts_are_split_and_that_is_told(short_sighted: Pipeline) -> None:
 
 def test_long_texts_are_cut_off_if_asked(short_sighted: Pipeline) -> None:
     told: list[str] = []
-    found = short_sighted.predict([LONG], method="greedy", long="truncate", tell=told.append)
+    found = short_sighted.predict([LONG], method="greedy", long="truncate", tell=told.append, split="none")
     assert told == ["line 1: 10 tokens, the model reads 4 at most; cut off after 4"]
-    assert_same(found, short_sighted.predict(["ba de fi. go"], method="greedy"))
+    assert_same(found, short_sighted.predict(["ba de fi. go"], method="greedy", split="none"))
 
 
 def test_long_texts_are_refused_all_at_once_if_asked(short_sighted: Pipeline) -> None:
     with pytest.raises(InputError) as caught:
-        short_sighted.predict([LONG, "ba", LONG], long="refuse")
+        short_sighted.predict([LONG, "ba", LONG], long="refuse", split="none")
     assert [problem.split(";")[0] for problem in caught.value.problems] == [
         "line 1: 10 tokens, the model reads 4 at most",
         "line 3: 10 tokens, the model reads 4 at most",
@@ -155,7 +155,8 @@ def test_pieces_and_cuts_are_never_too_long(text: str, kind: str) -> None:
     pipeline = made(kind, longest=6)
     encode = pipeline.task.tokenizers["source"].encode
     for long in ("split", "truncate"):
-        pieces, owners = pipeline._fit([text], long, None)  # type: ignore[arg-type]
+        found = pipeline.pieces([text], "none", long)  # type: ignore[arg-type]
+        pieces, owners = found.read, found.owners
         assert max(map(len, encode(pieces))) <= 6
         assert owners == [0] * len(pieces)
         if long == "split":

@@ -20,6 +20,9 @@ FLOORS = [
     "version",
     "config",
     "names",
+    "sentences",  # of a text, and whether training pairs are single ones
+    "arguments",  # what people hand to a model in Python
+    "devices",
     "allocator",
     "native",  # kernels in C++, which know tensors and nothing else
     "processor",  # what it multiplies fast

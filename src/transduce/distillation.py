@@ -146,8 +146,14 @@ def _translate(
             advance(len(chunk))
         else:
             long: list[str] = []
-            found = teacher.predict(
-                chunk, batch_size=batch_size, workers=workers, tell=long.append, advance=advance, **search.model_dump()
+            found = teacher.predict(  # pairs as they are: a target for each whole source
+                chunk,
+                split="none",
+                batch_size=batch_size,
+                workers=workers,
+                tell=long.append,
+                advance=advance,
+                **search.model_dump(),
             )
             targets = [[each.text.replace("\n", " "), each.ended] for each in found]
             write_json(path, {"long": len(long), "targets": targets})

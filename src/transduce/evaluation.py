@@ -145,13 +145,13 @@ def _judge(
     if "source" in pipeline.task.tokenizers:
         start = time.monotonic()
         outputs = pipeline.predict(
-            texts.sources, batch_size=settings.batch_size, advance=advance, **dict(settings.search)
+            texts.sources, split="none", batch_size=settings.batch_size, advance=advance, **dict(settings.search)
         )
         report["seconds"] = round(time.monotonic() - start, 2)
         report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
         found = pipeline.task.tallies([each.text for each in outputs], texts.references, names, files.language)
     pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
-    each = pipeline.score(pairs, settings.batch_size)
+    each = pipeline.score(pairs, batch_size=settings.batch_size)
     total = Likelihood(sum(one.log_probability for one in each), sum(one.tokens for one in each))
     report["likelihood"] = {**total.to_dict(), "context": "each line alone"}
     return _Judged(report, {**found, "bits": _bits(each, [answer for _, answer in pairs])})

@@ -7,7 +7,7 @@ Beside the weights, as JSON in the file's metadata:
 | `format`, `format_version` | `transduce-model`, `1` |
 | `config` | the resolved recipe |
 | `tokenizer` | `{"source": tokenizer.json as text, "target": ...}`, or `{"joint": ...}` |
-| `provenance` | hashes of the data, seed, versions of the libraries, updates |
+| `provenance` | hashes of the data, seed, versions of the libraries, updates, whether pairs were single sentences |
 | `metrics` | scores on the validation data |
 | `tied` | `{name: name}`: weights that are one and the same tensor; stored, and counted, once |
 
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.errors import InputError
+from transduce.names import suggest
 from transduce.storage import Header, canonical_json, read_header, read_metadata, read_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -40,6 +41,14 @@ TABLES = ("config", "tokenizer", "provenance", "metrics", "tied")
 NAMES_A_CLASS = {"kind", "score", "weighing", "positions"}
 LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
 NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
+UNSAFE = (
+    "a checkpoint of PyTorch, a pickle, which can run code when it is read, so it is not. Wanted is the "
+    "model.safetensors of a run."
+)
+NO_MODELS = {
+    ".toml": "a recipe, which a model is trained by: transduce train {path}",
+    **dict.fromkeys((".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin"), UNSAFE),
+}
 LEXICON = ("shortlist.candidates", "shortlist.frequent")  # names of tensors
 
 
@@ -124,13 +133,28 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if not path.is_dir():
         if not path.exists():
-            raise InputError(f"{path}: there is no such file or folder; a model file or a run's folder is wanted.")
+            raise InputError(
+                f"{path}: there is no such file or folder; a model file or a run's folder is wanted.{_meant(path)}"
+            )
+        if path.suffix in NO_MODELS:
+            raise InputError(f"{path}: {NO_MODELS[path.suffix].format(path=path)}")
         return path
     if (path / NAME).is_file():
         return path / NAME
     if _is_run(path):
         raise InputError(f"{path}: this run is not finished: it has no {NAME} yet. Let its training end first.")
     raise InputError(f"{path}: this folder has no {NAME}, so it is not the folder of a finished run.")
+
+
+def _meant(path: Path) -> str:
+    """What a path that is not there may have been meant for: a run beside it or in runs/, a recipe."""
+    for folder in dict.fromkeys((path.parent, Path("runs"))):
+        runs = [each.name for each in folder.iterdir() if each.is_dir()] if folder.is_dir() else []
+        if near := suggest(path.name, runs):
+            name = near.partition('"')[2].partition('"')[0]
+            return f' Did you mean "{folder / name}"?'
+    recipe = Path("recipes") / f"{path.name.removesuffix('.toml')}.toml"
+    return f" There is a recipe of this name: transduce train {recipe}" if recipe.is_file() else ""
 
 
 def _is_run(folder: Path) -> bool:

@@ -1,21 +1,30 @@
 """A trained model, ready for use: `transduce.load(path)`."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from pydantic import ValidationError
 from torch import nn
 
+from transduce.arguments import pairs_of, paths_of, texts_of
 from transduce.data.lexicon import Lexicon
 from transduce.data.tokenizer import Tokenizer
+from transduce.devices import device_for
 from transduce.errors import InputError
 from transduce.inference import Advance, decode
 from transduce.likelihood import Likelihood, pair_likelihoods
 from transduce.linear import Precision, pack_all
-from transduce.long_text import LongText, shorten
+from transduce.long_text import (
+    LongText,
+    Pieces,
+    pieces_of,
+    refuse_attention_of_pieces,
+    refuse_wants_of_pieces,
+    tell_of_pieces,
+    tell_unmet,
+)
 from transduce.model_file import ModelFile, check_weights, lasting_tensors, load_model_file
 from transduce.models.protocols import Steps
 from transduce.names import resolve
@@ -23,6 +32,7 @@ from transduce.native.beam import Mean
 from transduce.recipe import Recipe, explain, parse_recipe
 from transduce.search.ensemble import Ensemble
 from transduce.search.settings import READ_BY_ONE, Search
+from transduce.sentences import Split, trained_on_single
 from transduce.tasks.protocols import Prediction, Task
 from transduce.undrawn import undrawn
 from transduce.wanted import Must, Wanted, both, wanted_of_each
@@ -37,12 +47,14 @@ class Pipeline:
     recipe: what the model was trained with; metrics, provenance: what its file says of it.
     others: the tasks of an ensemble's further members.
     lexicon: what a shortlist is made of; None = the file holds none.
-    precision: of matrix products.
+    precision: of matrix products. device: where they are computed.
+    single_sentences: whether the model was trained on pairs of single sentences, as far as its file says.
     """
 
     others: tuple[Task, ...] = ()
 
-    def __init__(self, file: ModelFile, precision: Precision = "fp32") -> None:
+    def __init__(self, file: ModelFile, precision: Precision = "fp32", device: "str | torch.device" = "auto") -> None:
+        self.device = device_for(precision, device)
         self.recipe: Recipe = parse_recipe(file.config, "the model file's config")
         self.metrics = file.metrics
         self.provenance = file.provenance
@@ -51,15 +63,26 @@ class Pipeline:
             self.model = make_model(self.recipe, self.task)
         self.lexicon = _lexicon(file, self.task)
         load_weights(self.model, file.weights)
-        self.model.eval()
+        self.model.eval().to(self.device)
         self.precision = precision
-        pack_all(self.model, precision)
+        self.single_sentences = trained_on_single(file.provenance, self.recipe.task, self.recipe.tokenizer)
+        if self.device.type == "cpu":
+            pack_all(self.model, precision)
 
+    def __repr__(self) -> str:
+        model = type(self.model).__name__
+        return f"<transduce.{type(self).__name__} {self.recipe.name}: {model} on {self.device}>"
+
+    @overload
+    def predict(self, texts: str, **options: Any) -> Prediction: ...
+
+    @overload
     def predict(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
         batch_size: int = 64,
+        split: Split = "auto",
         long: LongText = "split",
         tell: Callable[[str], None] | None = None,
         advance: Advance | None = None,
@@ -70,13 +93,35 @@ class Pipeline:
         lattice: bool = False,
         workers: int = 1,
         **search: Any,
-    ) -> list[Prediction]:
+    ) -> list[Prediction]: ...
+
+    def predict(
+        self,
+        texts: str | Iterable[str],
+        *,
+        batch_size: int = 64,
+        split: Split = "auto",
+        long: LongText = "split",
+        tell: Callable[[str], None] | None = None,
+        advance: Advance | None = None,
+        must: Sequence[Must] | Sequence[list[Must]] = (),
+        must_not: Sequence[str] | Sequence[list[str]] = (),
+        prefix: str | Sequence[str] = "",
+        wanted: Sequence[Wanted] | None = None,
+        lattice: bool = False,
+        workers: int = 1,
+        **search: Any,
+    ) -> Prediction | list[Prediction]:
         """One prediction a text, in order; each is what it would be alone. An empty text gives an empty prediction.
 
         Args:
+            texts: one text, which gives one prediction; or several in anything that has an order, which give a list.
             batch_size: texts searched together: speed and memory, nothing else.
-            long: a text longer than the model can read is translated in pieces, cut off, or refused; of a prompt
-                the end is kept.
+            split: "sentences": each sentence of a text is read by itself, and the outputs are put together with the
+                text's white space; "none": it is read as a whole; "auto": by sentences, if the model was trained on
+                single ones and nothing is wanted of the output. A prompt is never cut.
+            long: a text (or sentence) longer than the model can read is translated in pieces, cut off, or refused; of
+                a prompt the end is kept.
             tell: told which texts were long and what became of them, and which outputs lack phrases that must appear.
             advance: told how many more texts are done.
             must: phrases that have to appear in the output, as text; a tuple holds alternatives, of which one is
@@ -91,39 +136,40 @@ class Pipeline:
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
 
         Raises:
-            InputError: a search setting is wrong; a text is too long and long="refuse", or in pieces that something
-                is wanted of; what is wanted cannot be; no workers can be had here.
+            InputError: what came is no text; a search setting is wrong; a text is too long and long="refuse", or in
+                pieces that something is wanted of; what is wanted cannot be; no workers can be had here.
         """
+        listed, alone = texts_of(texts)
         settings = search_settings(self.recipe.search, search)
-        wants = wanted_of_each(len(texts), must, must_not, prefix)
+        wants = wanted_of_each(len(listed), must, must_not, prefix)
         if wanted is not None:
             wants = both(wants, wanted)
-        pieces, owners = self._fit(texts, long, tell)
-        _refuse_wants_of_pieces(wants, owners)
-        of_pieces = [wants[owner] for owner in owners]
+        pieces = self.pieces(listed, split, long, wants)
+        if tell:
+            tell_of_pieces(pieces, wants, lambda: self.pieces(listed, split, long), tell)
+        refuse_wants_of_pieces(wants, pieces)
+        owners = pieces.owners
         found = decode(
             self.model,
             self.task,
-            pieces,
+            pieces.read,
             settings,
             batch_size,
             owners,
-            advance,
-            of_pieces,
+            pieces.advancing(advance),
+            [wants[owner] for owner in owners],
             self.others,
             lattice,
             workers,
             self.lexicon,
         )
-        whole: list[list[Prediction]] = [[] for _ in texts]
-        for owner, prediction in zip(owners, found, strict=True):
-            whole[owner].append(prediction)
-        joined = [_joined(text, parts) for text, parts in zip(texts, whole, strict=True)]
-        looks = [self.attention if len(parts) == 1 else _refuse_attention_of_pieces for parts in whole]
-        predictions = [each.shown_by(look) for each, look in zip(joined, looks, strict=True)]
+        looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
+        predictions = [each.shown_by(look) for each, look in zip(pieces.joined(found), looks, strict=True)]
         if tell:
-            _tell_unmet(predictions, tell)
-        return predictions
+            tell_unmet(predictions, tell)
+        return predictions[0] if alone else predictions
+
+    __call__ = predict
 
     def attention(self, prediction: Prediction) -> "Attention":
         """What the model attended to while it gave a prediction that was read in one piece.
@@ -135,34 +181,61 @@ class Pipeline:
 
         return attention_of(self.model, self.task, prediction)
 
-    def score(
-        self, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None
-    ) -> list[Likelihood]:
-        """The log-probability of each given (source, target); of the target alone for a language model."""
-        return pair_likelihoods(self.model, self.task, pairs, batch_size, advance, self.others)
+    @overload
+    def score(  # type: ignore[overload-overlap]  # a str is an Iterable[str]
+        self, sources: str, targets: str | None = None, *, batch_size: int = 64, advance: Advance | None = None
+    ) -> Likelihood: ...
 
-    def _fit(
-        self, texts: Sequence[str], long: LongText, tell: Callable[[str], None] | None
-    ) -> tuple[list[str], list[int]]:
-        """Pieces that the model can read, and the place of the text that each is part of."""
+    @overload
+    def score(
+        self,
+        sources: Iterable[tuple[str, str]] | Iterable[str],
+        targets: Iterable[str] | None = None,
+        *,
+        batch_size: int = 64,
+        advance: Advance | None = None,
+    ) -> list[Likelihood]: ...
+
+    def score(
+        self,
+        sources: str | Iterable[tuple[str, str]] | Iterable[str],
+        targets: str | Iterable[str] | None = None,
+        *,
+        batch_size: int = 64,
+        advance: Advance | None = None,
+    ) -> Likelihood | list[Likelihood]:
+        """The log-probability of each target given its source; of texts alone for a language model.
+
+        Args:
+            sources: a list, as long as `targets`, or one text for one; or (source, target) pairs without `targets`.
+
+        Raises:
+            InputError: it is none of these; unequal numbers of sources and targets.
+        """
+        pairs, alone = pairs_of(sources, targets, "source" in self.task.tokenizers)
+        found = pair_likelihoods(self.model, self.task, pairs, batch_size, advance, self.others)
+        return found[0] if alone else found
+
+    def splits(self, split: Split) -> bool:
+        """Whether a text is cut into its sentences where nothing is wanted of its output."""
+        if split not in ("auto", "sentences", "none"):
+            raise InputError(f'split: "auto", "sentences" or "none" is wanted; this came: {split!r}.')
+        return "source" in self.task.tokenizers and (self.single_sentences if split == "auto" else split == "sentences")
+
+    def pieces(
+        self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", wants: Sequence[Wanted] = ()
+    ) -> Pieces:
+        """How the model reads texts: which spans of each by themselves. See `predict`.
+
+        Raises:
+            InputError: a text is too long and long="refuse".
+        """
         reads = self.task.tokenizers.get("source")
+        whole = [split == "auto" and bool(wanted) for wanted in wants] or [False] * len(texts)
+        apart = [self.splits(split) and not each for each in whole]
         prompts, reads = reads is None, reads or self.task.tokenizers["target"]
-        pieces: list[str] = []
-        owners: list[int] = []
-        problems = []
-        for place, (text, ids) in enumerate(zip(texts, reads.encode(texts), strict=True)):
-            parts = [text]
-            if len(ids) > self.task.readable:
-                parts, done = shorten(text, reads, self.task.readable, long, prompts)
-                known = f"line {place + 1}: {len(ids)} tokens, the model reads {self.task.readable} at most"
-                problems.append(f"{known}; shorten it, or ask for split or truncate.")
-                if tell and long != "refuse":
-                    tell(f"{known}; {done}")
-            pieces += parts
-            owners += [place] * len(parts)
-        if problems and long == "refuse":
-            raise InputError(problems)
-        return pieces, owners
+        language = str(getattr(self.recipe.task, "source", ""))
+        return pieces_of(texts, apart, reads, self.task.readable, long, prompts, language)
 
 
 class EnsemblePipeline(Pipeline):
@@ -176,7 +249,8 @@ class EnsemblePipeline(Pipeline):
         _check_members(members, names or [f"model {number}" for number in range(1, len(members) + 1)])
         first = members[0]
         self.recipe, self.task, self.lexicon = first.recipe, first.task, first.lexicon
-        self.precision = first.precision
+        self.precision, self.device = first.precision, first.device
+        self.single_sentences = all(member.single_sentences for member in members)
         self.others = tuple(member.task for member in members[1:])
         self.metrics = {}
         self.provenance = {"ensemble": mean, "members": [member.provenance for member in members]}
@@ -197,6 +271,7 @@ def load(
     trust_code: bool = False,
     ensemble: Mean = "probability",
     precision: Precision = "fp32",
+    device: "str | torch.device" = "auto",
 ) -> Pipeline:
     """The model in a run directory or a model file; of several of these, an ensemble.
 
@@ -205,14 +280,16 @@ def load(
         trust_code: let the file name classes outside Transduce, which are then imported: only if you trust its maker.
         ensemble: what a mean is taken of, "probability" or "log_probability"; see `transduce.search.ensemble`.
         precision: of matrix products. "int8" is faster, and near to what "fp32" gives (`transduce.int8`).
+        device: "cpu", "cuda", "mps", or "auto", which is a GPU of CUDA if there is one. 8-bit products are the
+            processor's alone, and so is "auto" for them.
 
     Raises:
-        InputError: no model there, or one that is damaged, foreign or too new; several that do not go together.
+        InputError: no model there, or one that is damaged, foreign or too new; several that do not go together; no
+            such device here.
     """
-    paths = [path] if isinstance(path, str | PathLike) else list(path)
-    if not paths:
-        raise InputError("load: no model is named.")
-    members = [Pipeline(load_model_file(each, trust_code=trust_code), precision) for each in paths]
+    paths = paths_of(path)
+    place = device_for(precision, device)
+    members = [Pipeline(load_model_file(each, trust_code=trust_code), precision, place) for each in paths]
     if len(members) == 1:
         return members[0]
     return EnsemblePipeline(members, ensemble, [str(each) for each in paths])
@@ -320,42 +397,3 @@ def _lexicon(file: ModelFile, task: Task) -> Lexicon | None:
             f"{greatest}; its tokenizers have {task.sizes.source} and {task.sizes.target}."
         )
     return Lexicon(candidates_SC, frequent_F)
-
-
-def _refuse_wants_of_pieces(wants: Sequence[Wanted], owners: Sequence[int]) -> None:
-    pieces = Counter(owners)
-    problems = [
-        f"line {place + 1}: is translated in {pieces[place]} pieces, which cannot share phrases or a prefix between "
-        "them; shorten it, or ask for truncate."
-        for place, wanted in enumerate(wants)
-        if wanted and pieces[place] > 1
-    ]
-    if problems:
-        raise InputError(problems)
-
-
-def _refuse_attention_of_pieces(prediction: Prediction) -> "Attention":
-    raise InputError("this text was read in several pieces, each with an attention of its own: predict a shorter one.")
-
-
-def _tell_unmet(predictions: Sequence[Prediction], tell: Callable[[str], None]) -> None:
-    for number, prediction in enumerate(predictions, 1):
-        if prediction.unmet:
-            names = ", ".join(f'"{phrase}"' for phrase in prediction.unmet)
-            why = "it has no tokens" if not prediction.source.strip() else "its limit came first"
-            tell(f"line {number}: {names} must appear and does not: {why}.")
-
-
-def _joined(text: str, parts: list[Prediction]) -> Prediction:
-    """One prediction for a text that was read in parts: texts joined by spaces, probabilities multiplied."""
-    if len(parts) == 1:
-        return parts[0]
-    return Prediction(
-        source=text,
-        text=" ".join(part.text for part in parts),
-        score=sum(part.score for part in parts),
-        log_probability=sum(part.log_probability for part in parts),
-        tokens=tuple(token for part in parts for token in part.tokens),
-        token_log_probabilities=tuple(each for part in parts for each in part.token_log_probabilities),
-        ended=all(part.ended for part in parts),
-    )

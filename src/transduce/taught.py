@@ -120,6 +120,6 @@ def _translated(recipe: Recipe, teachers: Sequence[Path], folder: Path, display:
             folder,
             together.recipe.search,
             advance=advance,
-            workers=1 if torch.cuda.is_available() else torch.get_num_threads(),
+            workers=torch.get_num_threads() if together.device.type == "cpu" else 1,
         )
     return {each: found[each] for each in ("lines", "counts")}

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 from visiting import TEXT, VIEWS, Open, visiting
 
 from served import Server, serving
@@ -309,3 +309,20 @@ def check_png(content: bytes) -> None:
     image = Image.open(io.BytesIO(content)).convert("RGB")
     assert min(image.size) > 40
     assert len(image.getcolors(10**7) or []) > 3  # not a blank sheet
+
+
+def test_a_text_of_several_sentences_is_translated_whole(sentence_run: Path, browser: Browser) -> None:
+    text = "The animal was tired.  The street was wide. Two dogs run."
+    outputs = ["Das Tier war müde.", "Das Sträßchen war breit.", "Zwei Hunde laufen."]
+    with serving([sentence_run], page=page()) as running, visiting(browser, f"{running.address}/") as tab:
+        tab.open(text=text)
+        expect(tab.find("#whole")).to_have_text(" ".join(outputs))
+        expect(tab.find("#output")).to_have_text(outputs[0])
+        tab.find("#sentence-1").click()
+        expect(tab.find("#output")).to_have_text(outputs[1])
+        expect(tab.find("#sentence-1")).to_have_attribute("aria-current", "true")
+        tab.find("#sentence").fill("The boat is red.")
+        tab.find("#send").click()
+        expect(tab.find("#output")).to_have_text("Das Boot ist rot.")
+        expect(tab.find("#whole")).to_have_count(0)
+        assert tab.state().get("sentence", "") == ""

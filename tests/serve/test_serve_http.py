@@ -178,7 +178,7 @@ def test_the_wrong_way_to_ask_is_400(server: Server) -> None:
     )
     assert "at most on this server" in server.post("/v1/predict", texts=["ba"], beam=500).json()["error"]
     answer = server.post("/v1/predict", texts=["ba", "ba " * 300], long="refuse")
-    assert (answer.status_code, answer.json()["error"]) == (400, "texts.1: 300 tokens; the model reads 256.")
+    assert (answer.status_code, answer.json()["error"]) == (400, "texts.1: 300 tokens, the model reads 256 at most.")
 
 
 # ---- load -------------------------------------------------------------------------------------------------

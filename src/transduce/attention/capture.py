@@ -2,7 +2,7 @@
 
     with capture(model) as record:
         model.predict(["Two dogs run."])
-    record["decoder.0.cross"]        # one (B, H, T, S) tensor per call of that attention
+    record["decoder.blocks.0.cross_attention"]        # one (B, H, T, S) tensor per call of that attention
 
 Outside the `with` nothing is kept and the fast kernel runs. A captured call computes its weights openly; its output
 is the same up to rounding.
@@ -11,8 +11,11 @@ is the same up to rounding.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from torch import Tensor, nn
+
+from transduce.errors import InputError
 
 
 class Record(dict[str, list[Tensor]]):
@@ -32,12 +35,23 @@ _record: ContextVar[Record | None] = ContextVar("transduce_attention_record", de
 
 
 @contextmanager
-def capture(model: nn.Module) -> Iterator[Record]:
+def capture(model: Any) -> Iterator[Record]:
     """Everything that attends inside `model` hands its weights to the record while the `with` lasts.
 
     Captures nest (the inner one wins) and do not see each other across threads.
+
+    Args:
+        model: what `transduce.load` gave, or a module; of an ensemble all members, as `members.0.decoder.blocks.0..`.
+
+    Raises:
+        InputError: it is neither.
     """
-    record = Record({module: name for name, module in model.named_modules()})
+    module = model if isinstance(model, nn.Module) else getattr(model, "model", None)
+    if not isinstance(module, nn.Module):
+        raise InputError(
+            f"capture: a model is wanted, as transduce.load gives one; this {type(model).__name__} came: {model!r}."
+        )
+    record = Record({inner: name for name, inner in module.named_modules()})
     token = _record.set(record)
     try:
         yield record

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from transduce.cli.options import DeviceOption
+
 
 def compare(
     comparison: Annotated[Path, typer.Argument(help="A comparison, TOML: see recipes/compare/.")],
@@ -16,6 +18,7 @@ def compare(
         str | None, typer.Option(help="Of each training: 20m or 1.5h, 5Mtok target tokens, 1e15flop operations.")
     ] = None,
     run: Annotated[Path | None, typer.Option(help="Directory; runs/compare/<name> by default.")] = None,
+    device: DeviceOption = "auto",
 ) -> None:
     """Train variants of a recipe on the same data with the same budget; one table, one page.
 
@@ -26,8 +29,10 @@ def compare(
     from transduce.compare.config import load_comparison
     from transduce.compare.run import run_comparison
     from transduce.compare.show import show
+    from transduce.devices import use_device
     from transduce.training.display import Display
 
+    use_device(device)
     loaded = load_comparison(comparison, overrides or [], budget)
     folder = run or Path("runs") / "compare" / loaded.name
     console = Console()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.cli.options import PrecisionOption, PruneOption
+from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TextFile
@@ -27,6 +27,7 @@ def distill(
     alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
     prune: PruneOption = None,
     precision: PrecisionOption = "fp32",
+    device: DeviceOption = "auto",
     batch_size: Annotated[int, typer.Option(help="Lines searched together: speed and memory, nothing else.")] = 128,
     workers: Annotated[int, typer.Option(min=1, help="So many at once that translate, with one thread each.")] = 1,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on what came out.")] = None,
@@ -37,15 +38,17 @@ def distill(
     from transduce.allocator import keep_freed_memory
     from transduce.cli.text import bar, tell
     from transduce.data.files import fingerprint
+    from transduce.devices import use_device
     from transduce.distillation import distil
     from transduce.model_file import find_model_file
     from transduce.pipeline import load, search_settings
 
     keep_freed_memory()
+    use_device(device)
     files = [find_model_file(each) for each in teacher]
     sources, root = _sources(files[0], source, recipe)
     student_recipe = _student(student, output) if student else None  # a wrong one is told now
-    pipeline = load(files, trust_code=trust_code, precision=precision)
+    pipeline = load(files, trust_code=trust_code, precision=precision, device=device)
     asked = {"beam": beam, "alpha": alpha, "prune": prune, "nbest": 1}
     search = search_settings(pipeline.recipe.search, {name: each for name, each in asked.items() if each is not None})
     checksum = "+".join(fingerprint(file) for file in files)

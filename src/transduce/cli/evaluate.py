@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.cli.options import PrecisionOption, PruneOption
+from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption
 
 if TYPE_CHECKING:
     from transduce.linear import Precision
@@ -31,6 +31,7 @@ def evaluate(
         int | None, typer.Option(help="Candidates a source token, and no other words; see transduce shortlist.")
     ] = None,
     precision: PrecisionOption = "fp32",
+    device: DeviceOption = "auto",
     metric: Annotated[
         list[str] | None, typer.Option(help="Metric by name, repeatable; the first model's by default.")
     ] = None,
@@ -54,7 +55,7 @@ def evaluate(
     asked = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
     settings = Settings(metric, batch_size, {name: value for name, value in asked.items() if value is not None})
     files = Files(source, reference, _by_name(outputs or [], models or []), language)
-    pipelines = _load(models or [], trust_code, precision)
+    pipelines = _load(models or [], trust_code, precision, device)
     with bar("translating", 0) as advance:
         report = evaluate_files(pipelines, files, settings, advance)
     if as_json:
@@ -65,11 +66,13 @@ def evaluate(
         _show(report)
 
 
-def _load(models: list[Path], trust_code: bool, precision: "Precision") -> "dict[str, Pipeline]":
+def _load(models: list[Path], trust_code: bool, precision: "Precision", device: str) -> "dict[str, Pipeline]":
     from transduce.pipeline import load
 
-    named = _by_name(models, [])
-    return {name: load(_members(path), trust_code=trust_code, precision=precision) for name, path in named.items()}
+    return {
+        name: load(_members(path), trust_code=trust_code, precision=precision, device=device)
+        for name, path in _by_name(models, []).items()
+    }
 
 
 def _members(path: Path) -> list[Path]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transduce.cli.options import DeviceOption
 from transduce.cli.serve import hosts_of, needed
 from transduce.errors import InputError
 
@@ -23,13 +24,14 @@ def explore(
     browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
     file: Annotated[Path | None, typer.Option(help="Write one HTML file that works offline; serve nothing.")] = None,
     text: Annotated[list[str] | None, typer.Option(help="With --file: a sentence to show, repeatable.")] = None,
+    device: DeviceOption = "auto",
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
     """See what a model predicts, what else it weighed and what it looked at, in the browser. Nobody else can ask."""
     _check(run, file, text or [])
     with needed("exploring"):
         from transduce.serve.models import Models, Use
-    opened = Models.open(models, Use(trust_code), run)
+    opened = Models.open(models, Use(trust_code, device=device), run)
     if file:
         _write(opened, file, text or [])
     else:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from transduce.cli.options import PrecisionOption, PruneOption
+from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, SplitOption
 
 
 def predict(
@@ -49,6 +49,7 @@ def predict(
     lengths: Annotated[int | None, typer.Option(help="For mask_predict: lengths that are tried.")] = None,
     batch_size: Annotated[int, typer.Option(help="Lines searched together: speed and memory, nothing else.")] = 64,
     workers: Annotated[int, typer.Option(min=1, help="So many at once, with one thread each; for many lines.")] = 1,
+    split: SplitOption = "auto",
     long: Annotated[
         Literal["split", "truncate", "refuse"], typer.Option(help="A line longer than the model can read.")
     ] = "split",
@@ -56,6 +57,7 @@ def predict(
         Literal["probability", "log_probability"], typer.Option(help="Several models say the mean of these.")
     ] = "probability",
     precision: PrecisionOption = "fp32",
+    device: DeviceOption = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     lattice: Annotated[bool, typer.Option(help="With --json: everything that the beam weighed.")] = False,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
@@ -91,12 +93,13 @@ def predict(
     }
     search: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     wanted = read_wanted(constraints, len(lines)) if constraints else None
-    pipeline = load(model, trust_code=trust_code, ensemble=ensemble, precision=precision)
+    pipeline = load(model, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
     with bar("predicting", len(lines)) as advance:
         predictions = pipeline.predict(
             lines,
             batch_size=batch_size,
             workers=workers,
+            split=split,
             long=long,
             tell=tell,
             advance=advance,

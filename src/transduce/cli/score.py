@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from transduce.cli.options import DeviceOption
+
 
 def score(
     model: Annotated[
@@ -16,6 +18,7 @@ def score(
     ensemble: Annotated[
         Literal["probability", "log_probability"], typer.Option(help="Several models say the mean of these.")
     ] = "probability",
+    device: DeviceOption = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, the summary last.")] = False,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
@@ -32,12 +35,12 @@ def score(
         raise InputError(
             f"{source} has {len(sources):,} lines and {target} has {len(targets):,}: line n must belong to line n."
         )
-    pipeline = load(model, trust_code=trust_code, ensemble=ensemble)
+    pipeline = load(model, trust_code=trust_code, ensemble=ensemble, device=device)
     if ("source" in pipeline.task.tokenizers) != (source is not None):
         wanted = "needs --source" if source is None else "is a language model and has no --source"
         raise InputError(f"{model[0]}: {wanted}.")
     with bar("scoring", len(targets)) as advance:
-        found = pipeline.score(list(zip(sources, targets, strict=True)), batch_size, advance)
+        found = pipeline.score(list(zip(sources, targets, strict=True)), batch_size=batch_size, advance=advance)
     total = Likelihood(sum(each.log_probability for each in found), sum(each.tokens for each in found))
     for each, text in zip(found, targets, strict=True):
         write_line({"target": text, **each.to_dict()} if as_json else f"{each.log_probability:.4f}\t{text}")

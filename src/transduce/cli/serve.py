@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.options import PrecisionOption, PruneOption
+from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption
 from transduce.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,10 +37,11 @@ def serve(
     timeout: Annotated[float | None, typer.Option(help="Seconds until a request is given up.")] = None,
     characters: Annotated[int | None, typer.Option(help="Characters in a request.")] = None,
     sentences_above: Annotated[
-        int | None, typer.Option(help="/translate splits lines of more tokens into sentences.")
+        int | None, typer.Option(help="/translate splits longer lines into sentences; of models of single ones all.")
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the model.")] = None,
     precision: PrecisionOption = "fp32",
+    device: DeviceOption = "auto",
     shortlist: Annotated[
         int | None, typer.Option(help="Candidates a source token, and no other words; see transduce shortlist.")
     ] = None,
@@ -69,7 +70,7 @@ def serve(
     from transduce.explore.page_file import page
 
     search = {name: each for name, each in {"prune": prune, "shortlist": shortlist}.items() if each is not None}
-    opened = Models.open(models, Use(trust_code, precision, search))
+    opened = Models.open(models, Use(trust_code, precision, device, search))
     for model in opened:
         tell(f"{model.name}: {model.path}")
     run(opened, settings, host, port, page(), lambda address: tell(f"Serving on {address}, see {address}/docs"))

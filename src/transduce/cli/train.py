@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from transduce.cli.options import DeviceOption
+
 
 def train(
     recipe: Annotated[Path, typer.Argument(help="A recipe, TOML.")],
@@ -15,13 +17,16 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show recipe, parameters, memory and batches; train nothing.")
     ] = False,
+    device: DeviceOption = "auto",
 ) -> None:
     """Train a recipe; the same command again goes on where it stopped."""
     from rich.console import Console
 
+    from transduce.devices import use_device
     from transduce.recipe import load_recipe
     from transduce.training.display import Display
 
+    use_device(device)
     resolved = load_recipe(recipe, overrides or [])
     console = Console()
     from transduce.taught import teachers_of, train_taught

@@ -132,6 +132,14 @@ def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
     return _read_two(source, target)
 
 
+def sampled_pairs(corpora: Sequence[PairFiles], root: Path, count: int) -> Iterator[tuple[str, str]]:
+    """About `count` (source, target) pairs out of all corpora, as many of each, evenly spread over its lines."""
+    for files in corpora:
+        lines = count_lines(files.paths(root)[0])
+        step = max(1, lines * len(corpora) // count)
+        yield from ((source, target) for _, source, target in islice(read_pairs(files, root), 0, None, step))
+
+
 def read_text(file: TextFile, root: Path) -> Iterator[str]:
     """The lines of a text or of the part asked for; in unit "stream" with their newlines, cut to the character.
 

@@ -17,35 +17,46 @@ from transduce.explore.layers import attending
 from transduce.explore.sides import shown_tokens
 from transduce.models.protocols import writes_at_once
 from transduce.pipeline import EnsemblePipeline, Pipeline, search_settings
+from transduce.sentences import Segment, rejoined, sentences
 from transduce.tasks.protocols import Prediction
 
 ALTERNATIVES = 10
 MOST = 2_000_000  # attention weights in one answer
 
 
-def explore(pipeline: Pipeline, text: str, name: str = "", most: int = MOST, **search: Any) -> dict[str, Any]:
+def explore(
+    pipeline: Pipeline, text: str, name: str = "", most: int = MOST, sentence: int = 0, **search: Any
+) -> dict[str, Any]:
     """The prediction with its n-best list, the ten likeliest tokens at each place, the beam, and all attention.
+
+    Of a text that the model reads sentence by sentence they are those of one sentence, which `text` then is; "whole"
+    holds what `Pipeline.predict` makes of all.
 
     Args:
         name: what the model is called in the answer.
         most: attention weights at most.
+        sentence: which of several, from 0; the last where there are fewer.
         search: any key of `transduce.search.settings.Search` in place of the recipe's.
 
     Raises:
         InputError: an ensemble; an empty text, or one that the model does not read in one piece; too many weights; a
             wrong setting.
     """
+    whole = _whole(pipeline, text, sentence, search)
+    text = whole["sentences"][whole["sentence"]]["text"] if whole else text
     check_text(pipeline, text)
     settings = search_settings(pipeline.recipe.search, search)
     if settings.method in ("beam", "ctc") and "nbest" not in search:
         search = {**search, "nbest": settings.beam}  # all that the beam found: the best stays the best
-    (prediction,) = pipeline.predict([text], long="refuse", lattice=settings.method == "beam", **search)
+    asked_for = {"split": "none", "long": "refuse", "lattice": settings.method == "beam", **search}
+    prediction = pipeline.predict(text, **asked_for)
     given = given_of(pipeline.task, prediction)
     check_size(pipeline, given, most)
     attention, next_TV = looked(pipeline.model, pipeline.task, given, prediction.source, prediction.text)
     return {
         "model": name,
         "text": text,
+        "whole": whole,
         **attention.sides(),
         "score": prediction.score,
         "log_probability": prediction.log_probability,
@@ -54,6 +65,31 @@ def explore(pipeline: Pipeline, text: str, name: str = "", most: int = MOST, **s
         "alternatives": alternatives(next_TV, pipeline.task.tokenizers["target"]),
         "lattice": prediction.lattice.to_dict() if prediction.lattice else None,
         "attention": [layer.to_dict(whole=False) for layer in attention.layers],
+    }
+
+
+def sentences_of(pipeline: Pipeline, text: str) -> list[str]:
+    """What of a text is explored by itself: its sentences, if the model reads them so, else the text."""
+    cut = sentences(text, str(getattr(pipeline.recipe.task, "source", ""))) if pipeline.splits("auto") else []
+    return [text[start:end] for start, end in cut] if len(cut) > 1 else [text]
+
+
+def _whole(pipeline: Pipeline, text: str, sentence: int, search: dict[str, Any]) -> dict[str, Any] | None:
+    """The outputs of all sentences, and how they stand in the text's; None where there is one."""
+    each = sentences_of(pipeline, text)
+    if len(each) < 2 or isinstance(pipeline, EnsemblePipeline):
+        return None
+    found = [one.text for one in pipeline.predict(each, split="none", **search)]
+    starts, done = [], 0
+    for one in each:
+        starts.append(text.index(one, done))
+        done = starts[-1] + len(one)
+    cut = [Segment(start, start + len(one)) for start, one in zip(starts, each, strict=True)]
+    return {
+        "text": text,
+        "output": rejoined(text, cut, found),
+        "sentence": min(sentence, len(each) - 1),
+        "sentences": [{"text": one, "output": output} for one, output in zip(each, found, strict=True)],
     }
 
 
@@ -81,7 +117,7 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
     """
     check_text(pipeline, text)
     if target is None:
-        (prediction,) = pipeline.predict([text], long="refuse")
+        prediction = pipeline.predict(text, split="none", long="refuse")
         given = given_of(pipeline.task, prediction)
     else:
         writes = pipeline.task.tokenizers["target"]

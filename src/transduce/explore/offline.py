@@ -7,7 +7,7 @@ from typing import Any
 from transduce.explore.attention import looked
 from transduce.explore.described import described
 from transduce.explore.example import example
-from transduce.explore.exploration import asked, explore
+from transduce.explore.exploration import asked, explore, sentences_of
 from transduce.explore.importance import importance
 from transduce.explore.placed import placed
 from transduce.explore.rollout import rollout_dict
@@ -36,11 +36,18 @@ def offline(pipelines: Mapping[str, Pipeline], texts: Sequence[str], run: Path |
         "models": [
             described(name, each.model, each.task, each.recipe, run is not None) for name, each in pipelines.items()
         ],
-        "explorations": [explored(name, each, text) for text in texts for name, each in pipelines.items()],
+        "explorations": [
+            explored(name, each, text) for text in _single(first, texts) for name, each in pipelines.items()
+        ],
         "positions": placed(first.model, POSITIONS),
         "training": trained(run) if run else None,
         "example": example(),
     }
+
+
+def _single(pipeline: Pipeline, texts: Sequence[str]) -> list[str]:
+    """The texts, each sentence of those of several by itself."""
+    return list(dict.fromkeys(sentence for text in texts for sentence in sentences_of(pipeline, text)))
 
 
 def explored(name: str, pipeline: Pipeline, text: str) -> dict[str, Any]:

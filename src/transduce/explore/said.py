@@ -25,7 +25,9 @@ def by_token(
     held_P = held(next_PV, tokens, blank)
     owner_P = held_P.cummax(0).values.clamp(min=0)
     share_TP = (owner_P == torch.arange(len(tokens), device=owner_P.device)[:, None]).to(next_PV.dtype)
-    own_PT = next_PV[:, list(tokens)].masked_fill(held_P[:, None] != torch.arange(len(tokens)), -torch.inf)
+    own_PT = next_PV[:, list(tokens)].masked_fill(
+        held_P[:, None] != torch.arange(len(tokens), device=held_P.device), -torch.inf
+    )
     places = {part.name: part for part in parts}
     merged = {name: [_merged(call, share_TP, places.get(name)) for call in calls] for name, calls in record.items()}
     return next_PV[own_PT.argmax(0)], merged

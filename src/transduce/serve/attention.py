@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from transduce.explore.attention import Attention
 from transduce.explore.sides import words_in
+from transduce.sentences import Span
 from transduce.serve.markup import Link
-from transduce.serve.texts import Span
 from transduce.tasks.protocols import Prediction
 
 

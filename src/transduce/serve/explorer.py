@@ -73,7 +73,9 @@ def routes(service: Service) -> APIRouter:
             request,
             asked.model,
             [asked.text],
-            lambda work: explore(work.model.pipeline, asked.text, work.model.name, most, **dict(search)),
+            lambda work: explore(
+                work.model.pipeline, asked.text, work.model.name, most, asked.sentence, **dict(search)
+            ),
         )
 
     @router.post("/heads", response_model=schemas.HeadsAnswer)

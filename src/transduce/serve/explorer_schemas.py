@@ -20,7 +20,8 @@ class ExploreRequest(SearchRequest):
 
     model_config = ConfigDict(json_schema_extra={"example": EXAMPLE})
 
-    text: str = Field(description="A sentence that the model reads in one piece.")
+    text: str = Field(description="A sentence that the model reads in one piece, or several such sentences.")
+    sentence: int = Field(default=0, ge=0, description="Of several sentences which is explored; all are translated.")
 
 
 class PairRequest(BaseModel):
@@ -140,11 +141,31 @@ class LayerAnswer(MatrixAnswer):
     causal: bool
 
 
+class SentenceAnswer(BaseModel):
+    """One of several sentences and what came of it."""
+
+    text: str
+    output: str
+
+
+class WholeAnswer(BaseModel):
+    """A text of several sentences and its output; sentence: which of them is explored."""
+
+    text: str
+    output: str
+    sentence: int
+    sentences: list[SentenceAnswer]
+
+
 class ExplorationAnswer(BaseModel):
-    """A prediction with all that was seen on the way. source is null for a language model, lattice without a beam."""
+    """A prediction with all that was seen on the way. source is null for a language model, lattice without a beam.
+
+    text is what is explored; whole is null where that is all.
+    """
 
     model: str
     text: str
+    whole: WholeAnswer | None
     source: SideAnswer | None
     target: SideAnswer
     score: float

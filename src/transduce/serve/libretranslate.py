@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.types import Message, Scope
 
 from transduce.errors import InputError
+from transduce.sentences import Segment, rejoined, segments
 from transduce.serve.guards import right_key
 from transduce.serve.languages import name_of
 from transduce.serve.markup import Document
@@ -21,7 +22,6 @@ from transduce.serve.models import Loaded
 from transduce.serve.reading import Aside, refuse_half_characters, route_class
 from transduce.serve.schemas import DetectedLanguage, Language, Problem, TranslateAnswer, TranslateRequest
 from transduce.serve.service import Service, reader
-from transduce.serve.texts import Segment, rejoined, segments
 from transduce.serve.work import Answer, Ask, Work
 
 BODY = {"schema": TranslateRequest.model_json_schema()}
@@ -141,8 +141,7 @@ async def _translate(service: Service, request: Request, asked: TranslateRequest
     service.check_lengths(listed)
     model = _model(service, asked)
     ask = _ask(service, model, asked.alternatives)
-    markup = asked.format == "html"
-    texts = await service.prepared(request, lambda: [_cut(service, model, ask, text, markup) for text in listed])
+    texts = await service.prepared(request, lambda: [_cut(service, model, ask, text, asked) for text in listed])
     answers = iter(await service.answers(request, [work for text in texts for work in text.works]))
     found = [(text, [next(answers) for _ in text.works]) for text in texts]
     best, others = await service.aside(lambda: _translations(found, asked.alternatives))
@@ -184,15 +183,17 @@ def _ask(service: Service, model: Loaded, alternatives: int) -> Ask:
     return Ask((("nbest", alternatives + 1),))
 
 
-def _cut(service: Service, model: Loaded, ask: Ask, text: str, markup: bool) -> _Text:
+def _cut(service: Service, model: Loaded, ask: Ask, text: str, asked: TranslateRequest) -> _Text:
     limit, tokenizer = service.settings.sentences_above, reader(model.pipeline)
+    apart = model.pipeline.splits(asked.split)
 
     def whole(line: str) -> bool:
-        return len(tokenizer.encode([line])[0]) <= min(limit, model.pipeline.task.readable)
+        most = model.pipeline.task.readable if asked.split == "none" else min(limit, model.pipeline.task.readable)
+        return not apart and len(tokenizer.encode([line])[0]) <= most
 
-    if markup:
-        document = Document(text, whole)
+    if asked.format == "html":
+        document = Document(text, whole, model.source)
         works = [Work(model, (piece.text,), ask, links=bool(piece.tags)) for piece in document.pieces]
         return _Text(text, works, [], document)
-    cut = segments(text, whole)
+    cut = segments(text, whole, language=model.source)
     return _Text(text, [Work(model, (text[first:last],), ask) for first, last in cut], cut)

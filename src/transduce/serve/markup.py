@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from transduce.sentences import Segment, Span, segments
 from transduce.serve.html_parts import Run, Tag, parts_of
-from transduce.serve.texts import Segment, Span, segments
 
 
 class Link(NamedTuple):
@@ -44,12 +44,12 @@ class Cut(NamedTuple):
 class Document:
     """HTML as pieces to translate.
 
-    whole: see `transduce.serve.texts.segments`.
+    whole, language: see `transduce.sentences.segments`.
     """
 
-    def __init__(self, source: str, whole: Callable[[str], bool]) -> None:
+    def __init__(self, source: str, whole: Callable[[str], bool], language: str = "") -> None:
         self._parts = parts_of(source)
-        self._cuts = [_cuts(part, whole) if isinstance(part, Run) else [] for part in self._parts]
+        self._cuts = [_cuts(part, whole, language) if isinstance(part, Run) else [] for part in self._parts]
         self.pieces = [
             _piece(part, cut)
             for part, cuts in zip(self._parts, self._cuts, strict=True)
@@ -74,11 +74,11 @@ def escaped(text: str) -> str:
     return html.escape(text, quote=False).replace("\xa0", "&nbsp;")
 
 
-def _cuts(run: Run, whole: Callable[[str], bool]) -> list[Cut]:
+def _cuts(run: Run, whole: Callable[[str], bool], language: str) -> list[Cut]:
     """Segments with a letter or a digit; others stay as they are."""
     partners = _partners(run.tags)
     cuts: list[Cut] = []
-    for segment in segments(run.text, whole, lines=False):
+    for segment in segments(run.text, whole, lines=False, language=language):
         if any(char.isalnum() for char in run.text[segment.start : segment.end]):
             cuts.append(_own_tags(run, segment, partners, cuts[-1].last if cuts else 0))
     return cuts

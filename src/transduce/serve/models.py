@@ -37,6 +37,7 @@ class Use(NamedTuple):
 
     trust_code: bool = False
     precision: Precision = "fp32"
+    device: str = "auto"
     search: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -91,7 +92,9 @@ class Model:
         return status.st_ino, status.st_size, status.st_mtime_ns
 
     def _load(self, version: int) -> Loaded:
-        pipeline = load(self.path, trust_code=self._use.trust_code, precision=self._use.precision)
+        pipeline = load(
+            self.path, trust_code=self._use.trust_code, precision=self._use.precision, device=self._use.device
+        )
         search = search_settings(pipeline.recipe.search, dict(self._use.search))
         pipeline.recipe = pipeline.recipe.model_copy(update={"search": search})
         pipeline.predict([""])  # settings that this model cannot be searched by are told of now

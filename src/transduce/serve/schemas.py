@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
+from transduce.sentences import Split
+
 
 class FirstFault(FailFast):
     """Of a list's faults the first is told, not a hundred thousand; in a union, which wants a hash."""
@@ -13,6 +15,11 @@ class FirstFault(FailFast):
 
 
 Texts = Annotated[list[str], FirstFault()]
+
+SPLIT = (
+    "sentences: a text is cut into its sentences; none: it is read as a whole; auto: cut, if the model was trained on "
+    "pairs of single sentences."
+)
 
 
 class Problem(BaseModel):
@@ -37,6 +44,7 @@ class TranslateRequest(BaseModel):
     model: str | None = Field(
         default=None, description="Our addition: a model by name; its languages are then not asked."
     )
+    split: Split = Field(default="auto", description=f"Our addition: {SPLIT}")
 
 
 class DetectedLanguage(BaseModel):
@@ -87,6 +95,7 @@ class PredictRequest(SearchRequest):
     model_config = ConfigDict(json_schema_extra={"example": {"texts": ["Two dogs run."], "nbest": 3}})
 
     texts: Texts = Field(description="Each is translated, or continued, by itself.")
+    split: Split = Field(default="auto", description=SPLIT[0].upper() + SPLIT[1:])
     long: Literal["split", "truncate", "refuse"] = Field(default="split", description="Of a text too long to read.")
     scores: bool = Field(default=False, description="Add score and log_probability.")
     tokens: bool = Field(default=False, description="Add tokens and their log-probabilities.")
@@ -142,6 +151,7 @@ class StreamRequest(BaseModel):
 
     text: str
     model: str | None = Field(default=None, description="A model by name; by default the first.")
+    split: Split = Field(default="auto", description=SPLIT[0].upper() + SPLIT[1:])
     max_new: int | None = Field(default=None, ge=0, le=100_000, description="Length beyond what the source suggests.")
 
 

@@ -37,7 +37,7 @@ class ServeSettings(Config):
     attention_numbers: int = Field(default=2_000_000, ge=1)
     """Attention weights in one answer."""
     sentences_above: int = Field(default=64, ge=0)
-    """/translate splits a line of more tokens into its sentences; 0 splits every line."""
+    """/translate splits a line of more tokens into its sentences, 0 every line; see `split`."""
     watch_seconds: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """How often the model files are looked at for a change."""
     threads: int | None = Field(default=None, ge=1)

@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from transduce.errors import InputError, TransduceError
 from transduce.explore.attention import Layer
-from transduce.long_text import shorten
+from transduce.sentences import Split, rejoined
 from transduce.serve.guards import key_needed
 from transduce.serve.models import Loaded
 from transduce.serve.reading import route_class
@@ -26,7 +26,7 @@ from transduce.serve.schemas import (
     StreamRequest,
     search_of,
 )
-from transduce.serve.service import Service, TooLong, left, reader
+from transduce.serve.service import Service, TooLong, left
 from transduce.serve.work import Answer, Ask, Work, samples
 from transduce.tasks.protocols import Prediction
 
@@ -77,7 +77,7 @@ def routes(service: Service) -> APIRouter:
         service.check_search(model, search)
         service.batches.check_room(1)
         return StreamingResponse(
-            _events(service, request, model, asked.text, Ask(search)), media_type="text/event-stream"
+            _events(service, request, model, asked.text, Ask(search), asked.split), media_type="text/event-stream"
         )
 
     @router.get("/models", response_model_exclude_none=True)
@@ -106,15 +106,13 @@ def states(service: Service) -> list[ModelState]:
 def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[Work]:
     search = search_of(asked)
     service.check_search(model, search, len(asked.texts) if samples(model, search) else 1)
-    lengths = [len(ids) for ids in reader(model.pipeline).encode(asked.texts)]
-    readable = model.pipeline.task.readable
     if asked.long == "refuse":
-        long = [(place, length) for place, length in enumerate(lengths) if length > readable]
-        if long:
-            raise InputError(f"texts.{place}: {length} tokens; the model reads {readable}." for place, length in long)
+        pieces = model.pipeline.pieces(asked.texts, asked.split)
+        if pieces.long:
+            raise InputError(f"texts.{place}: {known.partition(': ')[2]}." for place, known in pieces.long.items())
     share = service.settings.attention_numbers // max(1, len(asked.texts))
     looks = share if asked.attention or asked.alignment else 0
-    ask = Ask(search, "truncate" if asked.long == "truncate" else "split")
+    ask = Ask(search, "truncate" if asked.long == "truncate" else "split", asked.split)
     whole = Work(model, tuple(asked.texts), ask, looks)
     if not asked.texts or whole.samples:
         return [whole] if asked.texts else []
@@ -186,35 +184,37 @@ def _attention(asked: PredictRequest, answer: Answer) -> AttentionAnswer | None:
     )
 
 
-async def _events(service: Service, request: Request, model: Loaded, text: str, ask: Ask) -> AsyncIterator[str]:
-    """Piece by piece, so that the pieces of a long text come in their order."""
+async def _events(
+    service: Service, request: Request, model: Loaded, text: str, ask: Ask, split: Split
+) -> AsyncIterator[str]:
+    """Piece by piece, so that the pieces of a text come in their order."""
     try:
-        pieces = await service.aside(lambda: _pieces(model, text))
+        cut = (await service.aside(lambda: model.pipeline.pieces([text], split))).cuts[0]
     except TransduceError as error:
         yield _event("error", {"error": str(error)})
         return
-    done = ""
+    outputs: list[str] = []
     gone: asyncio.Future[Any] = asyncio.ensure_future(left(request))
+
+    def so_far(said: str) -> str:
+        """As `Pipeline.predict` puts the pieces together."""
+        read = cut[: len(outputs) + 1]
+        return rejoined(text[: read[-1].end], read, [*outputs, said])[read[0].start :]
+
     try:
-        for piece in pieces:
-            before = f"{done} " if piece is not pieces[0] else ""
-            async for name, said in _piece_events(service, model, piece, ask, gone):
+        for start, end in cut:
+            async for name, said in _piece_events(service, model, text[start:end], ask, gone):
                 if name == "error":
                     yield _event(name, {"error": said})
                     return
                 if name == "token":
-                    yield _event(name, {"text": before + said})
+                    yield _event(name, {"text": so_far(said)})
                 else:
-                    done = before + said
-        yield _event("done", {"text": done, "model": model.name, "version": model.version})
+                    outputs.append(said)
+        whole = rejoined(text[: cut[-1].end], cut, outputs)[cut[0].start :]
+        yield _event("done", {"text": whole, "model": model.name, "version": model.version})
     finally:
         gone.cancel()
-
-
-def _pieces(model: Loaded, text: str) -> list[str]:
-    tokenizer, readable = reader(model.pipeline), model.pipeline.task.readable
-    long = len(tokenizer.encode([text])[0]) > readable
-    return shorten(text, tokenizer, readable, "split", not model.translates)[0] if long else [text]
 
 
 async def _piece_events(

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transduce.explore.attention import Attention
 from transduce.models.protocols import Tree
 from transduce.pipeline import Pipeline
+from transduce.sentences import Split
 from transduce.serve.attention import links
 from transduce.serve.markup import Link
 from transduce.serve.models import Loaded
@@ -29,10 +30,12 @@ class Ask:
     """How to search; texts that ask alike are batched.
 
     search: keys of `transduce.search.settings.Search` in place of the recipe's.
+    split: see `Pipeline.predict`; "none" for what is cut already.
     """
 
     search: tuple[tuple[str, Any], ...] = ()
     long: Literal["split", "truncate"] = "split"
+    split: Split = "none"
 
 
 @dataclass(eq=False)
@@ -105,21 +108,27 @@ def answer(works: Sequence[Work]) -> list[list[Any]]:
         return [[first.do(first)]]
     pipeline = _listening(first) if first.hear else first.model.pipeline
     texts = [text for work in works for text in work.texts]
-    found = iter(pipeline.predict(texts, batch_size=len(texts), long=first.ask.long, **dict(first.ask.search)))
+    asked, search = first.ask, dict(first.ask.search)
+    found = iter(pipeline.predict(texts, batch_size=len(texts), split=asked.split, long=asked.long, **search))
     return [[_looked(work, next(found)) for _ in work.texts] for work in works]
 
 
 def _looked(work: Work, prediction: Prediction) -> Answer:
     pipeline = work.model.pipeline
-    reads = pipeline.task.tokenizers.get("source") or pipeline.task.tokenizers["target"]
-    in_one_piece = prediction.source.strip() and len(reads.encode([prediction.source])[0]) <= pipeline.task.readable
-    if not (work.looks or work.links) or not in_one_piece:
+    if not (work.looks or work.links) or not _in_one_piece(pipeline, prediction.source, work.ask):
         return Answer(prediction)
     found = pipeline.attention(prediction)
     if work.links:
         return Answer(prediction, links=links(prediction, found))
     withheld = sum(layer.weights.numel() for layer in found.layers) > work.looks
     return Answer(prediction, None if withheld else found, withheld=withheld)
+
+
+def _in_one_piece(pipeline: Pipeline, text: str, ask: Ask) -> bool:
+    """Whether there is attention; of what was cut off there is none either, as it is not of the text."""
+    reads = pipeline.task.tokenizers.get("source") or pipeline.task.tokenizers["target"]
+    whole = len(pipeline.pieces([text], ask.split, "truncate").cuts[0]) == 1
+    return bool(text.strip()) and whole and len(reads.encode([text])[0]) <= pipeline.task.readable
 
 
 def _listening(work: Work) -> Pipeline:

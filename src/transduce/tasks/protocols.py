@@ -68,9 +68,9 @@ class Request:
     constraint: Constraint | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prediction:
-    """What a model makes of one input.
+    """What a model makes of one input; printed, its text.
 
     text: the output, detokenised; tokens: the same as the model's own pieces, without the end token.
     score: what outputs were ranked by, as the recipe's search has it; log_probability: log p itself, in nats.
@@ -93,6 +93,13 @@ class Prediction:
     lattice: Lattice | None = None
     alternatives: tuple["Prediction", ...] = ()
     look: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        more = f", {len(self.alternatives)} alternatives" if self.alternatives else ""
+        return f"Prediction({self.text!r}, score={self.score:.4g}{'' if self.ended else ', ended=False'}{more})"
 
     def attention(self) -> Any:
         """What the model attended to: a `transduce.explore.attention.Attention`, which a notebook draws.

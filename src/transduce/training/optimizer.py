@@ -163,7 +163,8 @@ class Optimizers:
         owner = {weight: part for part in self._parts for group in part.param_groups for weight in group["params"]}
         for key, value in tensors.items():
             name, _, slot = key.rpartition("/")
-            owner[weights[name]].state[weights[name]][slot] = value.clone()
+            weight = weights[name]
+            owner[weight].state[weight][slot] = value.to(weight.device, copy=True)
 
 
 def _is_hidden_matrix(name: str, weight: Tensor) -> bool:

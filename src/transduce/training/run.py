@@ -10,7 +10,7 @@ import torch
 from transduce.allocator import keep_freed_memory
 from transduce.atomic import write_json
 from transduce.data.batches import Batches
-from transduce.data.corpus import name_row
+from transduce.data.corpus import name_row, sampled_pairs
 from transduce.data.files import fingerprint
 from transduce.data.store import Store
 from transduce.environment import library_versions
@@ -20,8 +20,10 @@ from transduce.model_file import NAME, ModelFile, find_model_file, lasting_tenso
 from transduce.names import resolve
 from transduce.pipeline import load_weights, make_task, pack_tokenizers, unpack_tokenizers
 from transduce.recipe import Recipe, unmeasured
+from transduce.sentences import LOOKED_AT, examined
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.tokenizers import cached_tokenizers
+from transduce.tasks.translation import TranslationData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.checkpoint import Checkpoints, Trained
 from transduce.training.display import Display
@@ -192,4 +194,8 @@ def _config(recipe: Recipe) -> dict[str, Any]:
 
 def _provenance(recipe: Recipe, data: TaskData) -> dict[str, Any]:
     started = {"start": fingerprint(find_model_file(recipe.training.start))} if recipe.training.start else {}
-    return {"data": data.provenance, "seed": recipe.training.seed, "versions": library_versions(), **started}
+    provenance = {"data": data.provenance, "seed": recipe.training.seed, "versions": library_versions(), **started}
+    if isinstance(recipe.data, TranslationData):
+        pairs = sampled_pairs(recipe.data.train, Path(recipe.data.root), LOOKED_AT)
+        provenance["sentences"] = examined(pairs, str(getattr(recipe.task, "source", "")))
+    return provenance

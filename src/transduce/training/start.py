@@ -7,6 +7,7 @@ from torch import nn
 
 from transduce.data.lexicon import ITERATIONS, read_links
 from transduce.data.word_vectors import Vectors, mixed, word_vectors
+from transduce.devices import resolve_device
 from transduce.errors import InputError
 from transduce.layers.embedding import Embedding
 from transduce.model_file import ModelFile, lasting_tensors, load_model_file
@@ -41,8 +42,8 @@ def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambd
 
 
 def device() -> torch.device:
-    """An accelerator if there is one."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    """What "auto" means here: see `transduce.devices`."""
+    return resolve_device()
 
 
 def check_embeddings(recipe: Recipe) -> None:

@@ -16,7 +16,7 @@
       "aria-describedby": "composer-hint",
     });
     box.value = text;
-    const send = () => T.go({ text: box.value.trim(), row: "", node: "", best: "" });
+    const send = () => T.go({ text: box.value.trim(), sentence: "", row: "", node: "", best: "" });
     box.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
@@ -65,6 +65,7 @@
               T.go({
                 model: event.target.value,
                 text: "",
+                sentence: "",
                 layer: "mean",
                 kind: "",
                 head: "mean",
@@ -94,7 +95,7 @@
             id: `example-${i}`,
             title: text,
             lang: model.source || false,
-            on: { click: () => T.go({ text, row: "", node: "", best: "" }) },
+            on: { click: () => T.go({ text, sentence: "", row: "", node: "", best: "" }) },
           },
           shortened(text),
         ),
@@ -150,6 +151,7 @@
         ),
         facts(exploration),
       ),
+      T.wholeText(scene),
       T.html("p", { class: "output", id: "output" }, outputs.node),
       runnersUp(exploration),
       inputs
@@ -163,7 +165,7 @@
       T.html(
         "p",
         { class: "unseen", role: "status", id: "said" },
-        T.say("prediction.said", { text: target.text || T.say("prediction.empty") }),
+        T.say("prediction.said", { text: exploration.whole?.output || target.text || T.say("prediction.empty") }),
       ),
     ];
   };

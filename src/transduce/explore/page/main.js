@@ -94,6 +94,7 @@
     };
     if (text) scene.exploration = await predicted(scene, state.beam);
     if (!current()) return null;
+    if (scene.exploration) scene.text = scene.exploration.text; // one sentence, whatever was typed
     T.shown = scene.exploration;
     scene.tokens = scene.exploration?.nbest[0].tokens;
     predict(scene);
@@ -106,7 +107,7 @@
 
   async function predicted(scene, beam) {
     try {
-      return await T.ask.predict(scene.model, scene.text, beam);
+      return await T.ask.predict(scene.model, scene.text, beam, scene.state.sentence);
     } catch (error) {
       if (T.views[scene.view].needs === "exploration") throw error;
       return null;
@@ -125,7 +126,7 @@
   let told = "";
   function predict(scene) {
     const now = scene.exploration
-      ? JSON.stringify([scene.model, scene.text, scene.state.beam, T.language(), T.dark()])
+      ? JSON.stringify([scene.model, scene.state.text, scene.text, scene.state.sentence, scene.state.beam, T.language(), T.dark()])
       : "";
     if (now === told) return;
     told = now;

@@ -63,7 +63,13 @@
 
   const online = {
     models: async () => (await kept("GET", "/v1/explore/models")).models,
-    predict: (model, text, beam) => post("predict", { model, text, ...(beam ? { beam: Number(beam) } : {}) }),
+    predict: (model, text, beam, sentence) =>
+      post("predict", {
+        model,
+        text,
+        ...(beam ? { beam: Number(beam) } : {}),
+        ...(sentence ? { sentence: T.place(sentence, Infinity) } : {}),
+      }),
     heads: (model, text, target) => post("heads", { model, text, target }),
     rollout: (model, text, target) => post("rollout", { model, text, target }),
     steps: (model, text, target, name, head, query) => post("steps", { model, text, target, name, head, query }),

@@ -5,6 +5,7 @@
     view: "attention", // which view
     model: "", // model's name; empty: the first
     text: "", // sentence; empty: the first example
+    sentence: "", // which of its sentences is looked at, from 0; empty: the first
     lang: "", // en or zh; empty: the browser's
     theme: "", // light or dark; empty: the system's
     beam: "", // width of the beam; empty: the recipe's

@@ -42,6 +42,8 @@ window.Transduce.texts = {
     "prediction.probability": "probability {p}",
     "prediction.log": "log {log}",
     "prediction.others": "Other outputs it found",
+    "prediction.whole": "The whole text, sentence by sentence: choose the one to look at",
+    "prediction.sentence": "Sentence {n} of {count}: {text}",
     "prediction.cut": "cut off at the length limit",
 
     "views.label": "Views",

@@ -42,6 +42,8 @@ window.Transduce.texts = {
     "prediction.probability": "概率 {p}",
     "prediction.log": "对数 {log}",
     "prediction.others": "其他找到的输出",
+    "prediction.whole": "整段文字，逐句翻译：选择要看的一句",
+    "prediction.sentence": "第 {n} 句，共 {count} 句：{text}",
     "prediction.cut": "到达长度上限，被截断",
 
     "views.label": "视图",

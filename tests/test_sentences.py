@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.serve.texts import rejoined, segments
+from transduce.sentences import rejoined, segments
 
 
 def cut(text: str, lines: bool = True) -> list[str]:
@@ -28,8 +28,9 @@ def test_a_text_put_together_again_is_the_text(text: str, whole: bool, lines: bo
     ("text", "expected"),
     [
         ("One. Two!  Three?", ["One.", "Two!", "Three?"]),
-        ("Dr. Who met Mr. Smith. They left.", ["Dr. Who met Mr. Smith.", "They left."]),
-        ("It costs 3.50 now. e.g. this one. Yes", ["It costs 3.50 now. e.g. this one.", "Yes"]),
+        ("Dr. Smith met Mr. Jones. They left.", ["Dr. Smith met Mr. Jones.", "They left."]),
+        ("It costs 3.50 now. e.g. this one. Yes", ["It costs 3.50 now.", "e.g. this one.", "Yes"]),
+        ("1. The first. 2. The second.", ["1. The first.", "2. The second."]),
         ("He said “No.” Then he left.", ["He said “No.”", "Then he left."]),
         ("你好。再见！真的？！是", ["你好。", "再见！", "真的？！", "是"]),
         ("a line\n\n\n  another line \n", ["a line", "another line"]),

@@ -1,0 +1,167 @@
+"""Sentences of a text: where they are, how outputs of them are put together, whether training pairs were single ones.
+
+Lines are always apart, sentences within them are found by `sentencex` by the rules of their language. What stands
+between two sentences is white space, and is kept as it is.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+Split = Literal["auto", "sentences", "none"]
+"""auto: a text is cut into its sentences if the model's training pairs were single sentences."""
+
+LINES = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+SPACE = re.compile(r"\s|[\ud800-\udfff]")  # whatever is white space to us, sentencex is shown as a space
+NO_SENTENCE = re.compile(r"\W*(?:\d+|[^\W\d_])\W*")  # "1.", "M.": the next words belong to it
+ENDED = re.compile(r"[.!?…。！？｡؟۔।॥።][\"'”’»)\]」』）]*$")
+GOES_ON = {"fr": re.compile(r"(?:^|\W)MM?\.$")}  # Monsieur
+WINDOW = 2000  # characters that sentencex is shown at once
+
+MANY = 0.1  # of the training sources, that hold several sentences: pairs are no single sentences then
+OFTEN = 0.25  # of the pairs, that end as sentences do: else a full stop means something else in this task
+LOOKED_AT = 10_000  # training pairs
+
+
+class Segment(NamedTuple):
+    """A span of a text, characters [start, end), that is read by itself."""
+
+    start: int
+    end: int
+
+
+Span = tuple[int, int]
+
+
+def segments(text: str, whole: Callable[[str], bool], lines: bool = True, language: str = "") -> list[Segment]:
+    """The parts of `text` to translate, in order; none is empty or has white space at its ends.
+
+    Args:
+        whole: whether a line may stay in one piece.
+        lines: white space that holds a line's end separates; not so in HTML, where it is a space.
+        language: code of the text's language.
+    """
+    found: list[Segment] = []
+    for line in _between(LINES, text) if lines else [(0, len(text))]:
+        start, end = _stripped(text, *line)
+        if start < end:
+            found += [Segment(start, end)] if whole(text[start:end]) else _sentences(text, start, end, language)
+    return found
+
+
+def sentences(text: str, language: str = "") -> list[Segment]:
+    """Every sentence of every line of `text`."""
+    return segments(text, lambda line: False, language=language)
+
+
+def rejoined(text: str, cut: Sequence[Segment], outputs: Sequence[str]) -> str:
+    """`text` with each of its segments replaced, and all between them as it is.
+
+    Where nothing stands between two, as in Chinese, a space is put between outputs in a script that has spaces.
+    """
+    parts: list[str] = []
+    done = 0
+    for segment, output in zip(cut, outputs, strict=True):
+        between = text[done : segment.start]
+        if parts and not between and _runs_on(text[done - 1], text[done]) and not _runs_on(parts[-1][-1:], output[:1]):
+            between = " "
+        parts += [between, output]
+        done = segment.end
+    return "".join([*parts, text[done:]])
+
+
+def examined(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, Any]:
+    """What training pairs say of sentences, for a model's file.
+
+    several: the share of sources with more than one sentence. ended: of pairs both sides of which end as sentences do,
+    which those of words, dates or queries do not. single: a text is best cut into its sentences.
+    """
+    looked_at = several = ended = 0
+    for source, target in pairs:
+        if source.strip() and target.strip():
+            looked_at += 1
+            several += len(sentences(source, language)) > 1
+            ended += all(ENDED.search(side.rstrip()) is not None for side in (source, target))
+    shares = {"several": several / max(1, looked_at), "ended": ended / max(1, looked_at)}
+    single = looked_at > 0 and shares["several"] <= MANY and shares["ended"] >= OFTEN
+    return {"pairs": looked_at, **{name: round(share, 4) for name, share in shares.items()}, "single": single}
+
+
+def trained_on_single(provenance: Mapping[str, Any], task: Any, tokenizer: Any) -> bool:
+    """Whether a model's training pairs were single sentences, as its file says.
+
+    Of a file that does not say, translations from words are taken to have been learnt from single sentences.
+
+    Args:
+        task, tokenizer: the sections of its recipe.
+    """
+    found = provenance.get("sentences")
+    if isinstance(found, Mapping) and "single" in found:
+        return found["single"] is True
+    return task.kind == "translation" and tokenizer.kind != "character"
+
+
+def _sentences(text: str, start: int, end: int, language: str) -> Iterator[Segment]:
+    """Those that sentencex finds; what is none by itself stays with what follows."""
+    code = re.split("[-_]", language)[0].lower() or "en"
+    goes_on, begun = GOES_ON.get(code), start
+    for last in _ends(text, start, end, code):
+        inner = _stripped(text, begun, last)
+        if inner[0] == inner[1]:
+            continue
+        if last < end and (_is_none(text[slice(*inner)]) or (goes_on and goes_on.search(text, *inner))):
+            continue
+        yield Segment(*inner)
+        begun = last
+
+
+def _is_none(part: str) -> bool:
+    return NO_SENTENCE.fullmatch(part) is not None and not _runs_on(*part)
+
+
+def _ends(text: str, start: int, end: int, code: str) -> Iterator[int]:
+    """Behind each sentence and the white space that follows it, the last at `end`; sentencex is slow on long texts."""
+    from sentencex import segment
+
+    while start < end:
+        shown = SPACE.sub(" ", text[start : min(end, start + WINDOW)])
+        try:
+            parts = segment(code, shown)
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # of its Rust, which is no Exception
+                raise
+            parts = [shown]
+        assert "".join(parts) == shown
+        unfinished = start + len(shown) < end
+        if unfinished and len(parts) > 1:
+            parts.pop()  # the last goes on behind the window
+            unfinished = False
+        for part in parts:
+            start += len(part)
+            if not unfinished:
+                yield start
+
+
+def _runs_on(*chars: str) -> bool:
+    """Whether one of the characters is of a script that writes no spaces between words."""
+    return any(
+        unicodedata.east_asian_width(char) in "WF" or "\u0e00" <= char <= "\u109f" or "\u1780" <= char <= "\u17ff"
+        for char in chars
+        if char
+    )
+
+
+def _between(breaks: re.Pattern[str], text: str) -> Iterator[Span]:
+    start = 0
+    for match in breaks.finditer(text):
+        yield start, match.start()
+        start = match.end()
+    yield start, len(text)
+
+
+def _stripped(text: str, start: int, end: int) -> Span:
+    part = text[start:end]
+    if not part.strip():
+        return start, start
+    return start + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())

@@ -1,0 +1,218 @@
+"""No sentence of a text is lost: models of single sentences get them one by one, by whatever way the text comes."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import transduce
+from random_models import language_model, model_file, translator
+from sentence_model import all_pairs
+from served import Server, serving
+from transduce.data.corpus import PairFiles, sampled_pairs
+from transduce.errors import InputError
+from transduce.explore.offline import offline
+from transduce.model_file import save_model_file
+from transduce.pipeline import Pipeline
+from transduce.sentences import examined
+
+TWO = "The animal was tired. The street was wide."
+TRANSLATED = "Das Tier war müde. Das Sträßchen war breit."
+SPACES = (" ", "  ", "\n", "\n\n", "\t", " \r\n ", "\u2028", "\u00a0")
+
+
+@pytest.fixture(scope="module")
+def model(sentence_run: Path) -> Pipeline:
+    return transduce.load(sentence_run)
+
+
+@pytest.fixture(scope="module")
+def server(sentence_run: Path) -> Any:
+    with serving([sentence_run], queue=4096) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def pairs_of_sentences() -> list[tuple[str, str]]:
+    """500 texts of two sentences, with all kinds of white space between and around, and what must come of them."""
+    drawn, pairs = random.Random(4), all_pairs()
+    found = []
+    for _ in range(500):
+        (one, first), (two, second) = drawn.sample(pairs, 2)
+        between, end = drawn.choice(SPACES), drawn.choice(["", " ", "\n"])
+        found.append((f"{one}{between}{two}{end}", f"{first}{between}{second}"))
+    return found
+
+
+# ---- 500 pairs of sentences ------------------------------------------------------------------------------
+
+
+def test_predict_loses_none(model: Pipeline, pairs_of_sentences: list[tuple[str, str]]) -> None:
+    found = model.predict([text for text, _ in pairs_of_sentences])
+    assert [each.text for each in found] == [answer for _, answer in pairs_of_sentences]
+    assert [each.source for each in found] == [text for text, _ in pairs_of_sentences]
+
+
+def test_translate_loses_none(server: Server, pairs_of_sentences: list[tuple[str, str]]) -> None:
+    asked = [text for text, _ in pairs_of_sentences]
+    found: list[str] = []
+    for first in range(0, 500, 100):
+        answer = server.post("/translate", q=asked[first : first + 100], source="en", target="de")
+        found += answer.json()["translatedText"]
+    outer = [text[len(text.rstrip()) :] for text in asked]
+    assert found == [answer + end for (_, answer), end in zip(pairs_of_sentences, outer, strict=True)]
+
+
+def test_our_own_api_loses_none(server: Server, pairs_of_sentences: list[tuple[str, str]]) -> None:
+    asked = [text for text, _ in pairs_of_sentences[:100]]
+    found = server.post("/v1/predict", texts=asked).json()["predictions"]
+    assert [each["text"] for each in found] == [answer for _, answer in pairs_of_sentences[:100]]
+    with server.client.stream("POST", "/v1/stream", json={"text": asked[0]}) as stream:
+        told = stream.read().decode()
+    assert f'"text": {json.dumps(pairs_of_sentences[0][1])}' in told.split("event: done")[1]
+
+
+def test_html_loses_none(server: Server) -> None:
+    answer = server.post("/translate", q=f"<p>{TWO}</p>", source="en", target="de", format="html")
+    assert answer.json()["translatedText"] == f"<p>{TRANSLATED}</p>"
+
+
+# ---- the option ------------------------------------------------------------------------------------------
+
+
+def test_a_whole_text_on_request(model: Pipeline, server: Server) -> None:
+    whole = model.predict(TWO, split="none").text
+    assert whole != TRANSLATED == model.predict(TWO, split="sentences").text
+    asked = {"q": TWO, "source": "en", "target": "de"}
+    assert server.post("/translate", **asked, split="none").json()["translatedText"] == whole
+    assert server.post("/v1/predict", texts=[TWO], split="none").json()["predictions"][0]["text"] == whole
+    with pytest.raises(InputError, match='"auto", "sentences" or "none" is wanted'):
+        model.predict(TWO, split="words")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("options", [[], ["--split", "none"]])
+def test_predict_on_the_command_line(sentence_run: Path, model: Pipeline, options: list[str], tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from transduce.cli.app import app
+
+    done = CliRunner().invoke(app, ["predict", str(sentence_run), *options], input=f"{TWO}\nTwo dogs run.\n")
+    split = "none" if options else "auto"
+    assert done.stdout.splitlines() == [model.predict(TWO, split=split).text, "Zwei Hunde laufen."]
+
+
+def test_a_text_of_several_sentences_has_scores_and_an_nbest_list(model: Pipeline) -> None:
+    parts = model.predict(["The animal was tired.", "The street was wide."], nbest=3)
+    found = model.predict(TWO, nbest=3)
+    assert found.log_probability == pytest.approx(sum(part.log_probability for part in parts), abs=1e-5)
+    assert found.tokens == parts[0].tokens + parts[1].tokens
+    for rank, each in enumerate(found.alternatives):
+        assert each.text == " ".join(part.alternatives[rank].text for part in parts)
+    assert [each.score for each in found.alternatives] == sorted(each.score for each in found.alternatives)[::-1]
+    assert replace(found, alternatives=()) == found.alternatives[0]
+    with pytest.raises(InputError, match="several pieces"):
+        found.attention()
+
+
+def test_what_is_wanted_of_the_output_keeps_a_text_together(model: Pipeline) -> None:
+    told: list[str] = []
+    [found, other] = model.predict([TWO, TWO], must=[["rot"], []], tell=told.append)
+    assert "rot" in found.text
+    assert other.text == TRANSLATED
+    assert told == ["line 1: its 2 sentences are read as one, as something is wanted of its output."]
+    with pytest.raises(InputError, match="line 1: is translated in 2 pieces"):
+        model.predict(TWO, must=["rot"], split="sentences")
+
+
+def test_a_long_text_of_short_sentences_is_not_too_long(sentence_run: Path, tmp_path: Path) -> None:
+    file = model_file(short := transduce.load(sentence_run))
+    table = short.recipe.to_table()
+    table["data"]["filters"]["max_tokens"] = 14
+    save_model_file(tmp_path / "short.safetensors", replace(file, config=table, provenance=short.provenance))
+    short, told = transduce.load(tmp_path / "short.safetensors"), list[str]()
+    many = " ".join([TWO] * 4)
+    for long in ("split", "truncate", "refuse"):
+        assert short.predict(many, long=long, tell=told.append).text == " ".join([TRANSLATED] * 4)
+    assert not told
+    with pytest.raises(InputError, match=r"line 1: a sentence of \d+ tokens, the model reads 14 at most"):
+        short.predict(f"{TWO} The very old animal and the very old animal were tired, tired, tired.", long="refuse")
+
+
+def test_progress_counts_texts(model: Pipeline) -> None:
+    steps: list[int] = []
+    model.predict([TWO, "Two dogs run.", "", TWO], advance=steps.append, batch_size=2)
+    assert sum(steps) == 4
+    assert min(steps) >= 0
+
+
+def test_a_prompt_is_never_cut() -> None:
+    writes = language_model()
+    assert writes.pieces(["ba. De fi."], "sentences").read == ["ba. De fi."]
+
+
+# ---- who is cut ------------------------------------------------------------------------------------------
+
+
+def test_training_notes_what_its_pairs_were(model: Pipeline) -> None:
+    assert model.provenance["sentences"] == {"pairs": 435, "several": 0.0, "ended": 1.0, "single": True}
+    assert "sentences" not in model.recipe.to_table()
+
+
+ONE, TWICE = ("A dog runs.", "Ein Hund läuft."), ("It ran. It fell.", "Er lief. Er fiel.")
+PAIRS = {
+    "single sentences": ([ONE] * 95 + [TWICE] * 5, True),
+    "paragraphs": ([ONE] * 80 + [TWICE] * 20, False),
+    "words and their sounds": ([("ABBREVIATED", "AH B R IY"), ("MR.", "M IH S T ER")] * 50, False),
+    "dates": ([("3. May 2020", "2020-05-03"), ("Dec. 1st, 99", "1999-12-01")] * 50, False),
+    "questions and queries": ([("How many dogs run?", "SELECT COUNT(*) FROM dogs WHERE runs = 1")] * 100, False),
+    "captions without a stop": ([("a dog runs", "ein hund läuft")] * 100, False),
+    "nothing": ([], False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("pairs", "single"), PAIRS.values(), ids=PAIRS)
+def test_the_data_says_whether_sentences_are_read_one_by_one(pairs: list[tuple[str, str]], single: bool) -> None:
+    assert examined(pairs, "en")["single"] is single
+
+
+def test_a_file_that_does_not_say_is_taken_to_be_of_single_sentences() -> None:
+    assert translator().single_sentences
+    assert not translator("character").single_sentences
+    assert not language_model().single_sentences
+    file = model_file(translator())
+    for said in (True, False):
+        assert Pipeline(replace(file, provenance={"sentences": {"single": said}})).single_sentences is said
+
+
+def test_a_sample_is_of_all_lines_of_all_files(tmp_path: Path) -> None:
+    for name, count in (("one", 1000), ("two", 30)):
+        (tmp_path / name).write_text("".join(f"{name} {line}\n" for line in range(count)), encoding="utf-8")
+    corpora = [PairFiles(source=name, target=name) for name in ("one", "two")]
+    lines = [source for source, _ in sampled_pairs(corpora, tmp_path, 100)]
+    assert lines == [f"one {line}" for line in range(0, 1000, 20)] + [f"two {line}" for line in range(30)]
+
+
+# ---- the explorer ----------------------------------------------------------------------------------------
+
+
+def test_the_explorer_translates_all_and_looks_at_one(model: Pipeline, server: Server) -> None:
+    text = TWO.replace(" The street", "\n The street")
+    for chosen in (0, 1, 9):
+        found = server.post("/v1/explore/predict", text=text, sentence=chosen).json()
+        assert found["text"] == ["The animal was tired.", "The street was wide."][min(chosen, 1)]
+        assert found["nbest"][0]["text"] == found["whole"]["sentences"][min(chosen, 1)]["output"]
+        assert found["whole"]["output"] == model.predict(text).text
+        assert found["whole"]["sentence"] == min(chosen, 1)
+    assert server.post("/v1/explore/predict", text="Two dogs run.").json()["whole"] is None
+
+
+def test_the_file_that_works_offline_has_every_sentence(model: Pipeline) -> None:
+    data = offline({"one": model}, [TWO, "Two dogs run."])
+    assert [each["text"] for each in data["explorations"]] == [
+        "The animal was tired.",
+        "The street was wide.",
+        "Two dogs run.",
+    ]
