@@ -20,6 +20,7 @@ FLOORS = [
     "version",
     "config",
     "names",
+    "config_errors",  # what is wrong with a config, in words
     "allocator",
     "native",  # kernels in C++, which know tensors and nothing else
     "processor",  # what it multiplies fast

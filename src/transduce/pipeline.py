@@ -9,6 +9,7 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
+from transduce.config_errors import explain
 from transduce.data.lexicon import Lexicon
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
@@ -20,7 +21,7 @@ from transduce.model_file import ModelFile, check_weights, lasting_tensors, load
 from transduce.models.protocols import Steps
 from transduce.names import resolve
 from transduce.native.beam import Mean
-from transduce.recipe import Recipe, explain, parse_recipe
+from transduce.recipe import Recipe, parse_recipe
 from transduce.search.ensemble import Ensemble
 from transduce.search.settings import READ_BY_ONE, Search
 from transduce.tasks.protocols import Prediction, Task

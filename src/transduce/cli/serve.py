@@ -85,7 +85,7 @@ def needed(what: str) -> Iterator[None]:
 def _settings(asked: Mapping[str, object]) -> "ServeSettings":
     from pydantic import ValidationError
 
-    from transduce.recipe import explain
+    from transduce.config_errors import explain
     from transduce.serve.settings import ServeSettings
 
     try:
