@@ -18,6 +18,7 @@ PACKAGE = Path(transduce.__file__).parent
 FLOORS = [
     "errors",
     "version",
+    "extras",  # what is not installed, and how to
     "config",
     "names",
     "config_errors",  # what is wrong with a config, in words
