@@ -113,6 +113,34 @@ def test_evaluate_reports_figures_with_signature_and_interval(run: Run, tiny_run
     assert 'Did you mean "chrf"?' in wrong.err
 
 
+def test_score_and_evaluate_read_columns_as_a_recipe_does(
+    run: Run, tiny_run: Path, tiny_corpus: Path, tmp_path: Path
+) -> None:
+    sides = [(tiny_corpus / name).read_text().splitlines() for name in ("test.digits", "test.words")]
+    tsv = tmp_path / "test.tsv"
+    tsv.write_text("".join(f"{words}\tx\t{digits}\n" for digits, words in zip(*sides, strict=True)))
+    two = ("--source", tiny_corpus / "test.digits")
+    columns = ("--tsv", tsv, "--source-column", 2, "--target-column", 0)
+    assert (
+        run("score", tiny_run, *columns, "--json").out
+        == run("score", tiny_run, *two, "--target", tiny_corpus / "test.words", "--json").out
+    )
+    metric = ("--metric", "chrf")
+    assert (
+        run("evaluate", tiny_run, *columns, *metric).out
+        == run("evaluate", tiny_run, *two, "--reference", tiny_corpus / "test.words", *metric).out
+    )
+    report = json.loads(run("evaluate", tiny_run, *columns, *metric, "--json").out)
+    assert list(report["data"]) == [str(tsv)]
+    tsv.write_text("one\tx\t1\ntwo\n")
+    for verb in ("score", "evaluate"):
+        done = run(verb, tiny_run, *columns)
+        assert (done.code, "wanted 3 columns" in done.err, "line 2" in done.err) == (2, True, True)
+        assert run(verb, tiny_run, *two, "--target-column", 1).code == 2
+        both = run(verb, tiny_run, *columns, *two)
+        assert (both.code, "--tsv" in both.err) == (2, True)
+
+
 def test_evaluate_says_whether_the_second_is_better(
     run: Run, tiny_run: Path, tiny_corpus: Path, tmp_path: Path
 ) -> None:

@@ -152,8 +152,18 @@ def test_columns_are_found_by_name(corpus: Corpus, write: Write) -> None:
     source, target = columns_of(write("pairs.tsv", ["id\tTarget\tSource", *rows]))
     assert [line.decode() for line in source.raw_lines()] == corpus[0]
     assert [line.decode() for line in target.raw_lines()] == corpus[1]
-    with pytest.raises(InputError, match=r"pairs\.tsv, line 1: two columns"):
+    with pytest.raises(InputError, match=r"pairs\.tsv, line 1: columns 0 and 1, .* there is 1 column"):
         columns_of(write("pairs.tsv", corpus[0]))
+
+
+def test_columns_are_those_asked_for(corpus: Corpus, write: Write) -> None:
+    rows = [f"{n}\t{b}\t{a}" for n, (a, b) in enumerate(zip(*corpus, strict=True))]
+    source, target = columns_of(write("pairs.tsv", rows), 2, 1)
+    assert [line.decode() for line in source.raw_lines()] == corpus[0]
+    assert [line.decode() for line in target.raw_lines()] == corpus[1]
+    assert str(source).endswith("pairs.tsv, column 2")  # as a recipe counts
+    with pytest.raises(InputError, match=r"columns 2 and 3, .* there are 3 columns"):
+        columns_of(write("pairs.tsv", rows), 2, 3)
 
 
 def test_single_text(corpus: Corpus, write: Write) -> None:

@@ -59,7 +59,8 @@ def copy_mask(paired: Paired) -> Mask:
     """Pairs whose target is the source again, apart from case; short ones (names, numbers) are let be."""
     source_rows, target_rows = paired.pairs.source_rows, paired.pairs.target_rows
     same = paired.source.folded[source_rows] == paired.target.folded[target_rows]
-    long = (paired.source.letters >= COPY_LETTERS) & (paired.source.words.per_line() >= COPY_WORDS)
+    words = paired.source.words
+    long = (paired.source.letters >= COPY_LETTERS) & (words.per_line() >= COPY_WORDS) & (not words.by_character)
     copied: Mask = same & long[source_rows]
     return copied
 
