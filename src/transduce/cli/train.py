@@ -15,8 +15,11 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show recipe, parameters, memory and batches; train nothing.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Train though the examination of the data found it certainly wrong.")
+    ] = False,
 ) -> None:
-    """Train a recipe; the same command again goes on where it stopped."""
+    """Train a recipe; the same command again goes on where it stopped. Text pairs are examined first."""
     from rich.console import Console
 
     from transduce.recipe import load_recipe
@@ -25,6 +28,10 @@ def train(
     resolved = load_recipe(recipe, overrides or [])
     console = Console()
     from transduce.taught import teachers_of, train_taught
+    from transduce.training.examination import examine_data
+    from transduce.training.run import cache_folder
+
+    examine_data(resolved, cache_folder(), Display(console).warn, force or dry_run)
 
     if dry_run:
         from transduce.training.dry_run import dry_run as show

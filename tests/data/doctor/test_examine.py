@@ -85,6 +85,14 @@ def test_copies_but_not_short_names(corpus: Corpus, write: Write) -> None:
     assert (finding.kind, finding.lines) == ("copy", [5, 80])
 
 
+def test_pairs_that_are_mostly_empty_or_the_same_teach_nothing(corpus: Corpus, write: Write) -> None:
+    half = len(corpus[0]) // 2
+    same = only_finding(examine(write("a", corpus[0]), write("b", [*corpus[0][: half + 1], *corpus[1][half + 1 :]])))
+    assert (same.kind, same.severity, same.count) == ("same_sides", Severity.ERROR, half + 1)
+    empty = only_finding(examine(write("a", corpus[0]), write("b", [*[""] * (half + 1), *corpus[1][half + 1 :]])))
+    assert (empty.kind, empty.severity, empty.count) == ("empty_one_side", Severity.ERROR, half + 1)
+
+
 def test_duplicates_and_several_targets_are_told_apart(corpus: Corpus, write: Write) -> None:
     source = put(corpus[0], {100: corpus[0][0], 101: corpus[0][1]})
     target = put(corpus[1], {100: corpus[1][0] + " "})

@@ -47,6 +47,21 @@ class TextFile:
         return [found[row] for row in rows]
 
 
+@dataclass(frozen=True)
+class Sample(TextFile):
+    """Some stretches of a file's lines, one behind the other: `length` lines from each of `starts` on, from 0."""
+
+    starts: tuple[int, ...] = ()
+    length: int = 0
+
+    def raw_lines(self) -> Iterator[bytes]:
+        """As those of the whole file."""
+        lines, at = super().raw_lines(), 0
+        for start in self.starts:
+            yield from islice(lines, max(start - at, 0), max(start - at, 0) + self.length)
+            at = max(start, at) + self.length
+
+
 def _cell(line: bytes, column: int) -> bytes:
     cells = line.split(b"\t")
     return cells[column] if column < len(cells) else b""
