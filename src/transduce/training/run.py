@@ -133,7 +133,7 @@ def _train(
     name = partial(_name, batches.stores, data)
     hands = Hands(validate, display.show, display.warn, name)
     try:
-        with stop_on_signals() as stop, display.open(config.updates, trained.progress.update):
+        with stop_on_signals() as stop, display.open(config.updates, trained.progress, config.minutes):
             return train(
                 config, trained, batches, load, checkpoints, log, hands, stop, precision, cuts=cuts, plans=events
             )
