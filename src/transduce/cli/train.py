@@ -30,6 +30,7 @@ def train(
     from transduce.taught import teachers_of, train_taught
     from transduce.training.examination import examine_data
     from transduce.training.run import cache_folder
+    from transduce.training.summary import tell_summary
 
     examine_data(resolved, cache_folder(), Display(console).warn, force or dry_run)
 
@@ -42,6 +43,7 @@ def train(
 
     folder = run or Path("runs") / resolved.name
     report = train_taught(resolved, folder, Display(console))
+    tell_summary(resolved, folder, report, Display(console))
     console.print(
         f"{folder / 'model.safetensors'}  sha256 {report['model']['sha256']}", highlight=False, soft_wrap=True
     )
