@@ -36,6 +36,28 @@ def test_one_line_in_one_line_out_in_order(run: Run, tiny_run: Path) -> None:
     assert outputs == [each.text for each in expected]
 
 
+def test_at_a_terminal_it_asks_and_answers_line_by_line(tiny_run: Path) -> None:
+    master, terminal = os.openpty()
+    command = [sys.executable, "-m", "transduce", "predict", str(tiny_run), "--long", "refuse"]
+    process = subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.close(terminal)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    expected = transduce.load(tiny_run)
+    for line in ("1 2", "3"):  # the second is typed when the first is answered
+        os.write(master, f"{line}\n".encode())
+        assert process.stdout.readline().decode() == expected.predict([line])[0].text + "\n"
+    os.write(master, b"\n" + b"1 " * 300 + b"\n4\n")
+    assert process.stdout.readline().decode() == expected.predict(["4"])[0].text + "\n"
+    os.write(master, b"\x04")
+    assert process.wait(60) == 0
+    said = process.stderr.read().decode()
+    os.close(master)
+    assert said.count("> ") == 6
+    assert "300 tokens, the model reads 256 at most" in said
+    assert "Traceback" not in said
+
+
 def test_json_lines_hold_the_nbest_list(run: Run, tiny_run: Path) -> None:
     done = run("predict", tiny_run, "--json", "--nbest", 2, "--beam", 3, given=b"1 2\n\n4")
     found = [json.loads(line) for line in done.out.splitlines()]
