@@ -2,18 +2,22 @@
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import forked
 import transduce
+from transduce import native
+from transduce.processor import bf16_is_faster, capabilities
 
 Run = Callable[..., forked.Ended]
 
@@ -34,6 +38,19 @@ def test_one_line_in_one_line_out_in_order(run: Run, tiny_run: Path) -> None:
     assert outputs.pop() == ""
     expected = transduce.load(tiny_run).predict(lines, method="greedy")
     assert outputs == [each.text for each in expected]
+
+
+def test_the_version_says_what_runs_here(run: Run) -> None:
+    done = run("--version")
+    lines = done.out.splitlines()
+    assert done.code == 0, done.err
+    assert lines[0] == f"transduce {transduce.__version__}"
+    assert lines[1] == f"Python {platform.python_version()}, torch {version('torch')}"
+    found = native.kernels()
+    variant = found.__name__.rpartition(".")[2] if found else "none"
+    assert lines[2].startswith(f"kernels: {variant}")
+    assert ("bf16" if bf16_is_faster(capabilities()) else "fp32") in lines[2]
+    assert "1 thread," in lines[2]  # which is what these processes have
 
 
 def test_at_a_terminal_it_asks_and_answers_line_by_line(tiny_run: Path) -> None:

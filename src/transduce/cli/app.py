@@ -37,10 +37,17 @@ for verb in (train, predict, evaluate, score, compare, explore, serve, distill, 
 
 
 @app.callback(invoke_without_command=True)
-def version(show: bool = typer.Option(False, "--version", help="Print the version and leave.")) -> None:
+def version(
+    show: bool = typer.Option(False, "--version", help="Print versions, and which kernels run here, and leave."),
+) -> None:
     """What is true of all verbs."""
     if show:
-        typer.echo(__version__)
+        from transduce.environment import kernels_in_words, library_versions
+
+        versions = library_versions()
+        typer.echo(f"transduce {__version__}")
+        typer.echo(f"Python {versions['python']}, torch {versions['torch']}")
+        typer.echo(f"kernels: {kernels_in_words()}")
         raise typer.Exit
 
 
