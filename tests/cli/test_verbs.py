@@ -40,6 +40,17 @@ def test_one_line_in_one_line_out_in_order(run: Run, tiny_run: Path) -> None:
     assert outputs == [each.text for each in expected]
 
 
+@pytest.mark.parametrize("triton", [True, False])
+def test_what_looks_for_leaks_at_the_end_finds_none(triton: bool) -> None:
+    script = (
+        "import atexit, gc, sys, types; atexit.register(lambda: print(gc.get_freeze_count() > 0)); "
+        f"{'sys.modules.update(triton=types.ModuleType(chr(116))); ' if triton else ''}"
+        "from transduce.cli.app import main; sys.argv[1:] = ['--help']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == str(not triton)
+
+
 def test_the_version_says_what_runs_here(run: Run) -> None:
     done = run("--version")
     lines = done.out.splitlines()

@@ -65,7 +65,10 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(1)
     finally:
-        gc.freeze()  # at the end the interpreter looks through everything once more, 0.4 s with torch, for nothing
+        # At the end the interpreter looks through everything once more, 0.4 s with torch, for nothing. But Triton, which
+        # torch for GPUs brings along, takes what is frozen for leaked then, and says so in 30 lines.
+        if "triton" not in sys.modules:
+            gc.freeze()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -35,6 +35,7 @@ def score(
     if bool(sides) == bool(target) or (sides and source):
         raise InputError("name --target (and --source, where the model reads one), or --tsv with both in columns.")
     texts, given = sides[::-1] if sides else (target, source)
+    assert texts  # one of both, as was seen to
     targets = lines_of(texts)
     sources = lines_of(given) if given else [""] * len(targets)
     if len(sources) != len(targets):

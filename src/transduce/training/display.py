@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TextColumn
@@ -44,7 +44,7 @@ class Display:
     def open(self, updates: int, progress: Progress, minutes: float | None = None) -> Iterator[Self]:
         """The bar is on the screen inside, of a training that stands at `progress`."""
         self._pace, self._lines = _Pace(updates, progress, minutes), _Lines(progress.seconds)
-        shown = {"elapsed": progress.seconds, "left": self._pace.left(progress), "at": time.monotonic()}
+        shown: dict[str, Any] = {"elapsed": progress.seconds, "left": self._pace.left(progress), "at": time.monotonic()}
         self._bar.update(self._task, completed=self._pace.share(progress), **shown)
         with self._bar:
             yield self
@@ -168,7 +168,13 @@ def _update(bars: Bars, task: TaskID, pace: _Pace, progress: Progress, loss: flo
     """Onto the bar; the same as a line."""
     counted = f"update {progress.update:,} of {pace.updates:,}"
     figures, left = f": loss {loss:.3f}, {speed:,.0f} tokens/s", pace.left(progress)
-    shown = {"counted": counted, "figures": figures, "elapsed": progress.seconds, "left": left, "at": time.monotonic()}
+    shown: dict[str, Any] = {
+        "counted": counted,
+        "figures": figures,
+        "elapsed": progress.seconds,
+        "left": left,
+        "at": time.monotonic(),
+    }
     bars.update(task, completed=pace.share(progress), **shown)
     return f"{counted}{figures}, {_times(progress.seconds, left)}"
 

@@ -99,7 +99,8 @@ def _examined(sides: tuple[Side, Side]) -> dict[str, list[str]]:
         report = examine(*sides)
     else:
         starts = np.linspace(0, lines[0] - STRETCH, SAMPLED // STRETCH).astype(int).tolist()
-        report = examine(*(Sample(side.path, side.column, starts=tuple(starts), length=STRETCH) for side in sides))
+        source, target = (Sample(side.path, side.column, starts=tuple(starts), length=STRETCH) for side in sides)
+        report = examine(source, target)
         sample = f"of {SAMPLED:,} of the {lines[0]:,} pairs: "
         if any(finding.kind in OF_LINES for finding in report.findings):
             report, sample = examine(*sides), ""
