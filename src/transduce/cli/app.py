@@ -65,8 +65,8 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(1)
     finally:
-        # At the end the interpreter looks through everything once more, 0.4 s with torch, for nothing. But Triton, which
-        # torch for GPUs brings along, takes what is frozen for leaked then, and says so in 30 lines.
+        # At the end the interpreter looks through everything once more, 0.4 s with torch, for nothing. But
+        # Triton, which comes with torch for GPUs, takes what is frozen for leaked then, and says so in 30 lines.
         if "triton" not in sys.modules:
             gc.freeze()
 
