@@ -18,11 +18,13 @@ PACKAGE = Path(transduce.__file__).parent
 FLOORS = [
     "errors",
     "version",
+    "extras",  # what is not installed, and how to
     "config",
     "names",
     "sentences",  # of a text, and whether training pairs are single ones
     "arguments",  # what people hand to a model in Python
     "devices",
+    "config_errors",  # what is wrong with a config, in words
     "allocator",
     "native",  # kernels in C++, which know tensors and nothing else
     "processor",  # what it multiplies fast

@@ -25,7 +25,7 @@ THREADS = "training.threads=1"
 
 
 def shown() -> Display:
-    return Display(Console(file=StringIO(), width=200), quiet_every=4)
+    return Display(Console(file=StringIO(), width=200))
 
 
 def told(display: Display) -> str:

@@ -1,9 +1,44 @@
 """The base of every configuration: unknown keys are errors, values cannot change after they are read."""
 
-from pydantic import BaseModel, ConfigDict
+from types import NoneType
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+UNSET = "none"  # what a key that may be left out is unset by, on the command line or over a base; TOML has no null
 
 
 class Config(BaseModel):
-    """A frozen set of settings. A default is written once: in the subclass, beside the class that reads it."""
+    """A frozen set of settings. A default is written once: in the subclass, beside the class that reads it.
+
+    A key that takes a list takes one of its entries as well, and "none" unsets a key that may be left out.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_written(cls, table: Any) -> Any:
+        if not isinstance(table, dict):
+            return table
+        fields = cls.model_fields
+        return {key: _read(value, fields[key].annotation) if key in fields else value for key, value in table.items()}
+
+
+def _read(value: Any, annotation: Any) -> Any:
+    """`value` as a field of this type has it."""
+    if value == UNSET and isinstance(value, str) and _may_be_unset(annotation):
+        return None
+    if get_origin(annotation) is tuple and get_args(annotation)[1:] == (...,):
+        return value if isinstance(value, list | tuple) else [value]
+    if get_origin(annotation) is dict and isinstance(value, str) and value == UNSET:
+        return {}
+    if get_origin(annotation) is dict and isinstance(value, dict):
+        return {name: each for name, each in value.items() if each != UNSET or get_args(annotation)[1] is Any}
+    return value
+
+
+def _may_be_unset(annotation: Any) -> bool:
+    """Whether the type has None, and no choice of its own that is called so."""
+    kinds = get_args(annotation)
+    return NoneType in kinds and not any(UNSET in get_args(each) for each in kinds)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from transduce.native import kernels
+from transduce.processor import bf16_is_faster, capabilities
 from transduce.version import __version__
 
 LIBRARIES = ("torch", "numpy", "tokenizers", "pyarrow", "safetensors", "sacrebleu", "sacremoses", "pydantic")
@@ -49,6 +50,15 @@ def source_commit() -> str | None:
         return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def kernels_in_words() -> str:
+    """Which kernels run here, on how many threads, and in which numbers `training.precision = "auto"` multiplies."""
+    found = kernels()
+    name = found.__name__.rpartition(".")[2] if found else "none (everything is done with torch)"
+    threads = torch.get_num_threads()
+    faster = "bf16" if bf16_is_faster(capabilities()) else "fp32"
+    return f"{name}, {threads} thread{'' if threads == 1 else 's'}, {faster} is multiplied faster"
 
 
 def peak_memory_bytes() -> int | None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from transduce.data.corpus import PairFiles, read_pairs
-from transduce.data.files import fingerprint, read_lines
+from transduce.data.corpus import Column, lines_of
+from transduce.data.files import fingerprint
 from transduce.environment import library_versions, machine
 from transduce.errors import InputError
 from transduce.inference import Advance
@@ -36,14 +36,15 @@ class Files:
     language: the target's code, by which words are split; by default each model's own.
     """
 
-    source: Path | None
-    references: Sequence[Path]
+    source: Path | Column | None
+    references: Sequence[Path | Column]
     outputs: Mapping[str, Path] = field(default_factory=dict)
     language: str | None = None
 
     def all(self) -> list[Path]:
         """Every file once."""
-        return [*([self.source] if self.source else []), *self.references, *self.outputs.values()]
+        named = [*([self.source] if self.source else []), *self.references, *self.outputs.values()]
+        return list(dict.fromkeys(each.path if isinstance(each, Column) else each for each in named))
 
 
 @dataclass(frozen=True)
@@ -223,12 +224,13 @@ def _lines_of(path: Path, files: Files) -> list[str]:
     return _paired(files.references[0], path)
 
 
-def _paired(first: Path, path: Path) -> list[str]:
-    """The lines of `path`, as many as `first` has.
+def _paired(first: Path | Column, other: Path | Column) -> list[str]:
+    """The lines of `other`, as many as `first` has.
 
     Raises:
-        InputError: unequal line counts, a missing file, text that is not UTF-8.
+        InputError: unequal line counts, a missing file or column, text that is not UTF-8.
     """
-    if path == first:
-        return list(read_lines(path))
-    return [line for _, line, _ in read_pairs(PairFiles(source=str(path), target=str(first)), Path())]
+    lines = lines_of(other)
+    if other != first and len(lines) != (wanted := len(lines_of(first))):
+        raise InputError(f"{other} has {len(lines):,} lines and {first} has {wanted:,}: line n must belong to line n.")
+    return lines

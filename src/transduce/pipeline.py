@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from transduce.arguments import pairs_of, paths_of, texts_of
+from transduce.config_errors import explain
 from transduce.data.lexicon import Lexicon
 from transduce.data.tokenizer import Tokenizer
 from transduce.devices import device_for
@@ -29,7 +30,7 @@ from transduce.model_file import ModelFile, check_weights, lasting_tensors, load
 from transduce.models.protocols import Steps
 from transduce.names import resolve
 from transduce.native.beam import Mean
-from transduce.recipe import Recipe, explain, parse_recipe
+from transduce.recipe import Recipe, parse_recipe
 from transduce.search.ensemble import Ensemble
 from transduce.search.settings import READ_BY_ONE, Search
 from transduce.sentences import Split, trained_on_single

@@ -1,13 +1,14 @@
 """A recipe: everything that decides what a training makes, read from TOML.
 
-    base = "other.toml"              # optional, one level: what this file does not say, the other one does;
-                                     # of a [model] of another kind it says nothing
+    base = "other.toml"              # optional: what this file does not say, the other one does, which may have a
+                                     # base itself; of a [model] of another kind it says nothing
     [task]                           # kind = "translation" | "language_modelling"
     [data]                           # which files; its keys depend on the task
     [tokenizer] [batch] [model] [training] [search]
     [teachers]                       # optional: models to train first, which this one learns from
 
-Keys on the command line win: `training.updates=2000`. All problems of a recipe are reported at once.
+Keys on the command line win: `training.updates=2000`. What may be left out is unset by "none": `training.minutes=none`.
+All problems of a recipe are reported at once.
 """
 
 import tomllib
@@ -15,9 +16,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, SerializeAsAny, ValidationError
+from pydantic import SerializeAsAny, ValidationError
 
-from transduce.config import Config
+from transduce.config import UNSET, Config
+from transduce.config_errors import explain
 from transduce.data.batches import BatchConfig
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.errors import InputError
@@ -111,7 +113,7 @@ def _section_kinds(table: Table, where: str, problems: list[str]) -> dict[str, t
         "training": TrainingConfig,
         "search": Search,
     }
-    if "teachers" in table:
+    if table.get("teachers", UNSET) != UNSET:
         kinds["teachers"] = Teachers
     for section, room in (("task", "tasks"), ("model", "models")):
         try:
@@ -173,24 +175,25 @@ def _value(text: str) -> Any:
         return text
 
 
-def read_table(path: Path, levels: int = 1) -> Table:
+def read_table(path: Path, above: tuple[Path, ...] = ()) -> Table:
     """What a recipe's file says, laid over what its base says; not checked yet.
 
     Args:
-        levels: how many bases there may be, one under the other.
+        above: the files that stand on this one, as its base.
 
     Raises:
-        InputError: no such file, not TOML, a base too many.
+        InputError: no such file, not TOML, a recipe that is a base of itself.
     """
+    if any(path.resolve() == each.resolve() for each in above):
+        chain = " -> ".join(map(str, (*above, path)))
+        raise InputError(f"{path}: is a base of itself: {chain}. Leave out one of these bases.")
     table = _read(path)
     base = table.pop("base", None)
     if base is None:
         return table
     if not isinstance(base, str):
         raise InputError(f"{path}: base must be the name of one recipe file; this was given: {base!r}.")
-    if levels == 0:
-        raise InputError(f"{path}: is the base of a recipe and has a base itself; one level is allowed.")
-    return lay_over(read_table(path.parent / base, levels - 1), table)
+    return lay_over(read_table(path.parent / base, (*above, path)), table)
 
 
 def lay_over(below: Table, above: Table) -> Table:
@@ -217,7 +220,7 @@ def merge(below: Table, above: Table) -> Table:
 
 def _read(path: Path) -> Table:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with U+FEFF
     except FileNotFoundError:
         near = suggest(path.name, [each.name for each in path.parent.glob("*.toml")]) if path.parent.is_dir() else ""
         raise InputError(f"{path}: there is no such recipe.{near}") from None
@@ -225,39 +228,3 @@ def _read(path: Path) -> Table:
         raise InputError(f"{path}: cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from error
-
-
-def explain(error: ValidationError, kind: type[BaseModel], section: str) -> list[str]:
-    """Pydantic's errors as sentences: key, what was wanted, what came."""
-    return [_explain_one(detail, kind, section) for detail in error.errors()]
-
-
-def _explain_one(detail: Any, kind: type[BaseModel], section: str) -> str:
-    location = [str(part) for part in detail["loc"]]
-    key = ".".join([section, *location])
-    if detail["type"] == "extra_forbidden":
-        return f"unknown key {key}.{suggest(location[-1], _keys_at(kind, location[:-1]))}"
-    if detail["type"] == "missing":
-        return f"{key} is missing."
-    message = detail["msg"].removeprefix("Value error, ")
-    came = "" if isinstance(detail["input"], dict) else f"; this was given: {detail['input']!r}"
-    return f"{key}: {message}{came}."
-
-
-def _keys_at(kind: type[BaseModel], location: list[str]) -> list[str]:
-    """The keys of the model that stands at `location` inside `kind`."""
-    for part in location:
-        field = kind.model_fields.get(part)
-        if field is None:
-            continue
-        models = [
-            each for each in _types_in(field.annotation) if isinstance(each, type) and issubclass(each, BaseModel)
-        ]
-        if models:
-            kind = models[0]
-    return list(kind.model_fields)
-
-
-def _types_in(annotation: Any) -> list[Any]:
-    inner = getattr(annotation, "__args__", ())
-    return [annotation, *(found for each in inner for found in _types_in(each))]

@@ -77,6 +77,29 @@ def test_tab_separated_and_single_text(sides: tuple[Path, Path], tmp_path: Path)
     assert run("--text", sides[0], "--test-source", sides[1]).exit_code == 0
 
 
+def test_columns_are_named_as_in_a_recipe(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    rows = zip(*(path.read_text().splitlines() for path in sides), strict=True)
+    tsv, test = tmp_path / "pairs.tsv", tmp_path / "test.tsv"
+    lines = [f"{number}\t{b}\t{a}\n" for number, (a, b) in enumerate(rows)]
+    tsv.write_text("".join(lines))
+    test.write_text("".join(lines[:20]))
+    places = ("--source-column", 2, "--target-column", 1)
+    result = run("--tsv", tsv, *places)
+    assert (result.exit_code, "Nothing found." in result.stdout) == (0, True)
+    leaked = json.loads(run("--tsv", tsv, *places, "--test-tsv", test, "--json").stdout)
+    assert {each["kind"]: each["count"] for each in leaked["findings"]}["test_pair_in_train"] == 20
+    assert run("--text", tsv, "--column", 1).exit_code == 0
+    for wrong, said in (
+        (("--source", sides[0], "--target", sides[1], "--source-column", 1), "name it with --tsv"),
+        (("--tsv", tsv, "--column", 1), "--column is of --text"),
+        (("--source", sides[0], "--target", sides[1], "--test-tsv", test), "--test-tsv goes with --tsv"),
+        (("--tsv", tsv, "--test-tsv", test, "--test-source", test), "not as both"),
+        (("--tsv", tsv, "--source-column", 7), "columns 7 and 1, counted from 0, were wanted"),
+    ):
+        with pytest.raises(InputError, match=said):
+            run(*wrong)
+
+
 def test_all_wrong_arguments_at_once() -> None:
     with pytest.raises(InputError) as caught:
         run("--text", "a", "--source", "b", "--clean-source", "c", "--test-target", "d")

@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from transduce.extras import installing
+
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
@@ -95,6 +97,15 @@ def test_what_is_wrong_is_said(page: Path, tiny_run: Path, tmp_path: Path, asked
     assert said in told
     assert "Traceback" not in told
     assert not (tmp_path / "out.html").exists()
+
+
+@pytest.mark.parametrize("library", ["fastapi", "uvicorn", "prometheus_client"])
+def test_without_its_extra_it_says_what_installs_it(tiny_run: Path, library: str) -> None:
+    hidden = f"import sys; sys.modules['{library}'] = None; from transduce.cli.app import main; main()"
+    command = [sys.executable, "-c", hidden, "explore", str(tiny_run)]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"transduce: exploring needs {library}, which is not installed: {installing('serve')}\n"
 
 
 def test_ctrl_c_while_it_loads_is_an_interruption(page: Path, tmp_path: Path) -> None:

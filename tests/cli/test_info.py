@@ -40,9 +40,23 @@ def test_json_is_all_there_is_on_stdout(saved: Path) -> None:
 def test_tables_show_the_facts(saved: Path) -> None:
     result = CliRunner().invoke(app, [str(saved)], env={"COLUMNS": "200"})
     assert result.exit_code == 0
-    for fact in ("1,200 in 1 tensors (1 F32)", "model.dropout", "0.1", "BPE, 2 entries", "41.5 ", "[12, 100]"):
+    for fact in ("1,200 in 1 tensors (1 F32)", "dropout 0.1", "BPE, 2 entries", "41.5 "):
         assert fact in result.stdout
     assert "my_file:MyModel (needs --trust-code)" in result.stdout
+
+
+def test_tensors_are_listed_when_asked_for(saved: Path) -> None:
+    assert "layer.weight" not in CliRunner().invoke(app, [str(saved)], env={"COLUMNS": "200"}).stdout
+    listed = CliRunner().invoke(app, [str(saved), "--tensors"], env={"COLUMNS": "200"}).stdout
+    assert "layer.weight" in listed
+    assert "F32 [12, 100]" in listed
+
+
+def test_what_a_trained_model_is_fits_a_page(tiny_run: Path) -> None:
+    shown = CliRunner().invoke(app, [str(tiny_run)], env={"COLUMNS": "100"}).stdout
+    assert shown.count("\n") <= 66
+    for fact in ("d_model 16", "updates 24", "kind transformer", "seed", "train.digits"):
+        assert fact in shown
 
 
 def test_a_file_cannot_steer_the_terminal(saved: Path) -> None:

@@ -2,18 +2,22 @@
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import forked
 import transduce
+from transduce import native
+from transduce.processor import bf16_is_faster, capabilities
 
 Run = Callable[..., forked.Ended]
 
@@ -34,6 +38,52 @@ def test_one_line_in_one_line_out_in_order(run: Run, tiny_run: Path) -> None:
     assert outputs.pop() == ""
     expected = transduce.load(tiny_run).predict(lines, method="greedy")
     assert outputs == [each.text for each in expected]
+
+
+@pytest.mark.parametrize("triton", [True, False])
+def test_what_looks_for_leaks_at_the_end_finds_none(triton: bool) -> None:
+    script = (
+        "import atexit, gc, sys, types; atexit.register(lambda: print(gc.get_freeze_count() > 0)); "
+        f"{'sys.modules.update(triton=types.ModuleType(chr(116))); ' if triton else ''}"
+        "from transduce.cli.app import main; sys.argv[1:] = ['--help']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == str(not triton)
+
+
+def test_the_version_says_what_runs_here(run: Run) -> None:
+    done = run("--version")
+    lines = done.out.splitlines()
+    assert done.code == 0, done.err
+    assert lines[0] == f"transduce {transduce.__version__}"
+    assert lines[1] == f"Python {platform.python_version()}, torch {version('torch')}"
+    found = native.kernels()
+    variant = found.__name__.rpartition(".")[2] if found else "none"
+    assert lines[2].startswith(f"kernels: {variant}")
+    assert ("bf16" if bf16_is_faster(capabilities()) else "fp32") in lines[2]
+    assert "1 thread," in lines[2]  # which is what these processes have
+
+
+def test_at_a_terminal_it_asks_and_answers_line_by_line(tiny_run: Path) -> None:
+    master, terminal = os.openpty()
+    command = [sys.executable, "-m", "transduce", "predict", str(tiny_run), "--long", "refuse"]
+    process = subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.close(terminal)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    expected = transduce.load(tiny_run)
+    for line in ("1 2", "3"):  # the second is typed when the first is answered
+        os.write(master, f"{line}\n".encode())
+        assert process.stdout.readline().decode() == expected.predict([line])[0].text + "\n"
+    os.write(master, b"\n" + b"1 " * 300 + b"\n4\n")
+    assert process.stdout.readline().decode() == expected.predict(["4"])[0].text + "\n"
+    os.write(master, b"\x04")
+    assert process.wait(60) == 0
+    said = process.stderr.read().decode()
+    os.close(master)
+    assert said.count("> ") == 6
+    assert "300 tokens, the model reads 256 at most" in said
+    assert "Traceback" not in said
 
 
 def test_json_lines_hold_the_nbest_list(run: Run, tiny_run: Path) -> None:
@@ -111,6 +161,34 @@ def test_evaluate_reports_figures_with_signature_and_interval(run: Run, tiny_run
     wrong = run("evaluate", tiny_run, *files, "--metric", "chrff")
     assert wrong.code == 2
     assert 'Did you mean "chrf"?' in wrong.err
+
+
+def test_score_and_evaluate_read_columns_as_a_recipe_does(
+    run: Run, tiny_run: Path, tiny_corpus: Path, tmp_path: Path
+) -> None:
+    sides = [(tiny_corpus / name).read_text().splitlines() for name in ("test.digits", "test.words")]
+    tsv = tmp_path / "test.tsv"
+    tsv.write_text("".join(f"{words}\tx\t{digits}\n" for digits, words in zip(*sides, strict=True)))
+    two = ("--source", tiny_corpus / "test.digits")
+    columns = ("--tsv", tsv, "--source-column", 2, "--target-column", 0)
+    assert (
+        run("score", tiny_run, *columns, "--json").out
+        == run("score", tiny_run, *two, "--target", tiny_corpus / "test.words", "--json").out
+    )
+    metric = ("--metric", "chrf")
+    assert (
+        run("evaluate", tiny_run, *columns, *metric).out
+        == run("evaluate", tiny_run, *two, "--reference", tiny_corpus / "test.words", *metric).out
+    )
+    report = json.loads(run("evaluate", tiny_run, *columns, *metric, "--json").out)
+    assert list(report["data"]) == [str(tsv)]
+    tsv.write_text("one\tx\t1\ntwo\n")
+    for verb in ("score", "evaluate"):
+        done = run(verb, tiny_run, *columns)
+        assert (done.code, "wanted 3 columns" in done.err, "line 2" in done.err) == (2, True, True)
+        assert run(verb, tiny_run, *two, "--target-column", 1).code == 2
+        both = run(verb, tiny_run, *columns, *two)
+        assert (both.code, "--tsv" in both.err) == (2, True)
 
 
 def test_evaluate_says_whether_the_second_is_better(

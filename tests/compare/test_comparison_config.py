@@ -54,7 +54,7 @@ def test_the_base_may_have_a_base(tmp_path: Path) -> None:
     path = written(tmp_path, TWO, base='base = "lowest.toml"\n[training]\nseed = 5\n')
     assert load_comparison(path, [], "5ktok").variants["one"].model.d_model == 16  # type: ignore[attr-defined]
     (tmp_path / "lowest.toml").write_text('base = "base.toml"\n' + BASE)
-    with pytest.raises(InputError, match="has a base itself"):
+    with pytest.raises(InputError, match="is a base of itself"):
         load_comparison(path, [], "5ktok")
 
 

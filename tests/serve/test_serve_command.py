@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from transduce.cli.serve import hosts_of
+from transduce.extras import installing
 from transduce.pipeline import Pipeline
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
@@ -88,7 +89,8 @@ def test_a_missing_extra_is_named(served_file: Path) -> None:
     hidden = "import sys; sys.modules['fastapi'] = None; from transduce.cli.app import main; sys.argv[0] = 't'; main()"
     code, told = said(served_file, script=hidden)
     assert code == 2
-    assert 'serving needs fastapi, which is not installed: pip install "transduce[serve]"' in told
+    assert "serving needs fastapi, which is not installed: " in told
+    assert installing("serve") in told
 
 
 def test_what_is_wrong_is_said_before_anything_is_served(served_file: Path, tmp_path: Path) -> None:

@@ -8,28 +8,81 @@ from transduce.training.display import Display
 from transduce.training.progress import Progress
 
 
-def shown(terminal: bool) -> tuple[Display, io.StringIO]:
+def shown(terminal: bool, width: int = 150) -> tuple[Display, io.StringIO]:
     file = io.StringIO()
-    return Display(Console(file=file, force_terminal=terminal, width=100, color_system=None), quiet_every=10), file
+    return Display(Console(file=file, force_terminal=terminal, width=width, color_system=None)), file
 
 
-def test_a_file_gets_a_plain_line_now_and_then() -> None:
+def told(display: Display, updates: int, each: float, minutes: float | None = None, of: int = 400) -> None:
+    """A training of updates that take so many seconds each."""
+    with display.open(of, Progress(), minutes):
+        for update in range(1, updates + 1):
+            display.show(Progress(update=update, seconds=each * update), 1.25, 1e-3, 4321.0)
+
+
+def test_a_file_gets_lines_soon_and_then_once_a_minute() -> None:
     display, file = shown(terminal=False)
-    with display.open(40, 0):
-        for update in range(1, 31):
-            display.show(Progress(update=update, seconds=2.0 * update), 1.25, 1e-3, 4321.0)
-    assert file.getvalue().splitlines() == [
-        f"update {update}: loss 1.250, 4,321 tokens/s, {2 * update} s" for update in (10, 20, 30)
-    ]
+    told(display, 400, 1.0)
+    lines = file.getvalue().splitlines()
+    assert lines[0] == "update 5 of 400: loss 1.250, 4,321 tokens/s, 0:05 elapsed, 6:35 left"
+    told_at = [int(line.split()[1]) for line in lines]
+    assert told_at == [5, 15, 35, 75, 135, 195, 255, 315, 375]
+    assert lines[-1].endswith("6:15 elapsed, 0:25 left")
+
+
+def test_slow_updates_get_a_line_each() -> None:
+    display, file = shown(terminal=False)
+    told(display, 4, 90.0)
+    assert [line.split()[1] for line in file.getvalue().splitlines()] == ["1", "2", "3", "4"]
+    assert "6:00 elapsed, 9:54:00 left" in file.getvalue()
+
+
+def test_at_a_validation_a_file_is_told_where_the_training_is() -> None:
+    display, file = shown(terminal=False)
+    told(display, 3, 1.0)
+    display.where()
+    display.where()  # nothing new
+    assert file.getvalue() == "update 3 of 400: loss 1.250, 4,321 tokens/s, 0:03 elapsed, 6:37 left\n"
+
+
+def test_the_time_left_knows_the_minutes() -> None:
+    display, file = shown(terminal=False)
+    told(display, 5, 1.0, minutes=2, of=1_000_000)
+    assert file.getvalue() == "update 5 of 1,000,000: loss 1.250, 4,321 tokens/s, 0:05 elapsed, 1:55 left\n"
+    display, file = shown(terminal=True)
+    told(display, 90, 1.0, minutes=2, of=1_000_000)
+    assert "0:30 left" in file.getvalue()
+
+
+def test_a_resumed_training_counts_its_speed_anew_and_its_time_on() -> None:
+    display, file = shown(terminal=False)
+    with display.open(40, Progress(update=20, seconds=1000.0)):
+        display.show(Progress(update=30, seconds=1010.0), 1.25, 1e-3, 4321.0)
+    assert file.getvalue() == "update 30 of 40: loss 1.250, 4,321 tokens/s, 16:50 elapsed, 0:10 left\n"
 
 
 def test_a_terminal_gets_a_bar() -> None:
     display, file = shown(terminal=True)
-    with display.open(40, 10):
-        display.show(Progress(update=20), 1.25, 1e-3, 4321.0)
-    assert "20/40" in file.getvalue()
-    assert "loss 1.250" in file.getvalue()
-    assert "update 20:" not in file.getvalue()
+    with display.open(40, Progress(update=10, seconds=60.0)):
+        assert "begins" in file.getvalue()
+        display.show(Progress(update=20, seconds=70.0), 1.25, 1e-3, 4321.0)
+        display.where()
+    assert "update 20 of 40: loss 1.250, 4,321 tokens/s" in file.getvalue()
+    assert "1:10 elapsed, 0:20 left" in file.getvalue()
+    assert "nan" not in file.getvalue()
+
+
+def test_several_trainings_are_told_by_name() -> None:
+    display, file = shown(terminal=False)
+    with display.several({"one": 40, "other": 50}) as show:
+        show("one", 4, 1.25, 4321.0)
+        show("one", 5, 1.25, 4321.0)
+        show("other", 3, 1.5, 4321.0)
+    lines = file.getvalue().splitlines()
+    assert [line.partition(", ")[0] for line in lines] == [
+        "one: update 4 of 40: loss 1.250",
+        "other: update 3 of 50: loss 1.500",
+    ]
 
 
 def test_text_is_shown_as_it_is() -> None:

@@ -79,7 +79,7 @@ def test_without_matplotlib_a_line_says_so(tiny_recipe: Path, tmp_path: Path, mo
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(__import__("sys").modules, name, None)  # type: ignore[arg-type]
     _, shown = run(tiny_recipe, tmp_path / "run", "training.updates=3")
-    assert shown.count("Figures left out: figures need matplotlib") == 1
+    assert shown.count("Figures left out: drawing figures needs matplotlib") == 1
     assert (tmp_path / "run" / "report.json").exists()
 
 

@@ -37,10 +37,17 @@ for verb in (train, predict, evaluate, score, compare, explore, serve, distill, 
 
 
 @app.callback(invoke_without_command=True)
-def version(show: bool = typer.Option(False, "--version", help="Print the version and leave.")) -> None:
+def version(
+    show: bool = typer.Option(False, "--version", help="Print versions, and which kernels run here, and leave."),
+) -> None:
     """What is true of all verbs."""
     if show:
-        typer.echo(__version__)
+        from transduce.environment import kernels_in_words, library_versions
+
+        versions = library_versions()
+        typer.echo(f"transduce {__version__}")
+        typer.echo(f"Python {versions['python']}, torch {versions['torch']}")
+        typer.echo(f"kernels: {kernels_in_words()}")
         raise typer.Exit
 
 
@@ -58,7 +65,10 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(1)
     finally:
-        gc.freeze()  # at the end the interpreter looks through everything once more, 0.4 s with torch, for nothing
+        # At the end the interpreter looks through everything once more, 0.4 s with torch, for nothing. But
+        # Triton, which comes with torch for GPUs, takes what is frozen for leaked then, and says so in 30 lines.
+        if "triton" not in sys.modules:
+            gc.freeze()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -84,7 +84,7 @@ def _trained(recipe: "Recipe", run: Path, console: "Console") -> "Pipeline":
     if (run / "report.json").exists() and load_recipe(run / "recipe.toml") == recipe:
         console.print(f"{run} is trained already: showing it again.", highlight=False, soft_wrap=True)
     else:
-        run_training(recipe, run, Display(console, quiet_every=100))
+        run_training(recipe, run, Display(console))
     return load(run)
 
 

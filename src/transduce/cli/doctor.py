@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transduce.cli.options import SourceColumnOption, TargetColumnOption, TsvOption
 from transduce.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,9 +24,10 @@ BIG = 10_000_000  # bytes on disk from which progress is shown
 
 SourceFile = Annotated[Path | None, typer.Option(help="Source side, a sentence a line; .gz, .xz and .zst too.")]
 TargetFile = Annotated[Path | None, typer.Option(help="Target side, line for line.")]
-TsvFile = Annotated[Path | None, typer.Option(help="Instead: one file, source and target with a tab between.")]
 PlainText = Annotated[Path | None, typer.Option(help="Instead: one text, as for a language model.")]
 TestSource = Annotated[Path | None, typer.Option(help="A test set: has any of it leaked into the training data?")]
+TextColumn = Annotated[int | None, typer.Option(min=0, help="With --text: only this column, counted from 0.")]
+TestTsv = Annotated[Path | None, typer.Option(help="A test set in columns, as those of --tsv.")]
 TestTarget = Annotated[Path | None, typer.Option(help="The test set's target side.")]
 CleanSource = Annotated[Path | None, typer.Option(help="Write the cleaned source side here.")]
 CleanTarget = Annotated[Path | None, typer.Option(help="Write the cleaned target side here.")]
@@ -36,10 +38,14 @@ def doctor(
     *,
     source: SourceFile = None,
     target: TargetFile = None,
-    tsv: TsvFile = None,
+    tsv: TsvOption = None,
+    source_column: SourceColumnOption = None,
+    target_column: TargetColumnOption = None,
     text: PlainText = None,
+    column: TextColumn = None,
     test_source: TestSource = None,
     test_target: TestTarget = None,
+    test_tsv: TestTsv = None,
     clean_source: CleanSource = None,
     clean_target: CleanTarget = None,
     as_json: AsJson = False,
@@ -49,16 +55,19 @@ def doctor(
     Exit code 0: nothing of severity "error" was found. 1: something was. 2: wrong arguments or files.
     """
     _check_arguments((source, target), tsv, text, (test_source, test_target), (clean_source, clean_target))
-    from transduce.data.doctor import clean, columns_of, examine, examine_text
+    places = source_column, target_column
+    _check_columns(tsv, text, test_tsv, (test_source, test_target), places, column)
+    from transduce.data.doctor import TextFile, clean, columns_of, examine, examine_text
     from transduce.data.doctor.lines import as_text_file
 
     cleaned = None
     with _progress([path for path in (source, target, tsv, text) if path]) as progress:
         if text:
-            report = examine_text(text, test_source, progress)
+            report = examine_text(TextFile(text, column), test_source, progress)
         else:
-            sides = columns_of(tsv) if tsv else tuple(as_text_file(path) for path in (source, target) if path)
-            report = examine(sides[0], sides[1], test_source, test_target, progress)
+            sides = columns_of(tsv, *places) if tsv else tuple(as_text_file(path) for path in (source, target) if path)
+            tests = columns_of(test_tsv, *places) if test_tsv else (test_source, test_target)
+            report = examine(sides[0], sides[1], tests[0], tests[1], progress)
             if clean_source and clean_target:
                 cleaned = clean(sides[0], sides[1], clean_source, clean_target, report, progress=progress)
     if as_json:
@@ -86,6 +95,27 @@ def _check_arguments(sides: Two, tsv: Path | None, text: Path | None, tests: Two
         problems.append("--test-target needs --test-source.")
     if text and tests[1]:
         problems.append("With --text the test set is one file, --test-source.")
+    if problems:
+        raise InputError(problems)
+
+
+def _check_columns(
+    tsv: Path | None,
+    text: Path | None,
+    test_tsv: Path | None,
+    tests: Two,
+    places: tuple[int | None, int | None],
+    column: int | None,
+) -> None:
+    problems: list[str] = []
+    if any(place is not None for place in places) and not tsv:
+        problems.append("--source-column and --target-column are columns of a tab-separated file: name it with --tsv.")
+    if column is not None and not text:
+        problems.append("--column is of --text; with --tsv give --source-column and --target-column.")
+    if test_tsv and not tsv:
+        problems.append("--test-tsv goes with --tsv: both have the same columns.")
+    if test_tsv and any(tests):
+        problems.append("Give the test set as --test-tsv or as --test-source and --test-target, not as both.")
     if problems:
         raise InputError(problems)
 

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption
+from transduce.cli.options import (
+    DeviceOption,
+    PrecisionOption,
+    PruneOption,
+    SourceColumnOption,
+    TargetColumnOption,
+    TsvOption,
+    columns,
+)
 
 if TYPE_CHECKING:
     from transduce.linear import Precision
@@ -13,10 +21,6 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    reference: Annotated[
-        list[Path],
-        typer.Option(help="What should come out, one a line; repeatable. A language model's text."),
-    ],
     models: Annotated[
         list[Path] | None, typer.Argument(metavar="MODEL...", help="Run directories or model files; A+B: an ensemble.")
     ] = None,
@@ -24,6 +28,13 @@ def evaluate(
         list[Path] | None, typer.Option(help="What another system made of the source, one a line; repeatable.")
     ] = None,
     source: Annotated[Path | None, typer.Option(help="What goes in, one a line; none for a language model.")] = None,
+    reference: Annotated[
+        list[Path] | None,
+        typer.Option(help="What should come out, one a line; repeatable. A language model's text."),
+    ] = None,
+    tsv: TsvOption = None,
+    source_column: SourceColumnOption = None,
+    target_column: TargetColumnOption = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
     prune: PruneOption = None,
@@ -49,13 +60,21 @@ def evaluate(
     """
     from transduce.allocator import keep_freed_memory
     from transduce.cli.text import bar, write_line
+    from transduce.errors import InputError
     from transduce.evaluation import Files, Settings, evaluate_files
 
     keep_freed_memory()
     asked = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
     settings = Settings(metric, batch_size, {name: value for name, value in asked.items() if value is not None})
-    files = Files(source, reference, _by_name(outputs or [], models or []), language)
+    named = _by_name(outputs or [], models or [])
+    sides = columns(tsv, source_column, target_column)
+    if sides and source:
+        raise InputError("--tsv holds the sources, too: leave out --source.")
     pipelines = _load(models or [], trust_code, precision, device)
+    read = any("source" in model.task.tokenizers for model in pipelines.values())  # a language model reads no sources
+    files = Files(
+        sides[0] if sides and read else source, [*(sides[1:] if sides else ()), *(reference or [])], named, language
+    )
     with bar("translating", 0) as advance:
         report = evaluate_files(pipelines, files, settings, advance)
     if as_json:

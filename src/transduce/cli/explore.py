@@ -1,5 +1,6 @@
 """`transduce explore MODEL`: attention in the browser, or in one file that works offline."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +32,9 @@ def explore(
     _check(run, file, text or [])
     with needed("exploring"):
         from transduce.serve.models import Models, Use
+
+        if not file:  # told before a model is loaded
+            import_module("transduce.serve.run")
     opened = Models.open(models, Use(trust_code, device=device), run)
     if file:
         _write(opened, file, text or [])

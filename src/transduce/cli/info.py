@@ -1,5 +1,6 @@
 """`transduce info`: what a model file is, before anything in it is used."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
 def info(
     path: Annotated[Path, typer.Argument(help="A model file, or the folder of a finished run.")],
+    tensors: Annotated[bool, typer.Option("--tensors", help="List the tensors with their shapes, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, for programs.")] = False,
 ) -> None:
     """Show what a model file holds: settings, tokenizers, provenance, scores, sizes. Runs nothing from it."""
@@ -22,20 +24,25 @@ def info(
 
         typer.echo(json.dumps(facts, indent=2))
     else:
-        _show(facts)
+        _show(facts, tensors)
 
 
-def _show(facts: dict[str, Any]) -> None:
+def _show(facts: dict[str, Any], tensors: bool) -> None:
     from rich.console import Console
 
     console = Console()
     console.print(_table("Model", _summary(facts)))
     metrics = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in facts["metrics"].items()}
-    for title, told in {"Metrics": metrics, "Config": facts["config"], "Provenance": facts["provenance"]}.items():
+    if metrics:
+        console.print(_table("Metrics", flat(metrics)))
+    for title, told in {"Config": facts["config"], "Provenance": facts["provenance"]}.items():
         if told:
-            console.print(_table(title, flat(told)))
-    shapes = {tensor["name"]: f"{tensor['dtype']} {tensor['shape']}" for tensor in facts["tensors"]}
-    console.print(_table("Tensors", shapes))
+            console.print(_table(title, {name: _in_a_line(each) for name, each in told.items()}))
+    if tensors:
+        shapes = {tensor["name"]: f"{tensor['dtype']} {tensor['shape']}" for tensor in facts["tensors"]}
+        console.print(_table("Tensors", shapes))
+    else:
+        console.print("--tensors lists them; --json prints everything.", style="dim", highlight=False)
 
 
 def _summary(facts: dict[str, Any]) -> dict[str, str]:
@@ -60,6 +67,18 @@ def _summary(facts: dict[str, Any]) -> dict[str, str]:
     if facts["foreign_code"]:
         rows["code outside Transduce"] = f"{', '.join(facts['foreign_code'])} (needs --trust-code)"
     return rows
+
+
+def _in_a_line(value: Any) -> str:
+    """A section as `key value` pairs, hashes cut short."""
+    if not isinstance(value, dict):
+        return _short(value)
+    return ", ".join(f"{key} {each}" for key, each in ((key, _short(each)) for key, each in flat(value).items()))
+
+
+def _short(value: Any) -> str:
+    """As text, with checksums cut to their first digits."""
+    return re.sub(r"\b[0-9a-f]{64}\b", lambda found: found[0][:12], str(value))
 
 
 def _table(title: str, rows: dict[str, str]) -> "Table":

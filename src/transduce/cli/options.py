@@ -1,9 +1,16 @@
 """Options that several verbs have, each with one meaning and one help text."""
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+if TYPE_CHECKING:
+    from transduce.data.corpus import Column
+
+TsvOption = Annotated[Path | None, typer.Option(help="Instead: one tab-separated file, with both sides in columns.")]
+SourceColumnOption = Annotated[int | None, typer.Option(min=0, help="With --tsv: counted from 0; 0 by default.")]
+TargetColumnOption = Annotated[int | None, typer.Option(min=0, help="With --tsv: counted from 0; 1 by default.")]
 PrecisionOption = Annotated[
     Literal["fp32", "int8"], typer.Option(help="Of matrix products; int8 is faster, and nearly the same.")
 ]
@@ -19,3 +26,19 @@ DeviceOption = Annotated[
 PruneOption = Annotated[
     float | None, typer.Option(help="Drop hypotheses so many nats behind the best: 1.5 is faster and nearly the same.")
 ]
+
+
+def columns(tsv: Path | None, source: int | None, target: int | None) -> "tuple[Column, Column] | None":
+    """The two sides in a tab-separated file, if one is named.
+
+    Raises:
+        InputError: columns of no file.
+    """
+    from transduce.data.corpus import Column
+    from transduce.errors import InputError
+
+    if tsv:
+        return Column(tsv, 0 if source is None else source), Column(tsv, 1 if target is None else target)
+    if source is not None or target is not None:
+        raise InputError("--source-column and --target-column are columns of a tab-separated file: name it with --tsv.")
+    return None

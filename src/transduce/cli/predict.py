@@ -1,11 +1,16 @@
 """`transduce predict MODEL < sources > outputs`."""
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, SplitOption
+
+if TYPE_CHECKING:
+    from transduce.tasks.protocols import Prediction
 
 
 def predict(
@@ -62,14 +67,21 @@ def predict(
     lattice: Annotated[bool, typer.Option(help="With --json: everything that the beam weighed.")] = False,
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
-    """Translate, or continue, each line of standard input: one line in, one line out, order kept."""
+    """Translate, or continue, each line of standard input: one line in, one line out, order kept.
+
+    At a terminal it asks for lines, and answers each.
+    """
     from transduce.allocator import keep_freed_memory
     from transduce.cli.text import bar, read_source, tell, write_line
+    from transduce.errors import InputError
     from transduce.pipeline import load
     from transduce.wanted import read_wanted
 
     keep_freed_memory()
-    lines = read_source(source)
+    at_terminal = source is None and sys.stdin.isatty()
+    if at_terminal and constraints:
+        raise InputError("--constraints has a line for each line of a file: name it with --source, or pipe it in.")
+    lines = [] if at_terminal else read_source(source)
     asked = {
         "method": method,
         "beam": beam,
@@ -94,21 +106,51 @@ def predict(
     search: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     wanted = read_wanted(constraints, len(lines)) if constraints else None
     pipeline = load(model, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
+    common: dict[str, Any] = {
+        "split": split,
+        "long": long,
+        "must": must or [],
+        "must_not": must_not or [],
+        "prefix": prefix,
+    }
+    if at_terminal:
+        _answer(lambda line: pipeline.predict([line], tell=tell, lattice=lattice, **common, **search), as_json)
+        return
     with bar("predicting", len(lines)) as advance:
         predictions = pipeline.predict(
             lines,
             batch_size=batch_size,
             workers=workers,
-            split=split,
-            long=long,
             tell=tell,
             advance=advance,
-            must=must or [],
-            must_not=must_not or [],
-            prefix=prefix,
             wanted=wanted,
             lattice=lattice,
+            **common,
             **search,
         )
     for prediction in predictions:
         write_line(prediction.to_dict() if as_json else prediction.text)
+
+
+def _answer(predict: "Callable[[str], list[Prediction]]", as_json: bool) -> None:
+    """Ask for lines at the terminal and answer each, until there are no more; what is wrong with one is told."""
+    from transduce.cli.text import tell, write_line
+    from transduce.errors import InputError
+
+    tell("One line in, one line out; Ctrl-D ends.")
+    while True:
+        print("> ", end="", file=sys.stderr, flush=True)
+        raw = sys.stdin.buffer.readline()
+        if not raw:
+            print(file=sys.stderr)
+            return
+        try:
+            line = raw.decode("utf-8").rstrip("\n")
+            if line:
+                [prediction] = predict(line)
+                write_line(prediction.to_dict() if as_json else prediction.text)
+                sys.stdout.flush()
+        except UnicodeDecodeError as error:
+            tell(f"This line is not UTF-8: {error.reason}.")
+        except InputError as error:
+            tell(str(error))

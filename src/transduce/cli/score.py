@@ -5,15 +5,18 @@ from typing import Annotated, Literal
 
 import typer
 
-from transduce.cli.options import DeviceOption
+from transduce.cli.options import DeviceOption, SourceColumnOption, TargetColumnOption, TsvOption, columns
 
 
 def score(
     model: Annotated[
         list[Path], typer.Argument(help="A run directory or a model file; several are used as an ensemble.")
     ],
-    target: Annotated[Path, typer.Option(help="Texts whose probability is asked for, one a line.")],
+    target: Annotated[Path | None, typer.Option(help="Texts whose probability is asked for, one a line.")] = None,
     source: Annotated[Path | None, typer.Option(help="Their sources; none for a language model.")] = None,
+    tsv: TsvOption = None,
+    source_column: SourceColumnOption = None,
+    target_column: TargetColumnOption = None,
     batch_size: Annotated[int, typer.Option(help="Lines scored together.")] = 64,
     ensemble: Annotated[
         Literal["probability", "log_probability"], typer.Option(help="Several models say the mean of these.")
@@ -24,19 +27,26 @@ def score(
 ) -> None:
     """Log-probability (nats) of each given target, and the perplexity of all."""
     from transduce.cli.text import bar, tell, write_line
-    from transduce.data.files import read_lines
+    from transduce.data.corpus import lines_of
     from transduce.errors import InputError
     from transduce.likelihood import Likelihood
     from transduce.pipeline import load
 
-    targets = list(read_lines(target))
-    sources = list(read_lines(source)) if source else [""] * len(targets)
+    sides = columns(tsv, source_column, target_column)
+    if bool(sides) == bool(target) or (sides and source):
+        raise InputError("name --target (and --source, where the model reads one), or --tsv with both in columns.")
+    texts, given = sides[::-1] if sides else (target, source)
+    assert texts  # one of both, as was seen to
+    targets = lines_of(texts)
+    sources = lines_of(given) if given else [""] * len(targets)
     if len(sources) != len(targets):
         raise InputError(
             f"{source} has {len(sources):,} lines and {target} has {len(targets):,}: line n must belong to line n."
         )
     pipeline = load(model, trust_code=trust_code, ensemble=ensemble, device=device)
-    if ("source" in pipeline.task.tokenizers) != (source is not None):
+    if sides and "source" not in pipeline.task.tokenizers:
+        sources = [""] * len(targets)
+    elif not sides and ("source" in pipeline.task.tokenizers) != (source is not None):
         wanted = "needs --source" if source is None else "is a language model and has no --source"
         raise InputError(f"{model[0]}: {wanted}.")
     with bar("scoring", len(targets)) as advance:

@@ -10,6 +10,7 @@ import typer
 
 from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption
 from transduce.errors import InputError
+from transduce.extras import missing
 
 if TYPE_CHECKING:
     from transduce.serve.settings import ServeSettings
@@ -84,14 +85,13 @@ def needed(what: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("transduce"):
             raise
-        message = f'{what} needs {error.name}, which is not installed: pip install "transduce[serve]"'
-        raise InputError(message) from None
+        raise missing(what, error.name or "a library", "serve") from None
 
 
 def _settings(asked: Mapping[str, object]) -> "ServeSettings":
     from pydantic import ValidationError
 
-    from transduce.recipe import explain
+    from transduce.config_errors import explain
     from transduce.serve.settings import ServeSettings
 
     try:

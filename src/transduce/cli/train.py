@@ -18,8 +18,11 @@ def train(
         bool, typer.Option("--dry-run", help="Show recipe, parameters, memory and batches; train nothing.")
     ] = False,
     device: DeviceOption = "auto",
+    force: Annotated[
+        bool, typer.Option("--force", help="Train though the examination of the data found it certainly wrong.")
+    ] = False,
 ) -> None:
-    """Train a recipe; the same command again goes on where it stopped."""
+    """Train a recipe; the same command again goes on where it stopped. Text pairs are examined first."""
     from rich.console import Console
 
     from transduce.devices import use_device
@@ -30,6 +33,11 @@ def train(
     resolved = load_recipe(recipe, overrides or [])
     console = Console()
     from transduce.taught import teachers_of, train_taught
+    from transduce.training.examination import examine_data
+    from transduce.training.run import cache_folder
+    from transduce.training.summary import tell_summary
+
+    examine_data(resolved, cache_folder(), Display(console).warn, force or dry_run)
 
     if dry_run:
         from transduce.training.dry_run import dry_run as show
@@ -40,6 +48,7 @@ def train(
 
     folder = run or Path("runs") / resolved.name
     report = train_taught(resolved, folder, Display(console))
+    tell_summary(resolved, folder, report, Display(console))
     console.print(
         f"{folder / 'model.safetensors'}  sha256 {report['model']['sha256']}", highlight=False, soft_wrap=True
     )

@@ -22,11 +22,12 @@ from pydantic import Field, ValidationError
 
 from transduce.compare.budget import UNLIMITED, Budget, parse_budget
 from transduce.config import Config
+from transduce.config_errors import explain
 from transduce.errors import InputError
 from transduce.metrics.evaluate import NAMES
 from transduce.names import resolve, suggest
 from transduce.pipeline import search_settings
-from transduce.recipe import Recipe, Table, apply_overrides, explain, lay_over, parse_recipe, read_table
+from transduce.recipe import Recipe, Table, apply_overrides, lay_over, parse_recipe, read_table
 from transduce.search.run import AT_ONCE, only_method
 from transduce.search.settings import READ_BY_ONE, Search
 from transduce.training.run_directory import differences
@@ -105,7 +106,7 @@ def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | Non
         InputError: what is wrong with any variant; variants that do not share data, tokenizer and batches; a
             schedule that needs to know its end under a budget of time; all at once.
     """
-    table = read_table(path, levels=2)  # a recipe that all stand on may have a base itself
+    table = read_table(path)
     table.pop("name", None)
     variants = table.pop("variants", {})
     config = _config(table.pop("compare", {}), path, budget)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
@@ -60,6 +61,27 @@ class PairFiles(Config):
     def paths(self, root: Path) -> list[Path]:
         """The files themselves, relative ones from `root`."""
         return [root / name for name in (self.source, self.target, self.tsv) if name is not None]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a tab-separated file, counted from 0, where a file with a text a line may be named."""
+
+    path: Path
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.path}, column {self.number}"
+
+    def lines(self) -> Iterator[str]:
+        """Its text, line by line. Raises InputError naming lines with fewer columns, and as `read_lines`."""
+        _check_columns(self.path, self.number + 1)
+        return (line.split("\t")[self.number] for line in read_lines(self.path))
+
+
+def lines_of(file: Path | Column) -> list[str]:
+    """A text a line. Raises InputError as `read_lines` and `Column.lines`."""
+    return list(file.lines() if isinstance(file, Column) else read_lines(file))
 
 
 class TextFile(Config):
@@ -259,8 +281,7 @@ def _parts(kind: str, paths: list[Path], tokenizers: Sequence[Tokenizer], settin
 def _text_lines(file: TextFile, root: Path) -> Iterator[str]:
     if file.column is None:
         return read_lines(root / file.text)
-    _check_columns(root / file.text, file.column + 1)
-    return (line.split("\t")[file.column] for line in read_lines(root / file.text))
+    return Column(root / file.text, file.column).lines()
 
 
 def _characters(lines: Iterable[str], first: int, last: int) -> Iterator[str]:

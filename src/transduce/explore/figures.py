@@ -1,4 +1,4 @@
-"""Attention and training as figures, with matplotlib (`pip install "transduce[figures]"`).
+"""Attention and training as figures, with matplotlib (extra `figures`).
 
 Figures are made object by object, without pyplot and its current figure, so that they can be made beside any
 other use of matplotlib. The same input gives the same file, with the same matplotlib and fonts.
@@ -19,6 +19,7 @@ from transduce.atomic import writing
 from transduce.errors import InputError
 from transduce.explore.colours import HEADS, ink, readable_on
 from transduce.explore.picture import checked
+from transduce.extras import missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -316,7 +317,7 @@ def _figure(width: float, height: float) -> "Figure":
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
-        raise InputError('figures need matplotlib: pip install "transduce[figures]"') from error
+        raise missing("drawing figures", "matplotlib", "figures") from error
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
     figure = Figure(figsize=(width, height), dpi=DPI, layout=layout, facecolor="white")
     FigureCanvasAgg(figure)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from transduce.errors import InputError
+from transduce.extras import missing
 from transduce.metrics.bleu_formula import Tokens, ngrams
 from transduce.metrics.score import References, Score, checked_references, reference_count
 from transduce.metrics.tally import Tally, mean_tally
@@ -51,7 +52,7 @@ def rouge_tally(hypotheses: Sequence[str], references: References, kind: str = "
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:
-        raise InputError('ROUGE needs rouge-score: pip install "transduce[rouge]"') from error
+        raise missing("ROUGE", "rouge-score", "rouge") from error
     listed = checked_references(hypotheses, references)
     name = f"rouge{kind}"
     scorer = RougeScorer([name], tokenizer=Words())

@@ -11,13 +11,14 @@ class TrainingConfig(Config):
     """Updates, optimiser, schedule, regularisation, validation and safety.
 
     Training ends at `updates`, at `minutes` (of training, summed over resumes) or when patience runs out, whichever
-    comes first. The learning-rate schedule counts updates, never seconds, so that a run can be repeated exactly.
+    comes first. The learning-rate schedule counts updates, so that a run can be repeated exactly; under `minutes` one
+    that falls to 0 ends with them, by the speed measured, which is noted in log.jsonl for a resumed run.
     """
 
     updates: int = Field(default=10_000, ge=1)
     """Gradient steps in all; schedules that fall to 0 end here."""
     minutes: float | None = Field(default=None, gt=0)
-    """Stop after so much training time, summed over resumes."""
+    """Stop after so much training time, summed over resumes; schedules that fall to 0 end here, if it is sooner."""
     seed: int = Field(default=1, ge=0)
     """Decides the start, the dropout and the order of batches."""
 

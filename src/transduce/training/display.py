@@ -1,38 +1,51 @@
 """What a person sees of a training: a bar with loss, speed and time left, and lines for what happens."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TextColumn
+from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
-from transduce.training import progress as counters
+from transduce.training.progress import Progress
+
+FIRST_LINE, LONGEST_SILENCE = (
+    5.0,
+    60.0,
+)  # seconds between lines where there is no terminal; each silence is twice the last
+
+
+class Times(ProgressColumn):
+    """How long a training has taken so far, and how long it will take, both with their names."""
+
+    def render(self, task: Task) -> Text:
+        """As it is at this moment, also between updates."""
+        since = time.monotonic() - task.fields["at"]
+        left = task.fields["left"]
+        return Text(_times(task.fields["elapsed"] + since, None if left is None else max(0.0, left - since)))
 
 
 class Display:
     """Writes to a console; on a terminal with a live bar, elsewhere a line now and then."""
 
-    def __init__(self, console: Console, quiet_every: int = 500) -> None:
+    def __init__(self, console: Console) -> None:
         self.console = console
-        self._quiet_every = quiet_every
         self._bar = self._bars()
-        self._task = _add(self._bar, "training", None)
+        self._task = _add(self._bar, "training")
+        self._pace = _Pace(0, Progress(), None)
+        self._lines = _Lines(0.0)
+        self._now = ""
 
     @contextmanager
-    def open(self, updates: int, done: int) -> Iterator[Self]:
-        """The bar is on the screen inside."""
-        self._bar.update(self._task, total=updates, completed=done)
+    def open(self, updates: int, progress: Progress, minutes: float | None = None) -> Iterator[Self]:
+        """The bar is on the screen inside, of a training that stands at `progress`."""
+        self._pace, self._lines = _Pace(updates, progress, minutes), _Lines(progress.seconds)
+        shown: dict[str, Any] = {"elapsed": progress.seconds, "left": self._pace.left(progress), "at": time.monotonic()}
+        self._bar.update(self._task, completed=self._pace.share(progress), **shown)
         with self._bar:
             yield self
 
@@ -42,42 +55,49 @@ class Display:
 
         Inside, call what it gives with a name, the update that it is at, its loss and its tokens a second.
         """
+        begun = time.monotonic()
         with self._bars() as bars:
-            tasks = {name: _add(bars, name, total) for name, total in updates.items()}
-            told = dict.fromkeys(updates, 0)
+            tasks = {name: _add(bars, name) for name in updates}
+            paces = dict[str, _Pace]()
+            lines = {name: _Lines(0.0, silence=0.0) for name in updates}  # a sign of life at once
 
             def show(name: str, update: int, loss: float, speed: float) -> None:
-                bars.update(tasks[name], completed=update, loss=loss, speed=speed)
-                if not self.console.is_terminal and update // self._quiet_every > told[name]:
-                    told[name] = update // self._quiet_every
-                    self.tell(f"{name}: update {update}: loss {loss:.3f}, {speed:,.0f} tokens/s")
+                progress = Progress(update=update, seconds=time.monotonic() - begun)
+                pace = paces.setdefault(name, _Pace(updates[name], progress, None))
+                line = _update(bars, tasks[name], pace, progress, loss, speed)
+                if not self.console.is_terminal and lines[name].due(progress.seconds):
+                    self.tell(f"{name}: {line}")
 
             yield show
 
     @contextmanager
     def count(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
         """Another bar for long work; inside, call what it gives with each step."""
-        with Progress(console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
+        with Bars(console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
             task = bar.add_task(what, total=total)
             yield lambda done: bar.advance(task, done)
 
-    def _bars(self) -> Progress:
-        return Progress(
+    def _bars(self) -> Bars:
+        return Bars(
             TextColumn("[bold]{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("loss {task.fields[loss]:.3f}  {task.fields[speed]:,.0f} tokens/s"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[counted]}{task.fields[figures]},"),
+            Times(),
             console=self.console,
             disable=not self.console.is_terminal,
         )
 
-    def show(self, progress: counters.Progress, loss: float, rate: float, speed: float) -> None:
+    def show(self, progress: Progress, loss: float, rate: float, speed: float) -> None:
         """After an update."""
-        self._bar.update(self._task, completed=progress.update, loss=loss, speed=speed)
-        if not self.console.is_terminal and progress.update % self._quiet_every == 0:
-            self.tell(f"update {progress.update}: loss {loss:.3f}, {speed:,.0f} tokens/s, {progress.seconds:.0f} s")
+        self._now = _update(self._bar, self._task, self._pace, progress, loss, speed)
+        if not self.console.is_terminal and self._lines.due(progress.seconds):
+            self.where()
+
+    def where(self) -> None:
+        """Where the training is, on a line, unless the last line says so or there is a bar."""
+        if self._now and not self.console.is_terminal:
+            self.tell(self._now)
+        self._now = ""
 
     def tell(self, line: str) -> None:
         """One line of text, as it is."""
@@ -98,6 +118,73 @@ class Display:
             self.console.print(table)
 
 
-def _add(bars: Progress, name: str, updates: int | None) -> TaskID:
+class _Pace:
+    """How far a training is, and how long it will take from there.
+
+    Args:
+        begun: where this process began with it.
+    """
+
+    def __init__(self, updates: int, begun: Progress, minutes: float | None) -> None:
+        self.updates = updates
+        self._update, self._seconds = begun.update, begun.seconds
+        self._limit = None if minutes is None else 60 * minutes
+
+    def share(self, progress: Progress) -> float:
+        """Of the updates, or of the time, whichever is nearer to its end."""
+        by_time = progress.seconds / self._limit if self._limit else 0.0
+        return min(1.0, max(progress.update / max(1, self.updates), by_time))
+
+    def left(self, progress: Progress) -> float | None:
+        """Seconds; None before the first update."""
+        made, spent = progress.update - self._update, progress.seconds - self._seconds
+        known = [] if self._limit is None else [max(0.0, self._limit - progress.seconds)]
+        if made > 0:
+            known.append(max(0, self.updates - progress.update) * spent / made)
+        return min(known, default=None)
+
+
+class _Lines:
+    """When a line is due where there is no terminal: first soon, then less and less often."""
+
+    def __init__(self, begun: float, silence: float = FIRST_LINE) -> None:
+        self._next, self._silence = begun + silence, FIRST_LINE
+
+    def due(self, seconds: float) -> bool:
+        """Asked again and again; true when the line is to be told."""
+        if seconds < self._next:
+            return False
+        self._silence = min(2 * self._silence, LONGEST_SILENCE)
+        self._next = seconds + self._silence
+        return True
+
+
+def _add(bars: Bars, name: str) -> TaskID:
     """The bar of a training that has not begun."""
-    return bars.add_task(name, total=updates, loss=float("nan"), speed=0.0)
+    return bars.add_task(name, total=1.0, figures="begins", counted="", elapsed=0.0, left=None, at=time.monotonic())
+
+
+def _update(bars: Bars, task: TaskID, pace: _Pace, progress: Progress, loss: float, speed: float) -> str:
+    """Onto the bar; the same as a line."""
+    counted = f"update {progress.update:,} of {pace.updates:,}"
+    figures, left = f": loss {loss:.3f}, {speed:,.0f} tokens/s", pace.left(progress)
+    shown: dict[str, Any] = {
+        "counted": counted,
+        "figures": figures,
+        "elapsed": progress.seconds,
+        "left": left,
+        "at": time.monotonic(),
+    }
+    bars.update(task, completed=pace.share(progress), **shown)
+    return f"{counted}{figures}, {_times(progress.seconds, left)}"
+
+
+def _times(elapsed: float, left: float | None) -> str:
+    return f"{_clock(elapsed)} elapsed" + ("" if left is None else f", {_clock(left)} left")
+
+
+def _clock(seconds: float) -> str:
+    """1:05, or 2:01:05."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from transduce.errors import InputError, TransduceError
+from transduce.errors import TransduceError
+from transduce.extras import missing
 from transduce.storage import write_text
 
 NAME = "log.jsonl"
@@ -106,7 +107,5 @@ def _tensorboard(folder: Path, update: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise InputError(
-            'training.tensorboard = true needs TensorBoard: pip install "transduce[tensorboard]", or leave it out.'
-        ) from error
+        raise missing("training.tensorboard = true", "TensorBoard", "tensorboard") from error
     return SummaryWriter(str(folder), purge_step=update + 1)

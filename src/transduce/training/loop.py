@@ -8,7 +8,7 @@ resumed run needs to remember counters, not generators, and goes on bit for bit 
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, islice
 from types import MappingProxyType
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from transduce.data.batches import Batches
+from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
 from transduce.errors import Interrupted, TransduceError
 from transduce.model_file import lasting_tensors
@@ -29,6 +29,7 @@ from transduce.training.pieces import Cuts, ExampleTooLarge, add_gradients, whol
 from transduce.training.progress import Progress
 from transduce.training.schedule import learning_rate
 from transduce.training.signals import StopRequest
+from transduce.training.timed_schedule import TimedSchedule
 
 Metrics = dict[str, float]
 
@@ -71,11 +72,13 @@ def train(
     precision: str,
     workers: Workers = Workers(),
     cuts: Mapping[int, Cuts] = MappingProxyType({}),
+    plans: Iterable[Mapping[str, Any]] = (),
 ) -> str:
     """Train until the updates, the minutes or the patience are used up; says which.
 
     Args:
         cuts: how the batches of these updates were cut when they were made before, for want of memory.
+        plans: events of the log, with plans of the schedule for such updates.
 
     Raises:
         Interrupted: someone asked to stop; everything is saved.
@@ -85,25 +88,24 @@ def train(
     stream = _stream(batches, progress, workers)
     clock = _Clock(progress)
     meter = _Meter(progress.seconds)
+    schedule = TimedSchedule(config, plans, progress)
     while (reason := _finished(config, progress)) is None:
         rows = list(islice(stream, config.accumulate))
         loaded, before = [load(each) for _, _, each in rows], cuts.get(progress.update + 1)
+        rate = schedule.next(progress, log)
         try:
-            loss, tokens, cut = make_update(config, trained, loaded, precision, workers, before)
+            loss, tokens, cut = make_update(config, trained, loaded, precision, workers, before, rate)
         except ExampleTooLarge as error:
-            stores, places = rows[error.batch][2]
-            raise TransduceError(f"{hands.name(int(stores[error.row]), int(places[error.row]))}: {error}") from None
+            raise _named(error, rows[error.batch][2], hands) from None
         progress.update += 1
         _note_cuts(cut, progress, log, hands)
         progress.tokens += tokens
         progress.epoch, progress.batch = rows[-1][0], rows[-1][1] + 1
         clock.tick()
         meter.add(loss, tokens, progress.seconds)
-        rate = learning_rate(config, progress.update)
         hands.show(progress, meter.loss, rate, meter.speed)
         if progress.update % config.log_every == 0:
-            values = {"loss": meter.loss, "learning_rate": rate, "tokens_per_second": meter.speed}
-            log.write("train", progress.update, epoch=progress.epoch, seconds=progress.seconds, **values)
+            _log(log, progress, meter, rate)
             meter = _Meter(progress.seconds)
         last = _finished(config, progress) is not None
         if hands.validate and (progress.update % config.validate_every == 0 or last):
@@ -115,9 +117,7 @@ def train(
         if progress.update % config.checkpoint_every == 0 or last or asked:
             checkpoints.save(trained)
         if asked and not last:
-            raise Interrupted(
-                f"Stopped by {stop.signal} after update {progress.update}; saved. The same command goes on from here."
-            )
+            raise _interrupted(stop, progress)
     return reason
 
 
@@ -128,8 +128,12 @@ def make_update(
     precision: str,
     workers: Workers = Workers(),
     cuts: Cuts | None = None,
+    rate: float | None = None,
 ) -> tuple[float, int, Cuts]:
-    """One update from `batches`: the loss in nats a target token, how many tokens, how the batches were cut."""
+    """One update from `batches`: the loss in nats a target token, how many tokens, how the batches were cut.
+
+    rate: the learning rate; None: the schedule's.
+    """
     update = trained.progress.update + 1
     torch.manual_seed(derived_seed(config.seed, update, workers.rank))
     trained.model.train()
@@ -141,9 +145,25 @@ def make_update(
         )
     if config.clip:
         nn.utils.clip_grad_norm_(trained.model.parameters(), config.clip)
-    trained.optimizers.step(learning_rate(config, update))
+    trained.optimizers.step(learning_rate(config, update) if rate is None else rate)
     trained.average.update(update)
     return loss, sum(batch.count for batch in batches), cuts
+
+
+def _interrupted(stop: StopRequest, progress: Progress) -> Interrupted:
+    saved = f"after update {progress.update}; saved. The same command goes on from here."
+    return Interrupted(f"Stopped by {stop.signal} {saved}")
+
+
+def _named(error: ExampleTooLarge, rows: Rows, hands: Hands) -> TransduceError:
+    """The error with the example's name."""
+    stores, places = rows
+    return TransduceError(f"{hands.name(int(stores[error.row]), int(places[error.row]))}: {error}")
+
+
+def _log(log: Log, progress: Progress, meter: "_Meter", rate: float) -> None:
+    values = {"loss": meter.loss, "learning_rate": rate, "tokens_per_second": meter.speed}
+    log.write("train", progress.update, epoch=progress.epoch, seconds=progress.seconds, **values)
 
 
 def _note_cuts(cuts: Cuts, progress: Progress, log: Log, hands: Hands) -> None:

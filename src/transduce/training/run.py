@@ -134,7 +134,8 @@ def _train(
     batches = Batches(data.corpora, recipe.batch, config.seed)
     load = batches_of(batches.stores, task, device())
     precision = resolve_precision(config.precision, device())
-    cuts = {event["update"]: event["rows"] for event in read_log(run / LOG) if event["event"] == "in_pieces"}
+    events = read_log(run / LOG)
+    cuts = {event["update"]: event["rows"] for event in events if event["event"] == "in_pieces"}
     log = Log(run, trained.progress.update, config.tensorboard)  # which forgets what came after that update
 
     def keep(shown: list[tuple[str, str, str]]) -> None:
@@ -148,8 +149,10 @@ def _train(
     name = partial(_name, batches.stores, data)
     hands = Hands(validate, display.show, display.warn, name, lower_is_better)
     try:
-        with stop_on_signals() as stop, display.open(config.updates, trained.progress.update):
-            return train(config, trained, batches, load, checkpoints, log, hands, stop, precision, cuts=cuts)
+        with stop_on_signals() as stop, display.open(config.updates, trained.progress, config.minutes):
+            return train(
+                config, trained, batches, load, checkpoints, log, hands, stop, precision, cuts=cuts, plans=events
+            )
     finally:
         log.close()
 

@@ -4,7 +4,7 @@ import math
 
 from transduce.training.config import TrainingConfig
 
-ENDING = ("cosine", "linear")  # schedules that are at 0 at `config.updates`
+ENDING = ("cosine", "linear")  # schedules that are at 0 at `config.updates`, and under minutes at their end
 
 
 def learning_rate(config: TrainingConfig, update: int) -> float:
@@ -15,8 +15,17 @@ def learning_rate(config: TrainingConfig, update: int) -> float:
     inverse_sqrt  peak * sqrt(warmup / update) (Vaswani et al. 2017, equation 3, with its peak given directly)
     constant      the peak
     """
-    warm = min(1.0, update / config.warmup) if config.warmup else 1.0
-    return config.learning_rate * warm * _decay(config, update)
+    return config.learning_rate * warmed(config, update) * _decay(config, update)
+
+
+def warmed(config: TrainingConfig, update: int) -> float:
+    """The share of the peak that the warm-up has reached."""
+    return min(1.0, update / config.warmup) if config.warmup else 1.0
+
+
+def decayed(config: TrainingConfig, done: float) -> float:
+    """What is left of the peak in a schedule that ends, of which the share `done` is done."""
+    return 1 - done if config.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 
 
 def _decay(config: TrainingConfig, update: int) -> float:
@@ -24,5 +33,4 @@ def _decay(config: TrainingConfig, update: int) -> float:
         return 1.0
     if config.schedule == "inverse_sqrt":
         return math.sqrt(max(config.warmup, 1) / update)
-    done = min(1.0, (update - config.warmup) / max(1, config.updates - config.warmup))
-    return 1 - done if config.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))
+    return decayed(config, min(1.0, (update - config.warmup) / max(1, config.updates - config.warmup)))

@@ -46,6 +46,7 @@ class Validator:
         if texts:
             scores = self.task.evaluate(outputs, references)
             metrics |= {name: score.value for name, score in scores.items()}
+        self.display.where()
         self.display.tell("validation: " + ", ".join(f"{name} {value:.3f}" for name, value in metrics.items()))
         shown = list(zip(sources, outputs, references, strict=True))[: self.config.samples]
         self.display.samples(shown)

@@ -85,6 +85,14 @@ def test_copies_but_not_short_names(corpus: Corpus, write: Write) -> None:
     assert (finding.kind, finding.lines) == ("copy", [5, 80])
 
 
+def test_pairs_that_are_mostly_empty_or_the_same_teach_nothing(corpus: Corpus, write: Write) -> None:
+    half = len(corpus[0]) // 2
+    same = only_finding(examine(write("a", corpus[0]), write("b", [*corpus[0][: half + 1], *corpus[1][half + 1 :]])))
+    assert (same.kind, same.severity, same.count) == ("same_sides", Severity.ERROR, half + 1)
+    empty = only_finding(examine(write("a", corpus[0]), write("b", [*[""] * (half + 1), *corpus[1][half + 1 :]])))
+    assert (empty.kind, empty.severity, empty.count) == ("empty_one_side", Severity.ERROR, half + 1)
+
+
 def test_duplicates_and_several_targets_are_told_apart(corpus: Corpus, write: Write) -> None:
     source = put(corpus[0], {100: corpus[0][0], 101: corpus[0][1]})
     target = put(corpus[1], {100: corpus[1][0] + " "})
@@ -152,8 +160,18 @@ def test_columns_are_found_by_name(corpus: Corpus, write: Write) -> None:
     source, target = columns_of(write("pairs.tsv", ["id\tTarget\tSource", *rows]))
     assert [line.decode() for line in source.raw_lines()] == corpus[0]
     assert [line.decode() for line in target.raw_lines()] == corpus[1]
-    with pytest.raises(InputError, match=r"pairs\.tsv, line 1: two columns"):
+    with pytest.raises(InputError, match=r"pairs\.tsv, line 1: columns 0 and 1, .* there is 1 column"):
         columns_of(write("pairs.tsv", corpus[0]))
+
+
+def test_columns_are_those_asked_for(corpus: Corpus, write: Write) -> None:
+    rows = [f"{n}\t{b}\t{a}" for n, (a, b) in enumerate(zip(*corpus, strict=True))]
+    source, target = columns_of(write("pairs.tsv", rows), 2, 1)
+    assert [line.decode() for line in source.raw_lines()] == corpus[0]
+    assert [line.decode() for line in target.raw_lines()] == corpus[1]
+    assert str(source).endswith("pairs.tsv, column 2")  # as a recipe counts
+    with pytest.raises(InputError, match=r"columns 2 and 3, .* there are 3 columns"):
+        columns_of(write("pairs.tsv", rows), 2, 3)
 
 
 def test_single_text(corpus: Corpus, write: Write) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transduce.data.doctor import Report, Severity, examine
+from transduce.data.doctor import Report, Severity, columns_of, examine
 from transduce.data.doctor.path import likeliest_states
 
 Corpus = tuple[list[str], list[str]]
@@ -102,6 +102,52 @@ def test_unrelated_files_are_told(multi30k: Lines, write: Write) -> None:
     (finding,) = report.of_kind("alignment_unjudged")
     assert finding.severity is Severity.WARNING
     assert not report.of_kind("shift")
+
+
+def dictionary(entries: int) -> Corpus:
+    """Words in alphabetical order, none twice, and what stands for their letters: one of two phonemes each."""
+    dice = random.Random(entries)
+    letters = [chr(ord("a") + number) for number in range(26)]
+    words = sorted({"".join(dice.choices(letters, k=dice.randint(3, 9))) for _ in range(entries)})
+    return words, [" ".join(f"{letter.upper()}{dice.randrange(2)}" for letter in word) for word in words]
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_words_and_their_pronunciations_belong_together(write: Write, joined: bool) -> None:
+    words, spoken = dictionary(2000)
+    spoken = [each.replace(" ", "") for each in spoken] if joined else spoken
+    report = examine(write("a", words), write("b", spoken))
+    assert report.findings == []
+    assert report.alignment is not None
+    assert report.alignment.judged
+    [(line, offset)] = shifts(write, words, spoken[:700] + spoken[701:])
+    assert offset == -1
+    assert abs(line - 701) <= 5
+
+
+def test_a_dictionary_of_copies_is_not_called_copied(write: Write) -> None:
+    lemmas = [word * 3 for word in dictionary(300)[0]]
+    forms = [lemma if place % 3 else lemma + "ed" for place, lemma in enumerate(lemmas[:200])]
+    forms += [lemma + "ing" for lemma in lemmas[200:]]
+    assert examine(write("a", lemmas), write("b", forms)).findings == []
+
+
+@pytest.mark.parametrize("language", ["g2p_sigmorphon2020/ice", "g2p_sigmorphon2021/dut", "g2p_sigmorphon2021/kor"])
+def test_real_pronunciations_pass(data_root: Path, language: str) -> None:
+    report = examine(*columns_of(data_root / f"{language}_train.tsv.gz"))
+    assert report.findings == []
+
+
+def test_a_side_of_few_words_is_not_called_unrelated(write: Write) -> None:
+    dice = random.Random(3)
+    sums = [(dice.randrange(1000), dice.randrange(1000)) for _ in range(1500)]
+    report = examine(
+        write("a", [" ".join(f"{one}+{other}") for one, other in sums]),
+        write("b", [" ".join(str(one * other % 997)) for one, other in sums]),
+    )
+    (finding,) = report.of_kind("alignment_unjudged")
+    assert finding.severity is Severity.NOTE
+    assert "so few different words" in finding.sentence
 
 
 def test_a_short_file_is_not_judged(corpus: Corpus, write: Write) -> None:

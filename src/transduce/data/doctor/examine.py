@@ -21,7 +21,7 @@ from transduce.data.doctor.pair_checks import (
     repeated_lines,
 )
 from transduce.data.doctor.report import Finding, Mask, Report, Severity, worst_first
-from transduce.data.doctor.scan import Progress, Side, in_silence, scan
+from transduce.data.doctor.scan import Progress, Side, in_silence, of_single_words, scan
 from transduce.data.doctor.shift import align
 from transduce.data.doctor.shift_findings import check_alignment
 from transduce.data.doctor.side_checks import check_side, endless_mask, foreign_mask
@@ -53,7 +53,8 @@ def examine(
         InputError: a file is missing or damaged, a side has no lines, or the test sides differ in length.
     """
     files = {"source": as_text_file(source), "target": as_text_file(target)}
-    sides = {role: _scanned(file, progress) for role, file in files.items()}
+    by_character = any(of_single_words(file) for file in files.values())
+    sides = {role: _scanned(file, progress, by_character) for role, file in files.items()}
     alignment = align(sides["source"], sides["target"], progress)
     pairs = mended(alignment, len(sides["source"]), len(sides["target"]))
     paired = Paired(sides["source"], sides["target"], pairs)
@@ -101,8 +102,8 @@ def reasons_to_drop(paired: Paired) -> dict[str, Mask]:
     }
 
 
-def _scanned(file: TextFile, progress: Progress) -> Side:
-    side = scan(file, progress)
+def _scanned(file: TextFile, progress: Progress, by_character: bool = False) -> Side:
+    side = scan(file, progress, by_character)
     if not len(side):
         raise InputError(f"{file}: the file is empty, lines of text were wanted.")
     return side

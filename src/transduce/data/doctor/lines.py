@@ -29,7 +29,7 @@ class TextFile:
         return 2 if self.header else 1
 
     def __str__(self) -> str:
-        return str(self.path) if self.column is None else f"{self.path} (column {self.column + 1})"
+        return str(self.path) if self.column is None else f"{self.path}, column {self.column}"
 
     def raw_lines(self) -> Iterator[bytes]:
         """The text of each line, undecoded; empty where a tab-separated line lacks the column."""
@@ -47,6 +47,21 @@ class TextFile:
         return [found[row] for row in rows]
 
 
+@dataclass(frozen=True)
+class Sample(TextFile):
+    """Some stretches of a file's lines, one behind the other: `length` lines from each of `starts` on, from 0."""
+
+    starts: tuple[int, ...] = ()
+    length: int = 0
+
+    def raw_lines(self) -> Iterator[bytes]:
+        """As those of the whole file."""
+        lines, at = super().raw_lines(), 0
+        for start in self.starts:
+            yield from islice(lines, max(start - at, 0), max(start - at, 0) + self.length)
+            at = max(start, at) + self.length
+
+
 def _cell(line: bytes, column: int) -> bytes:
     cells = line.split(b"\t")
     return cells[column] if column < len(cells) else b""
@@ -57,18 +72,27 @@ def as_text_file(file: str | Path | TextFile) -> TextFile:
     return file if isinstance(file, TextFile) else TextFile(Path(file))
 
 
-def columns_of(tsv: str | Path) -> tuple[TextFile, TextFile]:
-    """The source and the target in a tab-separated file.
+def columns_of(
+    tsv: str | Path, source_column: int | None = None, target_column: int | None = None
+) -> tuple[TextFile, TextFile]:
+    """The source and the target in a tab-separated file, in these columns, counted from 0.
 
-    They are the columns that the first line names `source` and `target`; without such names, columns 1 and 2.
+    Where no column is said, they are those that the first line names `source` and `target`; without such names, columns
+    0 and 1.
 
     Raises:
-        InputError: the first line has fewer than two columns.
+        InputError: the first line has too few columns.
     """
     path = Path(tsv)
     names = [cell.strip().lower() for cell in next(read_raw_lines(path), b"").split(b"\t")]
-    if len(names) < 2:
-        raise InputError(f"{path}, line 1: two columns with a tab between them were wanted, there is one.")
+    columns = 0 if source_column is None else source_column, 1 if target_column is None else target_column
+    if len(names) <= max(columns):
+        raise InputError(
+            f"{path}, line 1: columns {columns[0]} and {columns[1]}, counted from 0, were wanted, parted by tabs; "
+            f"there {'is 1 column' if len(names) == 1 else f'are {len(names)} columns'}."
+        )
+    if source_column is not None or target_column is not None:
+        return TextFile(path, columns[0]), TextFile(path, columns[1])
     if b"source" in names and b"target" in names:
         source, target = names.index(b"source"), names.index(b"target")
         return TextFile(path, source, header=True), TextFile(path, target, header=True)

@@ -14,6 +14,7 @@ Hashes = NDArray[np.uint64]
 COPY_LETTERS, COPY_WORDS = 12, 4  # a copy of fewer may be a name or a number
 RATIO = 5.0  # times the usual ratio of lengths
 RATIO_SLACK = 15  # characters added to both, so that short lines may differ
+MOST = 0.5  # share of pairs that are empty, or have one text on both sides, from which nothing can be learnt
 MANY = 0.01  # share of duplicates or of leaked test pairs that is no accident
 MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -57,11 +58,17 @@ def empty_masks(paired: Paired) -> tuple[Mask, Mask]:
 
 def copy_mask(paired: Paired) -> Mask:
     """Pairs whose target is the source again, apart from case; short ones (names, numbers) are let be."""
-    source_rows, target_rows = paired.pairs.source_rows, paired.pairs.target_rows
-    same = paired.source.folded[source_rows] == paired.target.folded[target_rows]
-    long = (paired.source.letters >= COPY_LETTERS) & (paired.source.words.per_line() >= COPY_WORDS)
-    copied: Mask = same & long[source_rows]
+    words = paired.source.words
+    long = (paired.source.letters >= COPY_LETTERS) & (words.per_line() >= COPY_WORDS) & (not words.by_character)
+    copied: Mask = same_mask(paired) & long[paired.pairs.source_rows]
     return copied
+
+
+def same_mask(paired: Paired) -> Mask:
+    """Pairs whose sides are the same, apart from case; empty ones are told elsewhere."""
+    source_rows, target_rows = paired.pairs.source_rows, paired.pairs.target_rows
+    same: Mask = paired.source.folded[source_rows] == paired.target.folded[target_rows]
+    return same & (paired.source.length[source_rows] > 0)
 
 
 def ratio_mask(paired: Paired) -> Mask:
@@ -92,12 +99,19 @@ def ambiguous_mask(paired: Paired) -> Mask:
 def check_pairs(paired: Paired) -> list[Finding]:
     """Every finding about pairs, apart from shift and test sets."""
     one, both = empty_masks(paired)
-    duplicate = duplicate_mask(paired)
+    duplicate, same = duplicate_mask(paired), same_mask(paired)
     often = Severity.WARNING if duplicate.mean() > MANY else Severity.NOTE
+    mostly_empty, mostly_same = (one | both).mean() > MOST, same.mean() > MOST
+    copied = (
+        _about(paired, "same_sides", Severity.ERROR, same, "{pairs} with the same text on both sides: most of them.")
+        if mostly_same
+        else _about(paired, "copy", Severity.WARNING, copy_mask(paired), "{pairs} copied, not translated.")
+    )
+    empty = (Severity.ERROR, Severity.ERROR) if mostly_empty else (Severity.WARNING, Severity.NOTE)
     return [
-        *_about(paired, "empty_one_side", Severity.WARNING, one, "{pairs} with one side empty."),
-        *_about(paired, "empty_both_sides", Severity.NOTE, both, "{pairs} with both sides empty."),
-        *_about(paired, "copy", Severity.WARNING, copy_mask(paired), "{pairs} copied, not translated."),
+        *_about(paired, "empty_one_side", empty[0], one, "{pairs} with one side empty."),
+        *_about(paired, "empty_both_sides", empty[1], both, "{pairs} with both sides empty."),
+        *copied,
         *_about(paired, "duplicate", often, duplicate, "{pairs} repeated word for word."),
         *_about(
             paired,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from transduce.data.doctor.characters import REPLACEMENT_BIT, Alphabet, Measures
 from transduce.data.doctor.lines import TextFile
-from transduce.data.doctor.words import WordCollector, Words
+from transduce.data.doctor.words import WordCollector, Words, are_words
 from transduce.data.files import is_utf8
 
 LINES_AT_ONCE = 4096
@@ -58,10 +58,18 @@ class Side:
         return len(self.exact)
 
 
-def scan(file: TextFile, progress: Progress = in_silence) -> Side:
-    """Read `file` once. A line that is not UTF-8 is marked, read with U+FFFD in it, and gone past."""
+def of_single_words(file: TextFile) -> bool:
+    """Whether the first lines of `file` are mostly one word each."""
+    return are_words([text.strip() for text in decode(list(islice(file.raw_lines(), LINES_AT_ONCE)))[0]])
+
+
+def scan(file: TextFile, progress: Progress = in_silence, by_character: bool = False) -> Side:
+    """Read `file` once. A line that is not UTF-8 is marked, read with U+FFFD in it, and gone past.
+
+    by_character: its words are its characters.
+    """
     exact, folded, invalid, measures = list[Hashes](), list[Hashes](), list[Mask](), list[Measures]()
-    alphabet, words, lines = Alphabet(), WordCollector(), file.raw_lines()
+    alphabet, words, lines = Alphabet(), WordCollector(by_character), file.raw_lines()
     while raws := list(islice(lines, LINES_AT_ONCE)):
         texts, bad = decode(raws)
         stripped = [text.strip() for text in texts]

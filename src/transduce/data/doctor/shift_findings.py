@@ -1,10 +1,14 @@
 """What the alignment means, in plain words."""
 
+import numpy as np
+
 from transduce.data.doctor.alignment import Alignment, Stretch
+from transduce.data.doctor.association import SEEN_AT_LEAST
 from transduce.data.doctor.report import Finding, Severity, plural
 from transduce.data.doctor.scan import Side
 
 FEWEST_TO_WONDER = 1_000  # lines from which it is strange that nothing could be learned
+FEWEST_WORDS = 50  # different words of a side from which on it is: digits or labels go with many lines
 MOSTLY = 0.1  # share of the lines that match nothing from which it is an error
 
 
@@ -78,6 +82,11 @@ def _unjudged(source: Side, target: Side, alignment: Alignment) -> list[Finding]
     if lines < FEWEST_TO_WONDER:
         sentence = f"Too few lines ({lines:,}) to tell from the text alone whether the sides are shifted."
         return [Finding("alignment_unjudged", Severity.NOTE, sentence, lines)]
+    for role, side in (("source", source), ("target", target)):
+        different = int(np.count_nonzero(side.words.lines_with() >= SEEN_AT_LEAST))
+        if different < FEWEST_WORDS:
+            sentence = f"The {role} has so few different words ({different:,}) that shifted sides could not be told."
+            return [Finding("alignment_unjudged", Severity.NOTE, sentence, lines)]
     sentence = (
         "No word of one side goes with any word of the other: the two files look unrelated, or their lines "
         "are in different orders."

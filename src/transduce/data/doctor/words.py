@@ -2,6 +2,7 @@
 
 A word is its first five letters, lower case (a stemmer for every language), hashed into one of 65,536
 buckets; scripts that put no space between words give one character at a time; a punctuation mark is a word.
+Where lines are words, as in a pronunciation dictionary, hardly any comes twice: characters are taken for words.
 """
 
 import re
@@ -17,15 +18,18 @@ WORDS_PER_LINE = 64
 CHARACTERS_READ = 2_000
 PREFIX = 5
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+ONE_WORD = re.compile(rf"[^\s{UNSPACED}]+")
 WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
+CHARACTER = re.compile(r"\S")
 
 
 @dataclass(frozen=True)
 class Words:
-    """Line i has the words `ids[ends[i]:ends[i + 1]]`, none twice."""
+    """Line i has the words `ids[ends[i]:ends[i + 1]]`, none twice; its characters where `by_character`."""
 
     ends: NDArray[np.int64]
     ids: NDArray[np.uint16]
+    by_character: bool = False
 
     def __len__(self) -> int:
         return len(self.ends) - 1
@@ -49,20 +53,28 @@ class Words:
 class WordCollector:
     """Gathers lines into `Words`."""
 
-    def __init__(self) -> None:
+    def __init__(self, by_character: bool = False) -> None:
         self._ends, self._ids = array("q", [0]), array("H")
+        self._by_character = by_character
 
     def add(self, text: str) -> None:
         """One more line."""
-        self._ids.extend(buckets(text))
+        self._ids.extend(buckets(text, self._by_character))
         self._ends.append(len(self._ids))
 
     def words(self) -> Words:
         """All lines so far."""
-        return Words(np.array(self._ends, np.int64), np.array(self._ids, np.uint16))
+        return Words(np.array(self._ends, np.int64), np.array(self._ids, np.uint16), self._by_character)
 
 
-def buckets(text: str) -> list[int]:
-    """The buckets of a text's words, each once, in order of first appearance."""
-    prefixes = dict.fromkeys(word[:PREFIX] for word in WORD.findall(text[:CHARACTERS_READ].lower()))
+def are_words(texts: list[str]) -> bool:
+    """Whether most of these lines are one word each, apart from empty ones."""
+    spoken = [text for text in texts if text]
+    return sum(bool(ONE_WORD.fullmatch(text)) for text in spoken) > len(spoken) / 2
+
+
+def buckets(text: str, by_character: bool = False) -> list[int]:
+    """The buckets of a text's words, or of its characters, each once, in order of first appearance."""
+    pieces = CHARACTER if by_character else WORD
+    prefixes = dict.fromkeys(word[:PREFIX] for word in pieces.findall(text[:CHARACTERS_READ].lower()))
     return list(dict.fromkeys(zlib.crc32(prefix.encode()) % BUCKETS for prefix in prefixes))[:WORDS_PER_LINE]

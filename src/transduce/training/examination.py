@@ -1,0 +1,118 @@
+"""Text pairs are looked at before a model learns from them: what is certainly wrong is refused, the rest told.
+
+It is the doctor's examination without test sets, of a sample where a corpus is large, done once for the same files.
+"""
+
+import json
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transduce.atomic import write_json
+from transduce.data.corpus import PairFiles, TextFile
+from transduce.data.doctor import Finding, Report, Severity, examine
+from transduce.data.doctor.lines import Sample
+from transduce.data.doctor.lines import TextFile as Side
+from transduce.data.files import count_lines, fingerprint, read_blocks
+from transduce.data.store import cache_key
+from transduce.errors import InputError
+from transduce.recipe import Recipe
+
+VERSION = 1  # of what is found: raise it where the doctor learns to see more
+SAMPLED, STRETCH = 30_000, 1_500  # lines that are looked at; so many at a time, since a slip shows in neighbours alone
+CLEAR = 0.3  # nats a line from which the alignment is sure enough to refuse; it is 0.7 or more for real corpora
+OF_LINES = ("shift", "shift_ends", "unmatched", "unequal_counts")  # findings that say where, which a sample cannot
+
+Tell = Callable[[str], None]
+
+
+def examine_data(recipe: Recipe, cache: Path, warn: Tell, force: bool = False) -> None:
+    """Look at the files of `recipe`; what is found is told, and what is certainly wrong is an error.
+
+    Args:
+        force: tell that, too, and go on.
+
+    Raises:
+        InputError: a file is missing or empty; sides that slipped, or that are mostly empty or the same; lines that
+            are not UTF-8. All at once.
+    """
+    root, train = Path(getattr(recipe.data, "root", ".")), tuple(getattr(recipe.data, "train", ()))
+    _check_files(recipe, root, train)
+    certain, doubtful = list[str](), list[str]()
+    for files in train:
+        if isinstance(files, PairFiles):
+            found = _remembered(files, root, cache)
+            certain += found["certain"]
+            doubtful += found["doubtful"]
+    if certain and not force:
+        advice = "transduce doctor says more, and writes a cleaned copy; --force trains all the same."
+        raise InputError([*certain, advice])
+    for sentence in chain(certain, doubtful):
+        warn(sentence)
+
+
+def _check_files(recipe: Recipe, root: Path, train: tuple[Any, ...]) -> None:
+    """Raises InputError for files that are not there, or empty."""
+    held_out = [getattr(recipe.data, "validation", None), *getattr(recipe.data, "test", {}).values()]
+    known = [files for files in (*train, *held_out) if isinstance(files, PairFiles | TextFile)]
+    problems = list[str]()
+    for path in dict.fromkeys(path for files in known for path in files.paths(root)):
+        try:
+            if not next(read_blocks(path), b""):
+                problems.append(f"{path}: the file is empty, lines of text were wanted.")
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+
+
+def _remembered(files: PairFiles, root: Path, cache: Path) -> dict[str, list[str]]:
+    """What `_examined` finds, or found earlier in the same files."""
+    columns = None if files.tsv is None else [files.source_column, files.target_column]
+    paths = files.paths(root)
+    parts = {"kind": "examined", "version": VERSION, "files": [fingerprint(path) for path in paths], "columns": columns}
+    note = cache / f"{cache_key(parts)}.json"
+    try:
+        found = json.loads(note.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        found = _examined(_sides(files, paths))
+        note.parent.mkdir(parents=True, exist_ok=True)
+        write_json(note, found)
+    name = " and ".join(map(str, paths))
+    return {how: [f"{name}: {sentence}" for sentence in found[how]] for how in ("certain", "doubtful")}
+
+
+def _sides(files: PairFiles, paths: list[Path]) -> tuple[Side, Side]:
+    if files.tsv is None:
+        return Side(paths[0]), Side(paths[1])
+    return Side(paths[0], files.source_column), Side(paths[0], files.target_column)
+
+
+def _examined(sides: tuple[Side, Side]) -> dict[str, list[str]]:
+    """Sentences: what is certainly wrong, and what may be."""
+    lines = [count_lines(side.path) for side in sides]
+    sample = ""
+    if min(lines) <= SAMPLED or lines[0] != lines[1]:
+        report = examine(*sides)
+    else:
+        starts = np.linspace(0, lines[0] - STRETCH, SAMPLED // STRETCH).astype(int).tolist()
+        source, target = (Sample(side.path, side.column, starts=tuple(starts), length=STRETCH) for side in sides)
+        report = examine(source, target)
+        sample = f"of {SAMPLED:,} of the {lines[0]:,} pairs: "
+        if any(finding.kind in OF_LINES for finding in report.findings):
+            report, sample = examine(*sides), ""
+    found: dict[str, list[str]] = {"certain": [], "doubtful": []}
+    for finding in report.findings:
+        if finding.severity is not Severity.NOTE:
+            found["certain" if _is_certain(finding, report) else "doubtful"].append(sample + finding.sentence)
+    return found
+
+
+def _is_certain(finding: Finding, report: Report) -> bool:
+    if finding.severity is not Severity.ERROR:
+        return False
+    slipped = finding.kind in ("shift", "unmatched")
+    return not slipped or (report.alignment is not None and report.alignment.evidence >= CLEAR)

@@ -1,0 +1,71 @@
+"""What is told at the end of a training: test scores with intervals, where everything lies, what to type next."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from transduce.data.corpus import PairFiles, TextFile
+from transduce.evaluation import decimals
+from transduce.model_file import NAME
+from transduce.recipe import Recipe
+from transduce.training.display import Display
+from transduce.training.log import REPORT
+
+
+def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Display) -> None:
+    """Of a finished training in `run`, whose report this is."""
+    rows = list(_rows(report))
+    if rows:
+        table = Table("test set", "metric", "score", "95 % interval", box=None, header_style="bold", pad_edge=False)
+        for column in table.columns[2:]:
+            column.justify = "right"
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))
+        display.console.print(table)
+    files = [NAME, REPORT, *(f"figures/{path.name}" for path in sorted((run / "figures").glob("*.png")))]
+    display.tell(f"In {run}: {', '.join(files)}" + (" (scores with their signatures)" if rows else ""))
+    display.tell("Next:")
+    for command in _commands(recipe, run):
+        display.tell(f"  {command}")
+
+
+def _rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """Test set, metric, value and interval; the name of a test set once."""
+    for name, test in report.get("tests", {}).items():
+        scores = [_score(each) for each in test.get("scores", {}).values()]
+        likelihood = test["likelihood"]
+        scores.append(("perplexity a token", f"{likelihood['perplexity']:.2f}", ""))
+        for place, score in enumerate(scores):
+            yield (name if place == 0 else "", *score)
+
+
+def _score(score: dict[str, Any]) -> tuple[str, str, str]:
+    digits = decimals(score["signature"])
+    interval = "" if score["interval"] is None else "[{0:.{2}f}, {1:.{2}f}]".format(*score["interval"], digits)
+    return score["name"], f"{score['value']:.{digits}f}", interval
+
+
+def _commands(recipe: Recipe, run: Path) -> Iterator[str]:
+    """What to do with the model, ready to be typed."""
+    model = shlex.quote(str(run))
+    yield f"transduce predict {model}"
+    yield f"transduce explore {model}"
+    root, tests = Path(getattr(recipe.data, "root", ".")), getattr(recipe.data, "test", {})
+    for files in list(tests.values())[:1]:
+        yield " ".join(["transduce evaluate", model, *map(shlex.quote, _options(files, root))])
+
+
+def _options(files: PairFiles | TextFile, root: Path) -> list[str]:
+    """A test set as `evaluate` takes it."""
+    if isinstance(files, TextFile):
+        column = [] if files.column is None else ["--target-column", str(files.column)]
+        return ["--tsv" if column else "--reference", str(root / files.text), *column]
+    paths = [str(path) for path in files.paths(root)]
+    if files.tsv is None:
+        return ["--source", paths[0], "--reference", paths[1]]
+    columns = ["--source-column", str(files.source_column), "--target-column", str(files.target_column)]
+    return ["--tsv", paths[0], *columns]

@@ -1,0 +1,111 @@
+"""A learning-rate schedule that is at 0 when `training.minutes` are used up.
+
+How many updates there will be is not known before they are made, so it is planned again and again by the speed so far.
+Each plan says how much of the schedule is done, at which update all of it will be, and until which update it holds. It
+stands in log.jsonl before the first update that follows it: one that is repeated after a kill has the rate that it had.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from transduce.training.config import TrainingConfig
+from transduce.training.log import Log
+from transduce.training.progress import Progress
+from transduce.training.schedule import ENDING, decayed, learning_rate, warmed
+
+EVENT = "plan"  # in log.jsonl
+FIRST = 4  # updates before the first plan; then each holds for as many as were made so far, at most,
+OFTEN = 0.01  # and for this share of the minutes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What holds for the updates `update` + 1 .. `until`.
+
+    done: share of the schedule that is done after `update`; None: the schedule goes by updates alone, which are not
+        expected to take all the time.
+    ends: the update at which all of it will be done.
+    minutes: those that it was made for.
+    """
+
+    update: int
+    done: float | None
+    ends: int
+    until: int
+    minutes: float
+
+    def share(self, update: int, warmup: int) -> float:
+        """Of the schedule that is done at `update`: grows from the end of the warm-up to `ends`.
+
+        A warm-up that takes more than half of all updates is cut short by the end.
+        """
+        assert self.done is not None
+        begin = max(self.update, min(warmup, self.ends // 2))
+        left = min(1.0, max(0, update - begin) / max(1, self.ends - begin))
+        return self.done + (1 - self.done) * left
+
+    def values(self) -> dict[str, Any]:
+        """For the log, which has a place of its own for the update."""
+        return {name: value for name, value in asdict(self).items() if name != "update"}
+
+
+class TimedSchedule:
+    """The rates of a training, planned where `minutes` limit a schedule that ends.
+
+    Args:
+        events: of the run's log, also of updates that will be repeated.
+    """
+
+    def __init__(self, config: TrainingConfig, events: Iterable[Mapping[str, Any]], progress: Progress) -> None:
+        self._config = config
+        self._timed = config.minutes is not None and config.schedule in ENDING
+        names = ("update", "done", "ends", "until", "minutes")
+        whole = (event for event in events if event.get("event") == EVENT and event.keys() >= {*names})
+        found = [Plan(*(event[name] for name in names)) for event in whole]
+        self._noted = {plan.update: plan for plan in found if plan.minutes == config.minutes}
+        earlier = [plan for plan in found if plan.update <= progress.update]
+        self._plan = max(earlier, key=lambda plan: plan.update) if earlier else None
+        self._calls, self._since = 0, (progress.update, progress.seconds)  # from which on the speed is measured
+
+    def rate(self, update: int) -> float:
+        """The learning rate of an update, counted from 1."""
+        if not self._timed or self._plan is None or self._plan.done is None:
+            return learning_rate(self._config, update)
+        share = self._plan.share(update, self._config.warmup)
+        return self._config.learning_rate * warmed(self._config, update) * decayed(self._config, share)
+
+    def next(self, progress: Progress, log: Log) -> float:
+        """The rate of the update after `progress`, by a new plan if it is time for one, which is noted first."""
+        if plan := self.planned(progress):
+            log.write(EVENT, progress.update, **plan.values())
+        return self.rate(progress.update + 1)
+
+    def planned(self, progress: Progress) -> Plan | None:
+        """The plan that holds from now on, if it is time for another; to be asked before every update."""
+        config, before, update = self._config, self._plan, progress.update
+        if not self._timed or config.minutes is None:
+            return None
+        self._calls += 1
+        if self._calls == 2:
+            self._since = update, progress.seconds
+        other = before is not None and before.minutes != config.minutes  # the time was changed since
+        if not other and update < (before.until if before else FIRST):
+            return None
+        self._plan = self._noted.get(update) or self._made(progress, config.minutes)
+        return self._plan
+
+    def _made(self, progress: Progress, minutes: float) -> Plan:
+        config, before, update = self._config, self._plan, progress.update
+        made, seconds = update - self._since[0], progress.seconds - self._since[1]
+        if not made:  # in this process
+            made, seconds = update, progress.seconds
+        pace = max(made, 1) / max(seconds, 1e-6)
+        ends = update + max(1, round((60 * minutes - progress.seconds) * pace))
+        until = update + max(1, min(update, round(OFTEN * 60 * minutes * pace)))
+        done = None if before is None or before.done is None else before.share(update, config.warmup)
+        if done is not None and before is not None:
+            done *= min(1.0, before.minutes / minutes)
+        elif ends < config.updates:
+            done = max(0, update - config.warmup) / max(1, config.updates - config.warmup)
+        return Plan(update, done, min(ends, config.updates), until, minutes)

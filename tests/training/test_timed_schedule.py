@@ -1,0 +1,154 @@
+"""Under minutes a schedule that falls to 0 is there when they are used up, whatever the speed; and what is repeated
+after a kill has the rates that it had."""
+
+import math
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forked import start, transduce
+from transduce.training.config import TrainingConfig
+from transduce.training.log import read_log
+from transduce.training.progress import Progress
+from transduce.training.schedule import learning_rate
+from transduce.training.timed_schedule import EVENT, TimedSchedule
+
+Speed = Callable[[int], float]
+"""Seconds that an update takes, by its number."""
+
+
+BEGINNING = Progress()
+
+
+def config(**table: Any) -> TrainingConfig:
+    least = {"minutes": 1, "updates": 1_000_000, "warmup": 20, "learning_rate": 2e-3, "schedule": "linear"}
+    return TrainingConfig.model_validate({**least, **table})
+
+
+def lived(
+    settings: TrainingConfig,
+    speed: Speed,
+    events: list[dict[str, Any]],
+    since: Progress = BEGINNING,
+    most: int = 10**9,
+) -> list[float]:
+    """The rates of a training from `since` on, to its end or to `most` updates; its plans go into `events`."""
+    progress = Progress(update=since.update, seconds=since.seconds)
+    schedule, rates = TimedSchedule(settings, list(events), progress), []
+    events[:] = [event for event in events if event["update"] <= progress.update]  # as a log does
+    assert settings.minutes is not None
+    while progress.seconds < 60 * settings.minutes and progress.update < min(settings.updates, most):
+        if plan := schedule.planned(progress):
+            events.append({"event": EVENT, "update": progress.update, **plan.values()})
+        rates.append(schedule.rate(progress.update + 1))
+        progress.update += 1
+        progress.seconds += speed(progress.update)
+    return rates
+
+
+SPEEDS: dict[str, Speed] = {
+    "steady": lambda update: 0.05,
+    "a slow beginning": lambda update: 5.0 if update == 1 else 0.05,
+    "half as fast from the middle": lambda update: 0.05 if update < 600 else 0.1,
+    "twice as fast from the middle": lambda update: 0.1 if update < 300 else 0.05,
+    "validations": lambda update: 2.0 if update % 100 == 0 else 0.05,
+    "up and down": lambda update: 0.05 * (1.5 + math.sin(update / 40)),
+    "few": lambda update: 2.0,
+}
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+@pytest.mark.parametrize("speed", SPEEDS.values(), ids=SPEEDS.keys())
+def test_the_rate_is_0_when_the_minutes_are_used_up(speed: Speed, schedule: str) -> None:
+    settings = config(schedule=schedule, warmup=5)
+    rates = lived(settings, speed, [])
+    assert rates[4] == 2e-3  # the peak, at the end of the warm-up
+    assert rates[-1] <= 0.05 * 2e-3
+    assert all(later <= earlier + 1e-15 for earlier, later in pairwise(rates[4:]))
+    assert sum(rates) / len(rates) > 0.3 * 2e-3  # and not there long before
+
+
+def test_at_a_steady_speed_it_is_the_schedule_of_as_many_updates() -> None:
+    rates = lived(config(), lambda update: 0.05, [])
+    known = config(minutes=None, updates=len(rates))
+    assert rates == pytest.approx([learning_rate(known, update + 1) for update in range(len(rates))], abs=2e-5)
+
+
+def test_minutes_that_are_not_used_up_change_no_bit() -> None:
+    settings = config(updates=700, schedule="cosine")
+    rates = lived(settings, lambda update: 0.05, [])
+    assert rates == [learning_rate(settings, update) for update in range(1, 701)]
+
+
+@pytest.mark.parametrize("schedule", ["constant", "inverse_sqrt"])
+def test_a_schedule_that_never_ends_knows_no_time(schedule: str) -> None:
+    settings, events = config(schedule=schedule), list[dict[str, Any]]()
+    assert lived(settings, lambda update: 1, events)[:50] == [learning_rate(settings, n) for n in range(1, 51)]
+    assert events == []
+
+
+def test_a_warm_up_longer_than_the_time_still_ends_at_0() -> None:
+    rates = lived(config(warmup=10_000), lambda update: 0.1, [])
+    assert rates[-1] < 0.1 * max(rates)
+
+
+@pytest.mark.parametrize("checkpoint", [2, 40, 333])
+@pytest.mark.parametrize("killed", [5, 45, 400, 401, 402, 403, 404, 405])
+def test_what_is_repeated_after_a_kill_has_the_rates_it_had(checkpoint: int, killed: int) -> None:
+    events: list[dict[str, Any]] = []
+    first = lived(config(), lambda update: 0.05, events, most=killed)
+    since = Progress(update=checkpoint, seconds=0.05 * checkpoint)
+    again = lived(config(), lambda update: 0.08, events, since)  # on a machine with other work by now
+    repeated = min(len(first) - checkpoint, len(again))
+    assert again[: max(repeated, 0)] == first[checkpoint:]
+    assert again[-1] <= 0.05 * 2e-3
+    updates = [event["update"] for event in events]
+    assert updates == sorted(set(updates))
+
+
+def test_more_minutes_later_go_on_from_where_they_would_be() -> None:
+    events: list[dict[str, Any]] = []
+    first = lived(config(), lambda update: 0.05, events)
+    assert first[-1] < 1e-5
+    since = Progress(update=len(first), seconds=60)
+    longer = lived(config(minutes=2), lambda update: 0.05, events, since)
+    assert longer[0] == pytest.approx(1e-3, rel=0.05)  # half of the time is used up
+    assert longer[-1] <= 0.05 * 2e-3
+
+
+def test_plans_are_few() -> None:
+    events: list[dict[str, Any]] = []
+    assert len(lived(config(), lambda update: 0.001, events)) >= 60_000
+    assert len(events) < 150
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
+def test_a_killed_training_repeats_its_rates_and_losses(tiny_recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    timed = ("training.updates=1000000", "training.minutes=0.1", "training.schedule=linear", "training.log_every=1")
+    timed += ("training.checkpoint_every=50", "training.validate_every=1000000")
+    process = start(tmp_path, "train", tiny_recipe, *timed, "--run", run)
+    while len(read_log(run / "log.jsonl")) < 130:
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    shutil.copy(run / "log.jsonl", tmp_path / "before.jsonl")
+    done = transduce(tmp_path, "train", tiny_recipe, *timed, "--run", run)
+    assert done.code == 0, done.shown
+
+    def told(log: Path) -> dict[int, tuple[float, float]]:
+        events = [event for event in read_log(log) if event["event"] == "train"]
+        return {event["update"]: (event["learning_rate"], event["loss"]) for event in events}
+
+    before, after = told(tmp_path / "before.jsonl"), told(run / "log.jsonl")
+    assert len(before) > 60
+    assert {update: after[update] for update in before if update in after} == before
+    assert after[max(after)][0] <= 0.05 * 5e-3
