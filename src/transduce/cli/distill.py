@@ -1,5 +1,6 @@
 """`transduce distill TEACHER .. --output FOLDER [--student RECIPE]`."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,9 +85,9 @@ def _student(path: Path, output: Path) -> Any:
     from transduce.distillation import taught_pairs
     from transduce.recipe import load_recipe
 
-    data: Any = load_recipe(path).data
-    pairs = taught_pairs(output, data.root)
-    return load_recipe(path, [f'data.train=[{{ source = "{pairs["source"]}", target = "{pairs["target"]}" }}]'])
+    pairs = taught_pairs(output)
+    source, target = (json.dumps(pairs[side], ensure_ascii=False) for side in ("source", "target"))
+    return load_recipe(path, [f"data.train=[{{ source = {source}, target = {target} }}]"])
 
 
 def _train(recipe: Any, run: Path | None) -> None:

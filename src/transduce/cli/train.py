@@ -15,6 +15,14 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show recipe, parameters, memory and batches; train nothing.")
     ] = False,
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish",
+            help="Train no more: write model file, report and figures from the best checkpoint so far. RECIPE may be "
+            "the run directory.",
+        ),
+    ] = False,
 ) -> None:
     """Train a recipe; the same command again goes on where it stopped."""
     from rich.console import Console
@@ -22,9 +30,11 @@ def train(
     from transduce.recipe import load_recipe
     from transduce.training.display import Display
 
+    if finish:
+        recipe, run = _of_run(recipe, run)
     resolved = load_recipe(recipe, overrides or [])
     console = Console()
-    from transduce.taught import teachers_of, train_taught
+    from transduce.taught import finish_taught, teachers_of, train_taught
 
     if dry_run:
         from transduce.training.dry_run import dry_run as show
@@ -34,7 +44,18 @@ def train(
         return
 
     folder = run or Path("runs") / resolved.name
-    report = train_taught(resolved, folder, Display(console))
+    report = (finish_taught if finish else train_taught)(resolved, folder, Display(console))
     console.print(
         f"{folder / 'model.safetensors'}  sha256 {report['model']['sha256']}", highlight=False, soft_wrap=True
     )
+
+
+def _of_run(recipe: Path, run: Path | None) -> tuple[Path, Path | None]:
+    """A run directory, or the recipe that it notes, names both; any other recipe says nothing of where it was trained."""
+    from transduce.training.run_directory import NOTED, RESOLVED
+
+    if recipe.is_dir():
+        return recipe / RESOLVED, run or recipe
+    if recipe.name == RESOLVED and (recipe.parent / NOTED).exists():
+        return recipe, run or recipe.parent
+    return recipe, run

@@ -83,7 +83,7 @@ def train(
     stream = _stream(batches, progress, workers)
     clock = _Clock(progress)
     meter = _Meter(progress.seconds)
-    while (reason := _finished(config, progress)) is None:
+    while (reason := why_ended(config, progress)) is None:
         rows = list(islice(stream, config.accumulate))
         loaded, before = [load(each) for _, _, each in rows], cuts.get(progress.update + 1)
         try:
@@ -103,12 +103,12 @@ def train(
             values = {"loss": meter.loss, "learning_rate": rate, "tokens_per_second": meter.speed}
             log.write("train", progress.update, epoch=progress.epoch, seconds=progress.seconds, **values)
             meter = _Meter(progress.seconds)
-        last = _finished(config, progress) is not None
+        last = why_ended(config, progress) is not None
         if hands.validate and (progress.update % config.validate_every == 0 or last):
             _validate(config, trained, checkpoints, log, hands.validate)
             clock.tick()
             meter = _Meter(progress.seconds)
-            last = _finished(config, progress) is not None  # patience, or minutes that the validation took
+            last = why_ended(config, progress) is not None  # patience, or minutes that the validation took
         asked = bool(stop)  # looked at once: a signal may come between the next two lines
         if progress.update % config.checkpoint_every == 0 or last or asked:
             checkpoints.save(trained)
@@ -200,7 +200,8 @@ def _is_better(config: TrainingConfig, metrics: Metrics, best: Metrics) -> bool:
     return metrics["loss"] < best["loss"]
 
 
-def _finished(config: TrainingConfig, progress: Progress) -> str | None:
+def why_ended(config: TrainingConfig, progress: Progress) -> str | None:
+    """Why a training that stands there is at its end; None where it goes on."""
     if progress.update >= config.updates:
         return f"all {config.updates} updates done"
     if config.minutes is not None and progress.seconds >= config.minutes * 60:
