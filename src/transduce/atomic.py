@@ -4,6 +4,7 @@ A file is written under a temporary name beside its place, flushed to the disk, 
 the old file or the new one, never half of either, whatever happens to the writer.
 """
 
+import errno
 import glob
 import json
 import os
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from transduce.errors import InputError, TransduceError
+
+FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}  # the system failed; all else is a wrong place to write to
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -68,7 +71,8 @@ def writing(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
         with _renamed_at_the_end(path) as file:
             yield file
     except OSError as error:
-        raise TransduceError(_why_not(path, size, error)) from error
+        kind = TransduceError if error.errno in FULL else InputError
+        raise kind(_why_not(path, size, error)) from error
     try:
         _flush_folder(path.parent)
     except OSError as error:

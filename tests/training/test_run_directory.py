@@ -219,7 +219,7 @@ def test_what_cannot_be_finished_says_why(tiny_recipe: Path, finished: Path, tmp
     before = content(finished)
     finish_training(load_recipe(tiny_recipe), finished, display)  # it is
     assert content(finished) == before
-    with pytest.raises(InputError, match="these keys differ: model.dropout"):
+    with pytest.raises(InputError, match=r"these keys differ: model\.dropout"):
         finish_training(load_recipe(tiny_recipe, ["model.dropout=0.3"]), finished, display)
 
 

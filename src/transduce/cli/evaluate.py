@@ -37,7 +37,7 @@ def evaluate(
     language: Annotated[
         str | None, typer.Option(help="Two-letter code of the target; needed by bleu-lc-moses where no model says it.")
     ] = None,
-    batch_size: Annotated[int, typer.Option(help="Lines searched together.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="Lines searched together.")] = 64,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     trust_code: Annotated[bool, typer.Option(help="Let a model file name code outside Transduce.")] = False,
 ) -> None:

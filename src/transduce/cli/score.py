@@ -12,7 +12,7 @@ def score(
     ],
     target: Annotated[Path, typer.Option(help="Texts whose probability is asked for, one a line.")],
     source: Annotated[Path | None, typer.Option(help="Their sources; none for a language model.")] = None,
-    batch_size: Annotated[int, typer.Option(help="Lines scored together.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="Lines scored together.")] = 64,
     ensemble: Annotated[
         Literal["probability", "log_probability"], typer.Option(help="Several models say the mean of these.")
     ] = "probability",

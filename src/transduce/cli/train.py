@@ -7,7 +7,7 @@ import typer
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A recipe, TOML.")],
+    recipe: Annotated[Path, typer.Argument(help="A recipe, TOML; or a run directory, for the recipe that it holds.")],
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to set, as training.updates=2000.")
     ] = None,
@@ -19,8 +19,7 @@ def train(
         bool,
         typer.Option(
             "--finish",
-            help="Train no more: write model file, report and figures from the best checkpoint so far. RECIPE may be "
-            "the run directory.",
+            help="Train no more: write model file, report and figures from the best checkpoint so far.",
         ),
     ] = False,
 ) -> None:
@@ -30,8 +29,7 @@ def train(
     from transduce.recipe import load_recipe
     from transduce.training.display import Display
 
-    if finish:
-        recipe, run = _of_run(recipe, run)
+    recipe, run = _of_run(recipe, run, finish)
     resolved = load_recipe(recipe, overrides or [])
     console = Console()
     from transduce.taught import finish_taught, teachers_of, train_taught
@@ -50,12 +48,12 @@ def train(
     )
 
 
-def _of_run(recipe: Path, run: Path | None) -> tuple[Path, Path | None]:
-    """A run directory, or the recipe that it notes, names both; any other recipe says nothing of where it was trained."""
+def _of_run(recipe: Path, run: Path | None, finish: bool) -> tuple[Path, Path | None]:
+    """A run directory, or the recipe that one holds, names both; any other recipe does not say where it was trained."""
     from transduce.training.run_directory import NOTED, RESOLVED
 
     if recipe.is_dir():
         return recipe / RESOLVED, run or recipe
-    if recipe.name == RESOLVED and (recipe.parent / NOTED).exists():
+    if finish and recipe.name == RESOLVED and (recipe.parent / NOTED).exists():
         return recipe, run or recipe.parent
     return recipe, run

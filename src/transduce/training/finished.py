@@ -102,11 +102,11 @@ def note_plan(recipe: Recipe, progress: Progress, display: Display) -> None:
     config, before = recipe.training, progress.planned
     if progress.update and before and before != config.updates:
         progress.raised.append([progress.update, before])
-        rates = (learning_rate(config.model_copy(update={"updates": before}), progress.update),)
-        rates += (learning_rate(config, progress.update + 1),)
+        earlier = learning_rate(config.model_copy(update={"updates": before}), progress.update)
+        rate = learning_rate(config, progress.update + 1)
         display.tell(
-            f"training.updates is {config.updates:,} now, and was {before:,}: the {config.schedule} schedule is that of "
-            f"{config.updates:,} updates from here. The learning rate was {rates[0]:.3g} and goes on at {rates[1]:.3g}."
+            f"training.updates is {config.updates:,} now, and was {before:,}: the {config.schedule} schedule is that "
+            f"of {config.updates:,} updates from here. The learning rate was {earlier:.3g} and goes on at {rate:.3g}."
         )
     progress.planned = config.updates
 
