@@ -25,8 +25,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Writes `text` as UTF-8, line ends as they are, whole or not at all.
 
     Raises:
-        InputError: the folder does not exist.
-        TransduceError: the system could not write it (disk full, no permission); the old file is unchanged.
+        InputError: the folder does not exist, `path` is one itself, or nothing may be written there.
+        TransduceError: the system could not write it (disk full); the old file is unchanged.
     """
     encoded = text.encode("utf-8")
     replace(Path(path), [encoded], len(encoded))
@@ -62,11 +62,13 @@ def writing(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
         size: how many bytes it will have, for the message when there is no room.
 
     Raises:
-        InputError: the folder does not exist.
-        TransduceError: the system could not write it (disk full, no permission); the old file is unchanged.
+        InputError: the folder does not exist, `path` is one itself, or nothing may be written there.
+        TransduceError: the system could not write it (disk full); the old file is unchanged.
     """
     if not path.parent.is_dir():
         raise InputError(f"{path}: cannot be written: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise InputError(f"{path}: could not be written: this is a folder.")
     try:
         with _renamed_at_the_end(path) as file:
             yield file

@@ -60,6 +60,8 @@ def main() -> None:
     except BrokenPipeError:  # whoever read our output has left
         _leave("", 1)
     except OSError as error:
+        if error.errno is None:  # not the system's
+            raise
         place = "standard output" if error.filename is None else os.fsdecode(error.filename)
         _leave(f"{place}: {error.strerror or error}.", InputError.exit_code)
     except (MemoryError, RuntimeError) as error:
