@@ -138,9 +138,7 @@ def shell(command: str, run: Path, corpus: Path) -> subprocess.CompletedProcess[
         ("TRANSDUCE info RUN --json | (exec <&-; true)", 1, ""),
     ],
 )
-def test_streams_that_are_full_or_closed(
-    command: str, code: int, said: str, tiny_run: Path, tiny_corpus: Path
-) -> None:
+def test_streams_that_are_full_or_closed(command: str, code: int, said: str, tiny_run: Path, tiny_corpus: Path) -> None:
     if "/dev/full" in command and not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     done = shell(command, tiny_run, tiny_corpus)

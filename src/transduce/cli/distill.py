@@ -28,7 +28,9 @@ def distill(
     alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
     prune: PruneOption = None,
     precision: PrecisionOption = "fp32",
-    batch_size: Annotated[int, typer.Option(min=1, help="Lines searched together: speed and memory, nothing else.")] = 128,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Lines searched together: speed and memory, nothing else.")
+    ] = 128,
     workers: Annotated[int, typer.Option(min=1, help="So many at once that translate, with one thread each.")] = 1,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on what came out.")] = None,
     run: Annotated[Path | None, typer.Option(help="The student's run directory; runs/<name> by default.")] = None,
