@@ -4,6 +4,7 @@ A file is written under a temporary name beside its place, flushed to the disk, 
 the old file or the new one, never half of either, whatever happens to the writer.
 """
 
+import errno
 import glob
 import json
 import os
@@ -17,13 +18,15 @@ from typing import Any, BinaryIO
 
 from transduce.errors import InputError, TransduceError
 
+FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}  # the system failed; all else is a wrong place to write to
+
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Writes `text` as UTF-8, line ends as they are, whole or not at all.
 
     Raises:
-        InputError: the folder does not exist.
-        TransduceError: the system could not write it (disk full, no permission); the old file is unchanged.
+        InputError: the folder does not exist, `path` is one itself, or nothing may be written there.
+        TransduceError: the system could not write it (disk full); the old file is unchanged.
     """
     encoded = text.encode("utf-8")
     replace(Path(path), [encoded], len(encoded))
@@ -59,16 +62,19 @@ def writing(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
         size: how many bytes it will have, for the message when there is no room.
 
     Raises:
-        InputError: the folder does not exist.
-        TransduceError: the system could not write it (disk full, no permission); the old file is unchanged.
+        InputError: the folder does not exist, `path` is one itself, or nothing may be written there.
+        TransduceError: the system could not write it (disk full); the old file is unchanged.
     """
     if not path.parent.is_dir():
         raise InputError(f"{path}: cannot be written: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise InputError(f"{path}: could not be written: this is a folder.")
     try:
         with _renamed_at_the_end(path) as file:
             yield file
     except OSError as error:
-        raise TransduceError(_why_not(path, size, error)) from error
+        kind = TransduceError if error.errno in FULL else InputError
+        raise kind(_why_not(path, size, error)) from error
     try:
         _flush_folder(path.parent)
     except OSError as error:

@@ -12,7 +12,6 @@ A folder fills up part by part, each whole or not there, and a killed distillati
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -78,10 +77,28 @@ def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
     ]
 
 
-def taught_pairs(folder: Path, root: str) -> dict[str, str]:
-    """What `distil` wrote into `folder` as an entry of data.train; relative, as a file names no machine's folders."""
-    below = Path(os.path.relpath(folder, root)).as_posix()
-    return {"source": f"{below}/source.gz", "target": f"{below}/target.gz"}
+def taught_pairs(folder: Path) -> dict[str, str]:
+    """What `distil` wrote into `folder` as an entry of data.train, whatever data.root is, or how it is reached."""
+    here = folder.absolute().as_posix()
+    return {"source": f"{here}/source.gz", "target": f"{here}/target.gz"}
+
+
+def read_distillation(folder: Path) -> Table | None:
+    """The report of a distillation that is finished, if there is one."""
+    try:
+        report: Table = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return report
+
+
+def is_searched_so(report: Table, search: Search, precision: str) -> bool:
+    """Whether a finished distillation was made by these settings."""
+    return bool(report.get("search") == _settings(search) and report.get("precision") == precision)
+
+
+def _settings(search: Search) -> Table:
+    return search.model_dump(mode="json", exclude_none=True)
 
 
 def _plan(teacher: Pipeline, checksum: str, sources: Sequence[TextFile], root: Path, search: Search) -> Table:
@@ -97,7 +114,7 @@ def _plan(teacher: Pipeline, checksum: str, sources: Sequence[TextFile], root: P
         "sources": named,
         "lines": sum(count_lines(root / file.text) for file in sources),
         "lines_a_part": PART,
-        "search": search.model_dump(mode="json", exclude_none=True),
+        "search": _settings(search),
         "precision": teacher.precision,
     }
 
@@ -116,13 +133,19 @@ def _claim(folder: Path, plan: Table) -> bool:
         write_json(folder / "parts" / "plan.json", plan)
         return False
     before = json.loads(noted.read_text(encoding="utf-8"))
-    different = sorted(key for key, value in plan.items() if before.get(key) != value)
+    different = sorted(key for key, value in _comparable(plan).items() if _comparable(before).get(key) != value)
     if different:
         raise InputError(
             f"{folder}: holds another distillation ({noted.relative_to(folder)} says so); different: "
             f"{', '.join(different)}. Choose another folder for --output, or delete this one."
         )
     return noted.name == REPORT
+
+
+def _comparable(plan: Table) -> Table:
+    """What decides, without the names of files: their fingerprints do."""
+    sources = [{key: value for key, value in each.items() if key != "file"} for each in plan.get("sources", [])]
+    return plan | {"sources": sources}
 
 
 def _lines(sources: Sequence[TextFile], root: Path) -> Iterator[str]:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from transduce.data.lexicon import Lexicon
 from transduce.errors import InputError
-from transduce.inputs import sources
+from transduce.inputs import check_batch_size, sources
 from transduce.search import one_call
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
@@ -51,6 +51,7 @@ def decode(
         InputError: what is wanted cannot be; all such lines are named; no workers can be had here; a shortlist is asked
             for that the lexicon does not hold.
     """
+    check_batch_size(batch_size)
     _refuse_unequal_readings(task, others, settings)
     if settings.shortlist is not None:
         _check_shortlist(task, settings.shortlist, lexicon)

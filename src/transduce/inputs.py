@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 from transduce.data.collate import Batch, collate, padded
 from transduce.data.store import Store
+from transduce.errors import InputError
 from transduce.models.protocols import Padded
 from transduce.tasks.protocols import Task
 
@@ -27,6 +28,12 @@ def sources(members: Sequence[Sequence[Sequence[int] | None]], device: torch.dev
     ]
     lengths = torch.stack([row.lengths for row in rows]).amax(0)
     return to_device(Padded(torch.stack(columns, -1), lengths), device)
+
+
+def check_batch_size(size: int) -> None:
+    """Raises InputError where a batch would hold nothing."""
+    if size < 1:
+        raise InputError(f"batch_size = {size}: a batch holds 1 or more.")
 
 
 def to_device(sequences: Padded, device: torch.device) -> Padded:

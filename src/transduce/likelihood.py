@@ -13,7 +13,7 @@ from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import Batch, collate, padded, words
 from transduce.data.store import Store
 from transduce.inference import Advance
-from transduce.inputs import sources, to_device
+from transduce.inputs import check_batch_size, sources, to_device
 from transduce.layers.ctc import blank_of, ids_of, least_places, token_log_probabilities, written
 from transduce.models.protocols import Aligns, Fills, Padded
 from transduce.tasks.protocols import Task
@@ -80,6 +80,7 @@ def pair_likelihoods(
     Args:
         others: see `decode`.
     """
+    check_batch_size(batch_size)
     device, target = next(model.parameters()).device, task.tokenizers["target"]
     targets = target.encode([text for _, text in pairs])
     members = [_source_ids(each, [text for text, _ in pairs]) for each in (task, *others)]

@@ -142,7 +142,13 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
     if (path / NAME).is_file():
         return path / NAME
     if _is_run(path):
-        raise InputError(f"{path}: this run is not finished: it has no {NAME} yet. Let its training end first.")
+        begun = any((path / "checkpoints").glob("update-*.safetensors"))
+        what = (
+            f"`transduce train --finish {path}` makes one of its best checkpoint so far; its training can go on later."
+            if begun
+            else "Let its training end, or come to its first checkpoint."
+        )
+        raise InputError(f"{path}: this run is not finished: it has no {NAME} yet. {what}")
     raise InputError(f"{path}: this folder has no {NAME}, so it is not the folder of a finished run.")
 
 

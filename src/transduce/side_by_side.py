@@ -20,6 +20,8 @@ from transduce.training.log import NAME, read_log
 from transduce.training.run import run_training
 
 LOOK = 0.5  # seconds between two looks at those that train
+PATIENCE = 60.0  # seconds that a training may take to save once whoever started it is gone
+SHOWN = {"loss", "tokens_per_second"}
 
 
 def train_all(plans: Mapping[Path, Recipe], at_once: int, display: Display) -> None:
@@ -66,7 +68,8 @@ def _begin(plan: Recipe, folder: Path, threads: int) -> apart.Process:
 
 def _last(folder: Path) -> dict[str, Any] | None:
     """The last that a training told of itself."""
-    return next((event for event in reversed(read_log(folder / NAME)) if event["event"] == "train"), None)
+    events = reversed(read_log(folder / NAME))
+    return next((event for event in events if event["event"] == "train" and event.keys() >= SHOWN), None)
 
 
 def _check(process: apart.Process, plan: Recipe, folder: Path) -> None:
@@ -88,7 +91,7 @@ def _beside(folder: Path, suffix: str) -> Path:
 
 
 def _train(job: apart.Job, display: Display) -> None:
-    run_training(parse_recipe(job["recipe"], job["where"]), Path(job["run"]), display)
+    run_training(parse_recipe(job["recipe"], job["where"]), Path(job["run"]), display, PATIENCE)
 
 
 if __name__ == "__main__":

@@ -16,18 +16,21 @@ import torch
 
 from transduce.atomic import write_json
 from transduce.data.files import count_lines, fingerprint
-from transduce.distillation import distil, taught_pairs, training_sources
+from transduce.distillation import distil, is_searched_so, read_distillation, taught_pairs, training_sources
 from transduce.errors import InputError
 from transduce.model_file import find_model_file
 from transduce.pipeline import load
 from transduce.recipe import Recipe, lay_over, parse_recipe
-from transduce.side_by_side import train_all
+from transduce.search.settings import Search
+from transduce.side_by_side import PATIENCE, train_all
 from transduce.tasks.translation import TranslationData
 from transduce.training.batch_size import with_earlier_batch
 from transduce.training.display import Display
+from transduce.training.finished import finished_report, tell_finished
+from transduce.training.lock import alone_in
 from transduce.training.log import REPORT
-from transduce.training.run import run_training
-from transduce.training.run_directory import claim
+from transduce.training.run import finish_training, run_training, train_in
+from transduce.training.run_directory import claim, is_begun, make_directory
 
 Report = dict[str, Any]
 
@@ -42,17 +45,67 @@ def train_taught(recipe: Recipe, run: Path, display: Display) -> Report:
     """
     if not recipe.teachers:
         return run_training(recipe, run, display)
-    plans = {run / "teachers" / str(plan.training.seed): plan for plan in teachers_of(recipe)}
-    learner = student(recipe, run)
-    claim(run, with_earlier_batch(learner, run))  # before hours are spent on teachers
-    train_all(_untrained(plans), recipe.teachers.together, display)
-    trained = [_trained(plan, folder) for folder, plan in plans.items()]
-    translated = _translated(recipe, list(plans), run / "taught", display)
-    display.tell(f"The student of {len(plans)}, in {run}.")
-    report = run_training(learner, run, Display(display.console))
-    report |= {"teachers": trained, "translations": translated}
-    write_json(run / REPORT, report)
-    return report
+    plans = _plans(recipe, run)
+    learner = with_earlier_batch(student(recipe, run), run)
+    report = _finished(recipe, run, plans, learner)
+    if report is not None:
+        tell_finished(run, learner, report, display)
+        return report
+    make_directory(run)
+    with alone_in(run, PATIENCE):
+        claim(run, learner)  # before hours are spent on teachers
+        train_all(_untrained(plans), recipe.teachers.together, display)
+        trained = [_trained(plan, folder) for folder, plan in plans.items()]
+        translated = _translated(recipe, list(plans), run / "taught", display)
+        report = finished_report(run, learner)
+        if report is None:
+            display.tell(f"The student of {len(plans)}, in {run}.")
+            report = train_in(run, learner, Display(display.console))
+        report |= {"teachers": trained, "translations": translated}
+        write_json(run / REPORT, report)
+        return report
+
+
+def finish_taught(recipe: Recipe, run: Path, display: Display) -> Report:
+    """As `transduce.training.run.finish_training`; of a recipe with teachers it is the student that is finished.
+
+    Raises:
+        InputError: as that; the student's training has not begun.
+    """
+    if not recipe.teachers:
+        return finish_training(recipe, run, display)
+    begun = [str(folder) for folder in _plans(recipe, run) if is_begun(folder)]
+    if not is_begun(run) and begun:
+        raise InputError(
+            f"{run}: its student has no checkpoint yet. A teacher alone: transduce train --finish {begun[0]}."
+        )
+    return finish_training(student(recipe, run), run, display)
+
+
+def _plans(recipe: Recipe, run: Path) -> dict[Path, Recipe]:
+    """Where each teacher is trained, and by which recipe."""
+    return {run / "teachers" / str(plan.training.seed): plan for plan in teachers_of(recipe)}
+
+
+def _finished(recipe: Recipe, run: Path, plans: Mapping[Path, Recipe], learner: Recipe) -> Report | None:
+    """The report of a run that is finished with all that `recipe` says of teachers; nothing is written.
+
+    Raises:
+        InputError: as `finished_report`, of the student and of each teacher.
+    """
+    report, asked = finished_report(run, learner), recipe.teachers
+    names = [each["name"] for each in (report or {}).get("teachers", [])]
+    if report is None or asked is None or names != [plan.name for plan in plans.values()]:
+        return None
+    if any(folder.exists() for folder in _untrained(plans)):  # whoever needs the room may delete them
+        return None
+    noted = read_distillation(run / "taught")
+    return report if noted is None or is_searched_so(noted, _search(plans), asked.precision) else None
+
+
+def _search(plans: Mapping[Path, Recipe]) -> Search:
+    """How the teachers translate."""
+    return next(iter(plans.values())).search
 
 
 def teachers_of(recipe: Recipe) -> list[Recipe]:
@@ -83,18 +136,16 @@ def student(recipe: Recipe, run: Path) -> Recipe:
     table = recipe.to_table()
     del table["teachers"]
     references = table["data"]["train"] if teachers.references else []
-    table["data"]["train"] = [*references, taught_pairs(run / "taught", data.root)]
+    table["data"]["train"] = [*references, taught_pairs(run / "taught")]
     if not teachers.model:
-        table["training"] |= {"start": str(run / "teachers" / str(teachers.seeds[0])), "embeddings": "random"}
+        first = run / "teachers" / str(teachers.seeds[0])
+        table["training"] |= {"start": str(first.absolute()), "embeddings": "random"}
     return parse_recipe(table, recipe.name)
 
 
 def _untrained(plans: Mapping[Path, Recipe]) -> dict[Path, Recipe]:
     """Those of the teachers that are not trained to their end; one of another recipe is refused."""
-    for folder, plan in plans.items():
-        if (folder / REPORT).exists():
-            claim(folder, with_earlier_batch(plan, folder))
-    return {folder: plan for folder, plan in plans.items() if not (folder / REPORT).exists()}
+    return {folder: plan for folder, plan in plans.items() if finished_report(folder, plan) is None}
 
 
 def _trained(recipe: Recipe, folder: Path) -> Report:
@@ -118,7 +169,7 @@ def _translated(recipe: Recipe, teachers: Sequence[Path], folder: Path, display:
             sources,
             root,
             folder,
-            together.recipe.search,
+            _search(_plans(recipe, folder.parent)),
             advance=advance,
             workers=torch.get_num_threads() if together.device.type == "cpu" else 1,
         )

@@ -116,3 +116,9 @@ def test_what_is_watched_of_a_training(tiny_run: Path) -> None:
     assert set(shown[0]) == {"source", "output", "reference"}
     assert trained(tiny_run, found["size"])["events"] == []
     assert trained(tiny_run.parent) == {"events": [], "finished": False, "size": 0}
+
+
+def test_a_line_that_no_training_wrote_is_left_out(tmp_path: Path) -> None:
+    lines = ['{"update": 3}', '{"event": 7, "update": 3}', "[]", "[" * 100_000, '{"event": "train", "update": true}']
+    (tmp_path / "log.jsonl").write_text("\n".join([*lines, '{"event": "train", "update": 4}\n']), encoding="utf-8")
+    assert read_log(tmp_path / "log.jsonl") == [{"event": "train", "update": 4}]

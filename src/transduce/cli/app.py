@@ -1,9 +1,13 @@
 """The command `transduce`: one verb a file. Verbs import what is slow when they run, so that --help is instant."""
 
 import gc
+import os
 import signal
 import sys
+from contextlib import suppress
+from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 import typer
 
@@ -19,7 +23,7 @@ from transduce.cli.score import score
 from transduce.cli.serve import serve
 from transduce.cli.shortlist import shortlist
 from transduce.cli.train import train
-from transduce.errors import Interrupted, TransduceError
+from transduce.errors import InputError, Interrupted, TransduceError
 from transduce.version import __version__
 
 app = typer.Typer(
@@ -56,19 +60,63 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     gc.set_threshold(20_000)  # importing torch makes as many objects that stay, and each search for garbage is in vain
+    _open_standard_streams()
     try:
-        app()
+        _run()
     except TransduceError as error:
-        print(f"transduce: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        _leave(str(error), error.exit_code)
     except BrokenPipeError:  # whoever read our output has left
-        sys.stderr.close()
-        sys.exit(1)
+        _leave("", 1)
+    except OSError as error:
+        if error.errno is None:  # not the system's
+            raise
+        place = "standard output" if error.filename is None else os.fsdecode(error.filename)
+        _leave(f"{place}: {error.strerror or error}.", InputError.exit_code)
+    except (MemoryError, RuntimeError) as error:
+        from transduce.training.memory import is_out_of_memory  # what fails so has loaded torch
+
+        if not is_out_of_memory(error):
+            raise
+        said = str(error).split("\n")[0][:300]
+        _leave(f"out of memory: less is asked for by a smaller --batch-size, --beam or model ({said}).", 1)
     finally:
         # At the end the interpreter looks through everything once more, 0.4 s with torch, for nothing. But
         # Triton, which comes with torch for GPUs, takes what is frozen for leaked then, and says so in 30 lines.
         if "triton" not in sys.modules:
             gc.freeze()
+
+
+def _run() -> None:
+    try:
+        app()
+    except SystemExit:
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a full disk is told, too, where only the end of the output meets it
+        raise
+
+
+def _open_standard_streams() -> None:
+    """Where one is closed, its number is taken, so that no other file gets it; what would be told goes nowhere."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (to its end)
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    """What is left to write is not written where that failed before: it would fail again."""
+    with suppress(OSError):
+        if message:
+            print(f"transduce: {message}", file=sys.stderr)
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

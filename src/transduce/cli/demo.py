@@ -77,11 +77,11 @@ def _recipe(corpus: Path, overrides: Sequence[str]) -> "Recipe":
 def _trained(recipe: "Recipe", run: Path, console: "Console") -> "Pipeline":
     """The model of a finished run of this very recipe, or of one that is trained now."""
     from transduce.pipeline import load
-    from transduce.recipe import load_recipe
     from transduce.training.display import Display
+    from transduce.training.finished import finished_report
     from transduce.training.run import run_training
 
-    if (run / "report.json").exists() and load_recipe(run / "recipe.toml") == recipe:
+    if finished_report(run, recipe) is not None:
         console.print(f"{run} is trained already: showing it again.", highlight=False, soft_wrap=True)
     else:
         run_training(recipe, run, Display(console))

@@ -1,5 +1,6 @@
 """`transduce distill TEACHER .. --output FOLDER [--student RECIPE]`."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +29,9 @@ def distill(
     prune: PruneOption = None,
     precision: PrecisionOption = "fp32",
     device: DeviceOption = "auto",
-    batch_size: Annotated[int, typer.Option(help="Lines searched together: speed and memory, nothing else.")] = 128,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Lines searched together: speed and memory, nothing else.")
+    ] = 128,
     workers: Annotated[int, typer.Option(min=1, help="So many at once that translate, with one thread each.")] = 1,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on what came out.")] = None,
     run: Annotated[Path | None, typer.Option(help="The student's run directory; runs/<name> by default.")] = None,
@@ -87,9 +90,9 @@ def _student(path: Path, output: Path) -> Any:
     from transduce.distillation import taught_pairs
     from transduce.recipe import load_recipe
 
-    data: Any = load_recipe(path).data
-    pairs = taught_pairs(output, data.root)
-    return load_recipe(path, [f'data.train=[{{ source = "{pairs["source"]}", target = "{pairs["target"]}" }}]'])
+    pairs = taught_pairs(output)
+    source, target = (json.dumps(pairs[side], ensure_ascii=False) for side in ("source", "target"))
+    return load_recipe(path, [f"data.train=[{{ source = {source}, target = {target} }}]"])
 
 
 def _train(recipe: Any, run: Path | None) -> None:

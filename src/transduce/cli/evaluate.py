@@ -50,7 +50,7 @@ def evaluate(
         str | None,
         typer.Option(help="Code of the target (de, zh-CN), by which words are split; the model's by default."),
     ] = None,
-    batch_size: Annotated[int, typer.Option(help="Lines searched together.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="Lines searched together.")] = 64,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     trust_code: Annotated[bool, typer.Option(help="Let a model file name code outside Transduce.")] = False,
 ) -> None:

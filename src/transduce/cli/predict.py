@@ -52,7 +52,9 @@ def predict(
     seed: Annotated[int | None, typer.Option(help="For --method sample; each line has a stream of its own.")] = None,
     iterations: Annotated[int | None, typer.Option(help="For mask_predict: how often words are written.")] = None,
     lengths: Annotated[int | None, typer.Option(help="For mask_predict: lengths that are tried.")] = None,
-    batch_size: Annotated[int, typer.Option(help="Lines searched together: speed and memory, nothing else.")] = 64,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Lines searched together: speed and memory, nothing else.")
+    ] = 64,
     workers: Annotated[int, typer.Option(min=1, help="So many at once, with one thread each; for many lines.")] = 1,
     split: SplitOption = "auto",
     long: Annotated[

@@ -17,7 +17,7 @@ def score(
     tsv: TsvOption = None,
     source_column: SourceColumnOption = None,
     target_column: TargetColumnOption = None,
-    batch_size: Annotated[int, typer.Option(help="Lines scored together.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="Lines scored together.")] = 64,
     ensemble: Annotated[
         Literal["probability", "log_probability"], typer.Option(help="Several models say the mean of these.")
     ] = "probability",

@@ -11,9 +11,14 @@ def shortlist(
     recipe: Annotated[
         Path | None, typer.Option(help="Learn from this recipe's training data; the recipe of the model's run is it.")
     ] = None,
-    candidates: Annotated[int, typer.Option(min=1, help="Likeliest translations kept of each source token.")] = 100,
+    candidates: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Likeliest translations kept of each source token.")
+    ] = 100,
     frequent: Annotated[
-        int | None, typer.Option(min=1, help="Most frequent target tokens kept; as many as --candidates by default.")
+        int | None,
+        typer.Option(
+            min=1, max=1_000_000, help="Most frequent target tokens kept; as many as --candidates by default."
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Write this model file, and leave the other as it is.")] = None,
 ) -> None:

@@ -14,12 +14,14 @@ def read_source(path: Path | None) -> list[str]:
     """The lines of a file or of standard input, UTF-8; only a newline ends a line.
 
     Raises:
-        InputError: not UTF-8; the lines are named.
+        InputError: not UTF-8; the lines are named. Standard input is closed.
     """
     if path is not None:
         from transduce.data.files import read_lines
 
         return list(read_lines(path))
+    if sys.stdin is None:
+        raise InputError("standard input is closed, and no --source is named: nothing to read.")
     raw = sys.stdin.buffer.read()
     parts = raw.split(b"\n")
     if parts[-1] == b"":
@@ -36,7 +38,9 @@ def read_source(path: Path | None) -> list[str]:
 
 
 def write_line(value: str | dict[str, Any]) -> None:
-    """One line of standard output, UTF-8: text as it is, a dict as JSON."""
+    """One line of standard output, UTF-8: text as it is, a dict as JSON. Raises InputError where that is closed."""
+    if sys.stdout is None:
+        raise InputError("standard output is closed: nowhere to write to.")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     sys.stdout.buffer.write(text.replace("\n", " ").encode() + b"\n")
 

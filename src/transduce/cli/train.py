@@ -9,7 +9,7 @@ from transduce.cli.options import DeviceOption
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A recipe, TOML.")],
+    recipe: Annotated[Path, typer.Argument(help="A recipe, TOML; or a run directory, for the recipe that it holds.")],
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to set, as training.updates=2000.")
     ] = None,
@@ -21,6 +21,13 @@ def train(
     force: Annotated[
         bool, typer.Option("--force", help="Train though the examination of the data found it certainly wrong.")
     ] = False,
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish",
+            help="Train no more: write model file, report and figures from the best checkpoint so far.",
+        ),
+    ] = False,
 ) -> None:
     """Train a recipe; the same command again goes on where it stopped. Text pairs are examined first."""
     from rich.console import Console
@@ -30,14 +37,15 @@ def train(
     from transduce.training.display import Display
 
     use_device(device)
+    recipe, run = _of_run(recipe, run, finish)
     resolved = load_recipe(recipe, overrides or [])
     console = Console()
-    from transduce.taught import teachers_of, train_taught
+    from transduce.taught import finish_taught, teachers_of, train_taught
     from transduce.training.examination import examine_data
     from transduce.training.run import cache_folder
     from transduce.training.summary import tell_summary
 
-    examine_data(resolved, cache_folder(), Display(console).warn, force or dry_run)
+    examine_data(resolved, cache_folder(), Display(console).warn, force or dry_run or finish)
 
     if dry_run:
         from transduce.training.dry_run import dry_run as show
@@ -47,8 +55,19 @@ def train(
         return
 
     folder = run or Path("runs") / resolved.name
-    report = train_taught(resolved, folder, Display(console))
+    report = (finish_taught if finish else train_taught)(resolved, folder, Display(console))
     tell_summary(resolved, folder, report, Display(console))
     console.print(
         f"{folder / 'model.safetensors'}  sha256 {report['model']['sha256']}", highlight=False, soft_wrap=True
     )
+
+
+def _of_run(recipe: Path, run: Path | None, finish: bool) -> tuple[Path, Path | None]:
+    """A run directory, or the recipe that one holds, names both; any other recipe does not say where it was trained."""
+    from transduce.training.run_directory import NOTED, RESOLVED
+
+    if recipe.is_dir():
+        return recipe / RESOLVED, run or recipe
+    if finish and recipe.name == RESOLVED and (recipe.parent / NOTED).exists():
+        return recipe, run or recipe.parent
+    return recipe, run

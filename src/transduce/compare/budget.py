@@ -1,5 +1,6 @@
 """What each training of a comparison may spend: time, target tokens, or floating-point operations."""
 
+import math
 import re
 from typing import Literal, NamedTuple
 
@@ -30,7 +31,7 @@ def parse_budget(text: str) -> Budget:
         InputError: something else.
     """
     found = FORM.fullmatch(text.strip())
-    if not found or float(found["number"]) <= 0:
+    if not found or not 0 < float(found["number"]) < math.inf:
         raise InputError(f'"{text}" is no budget: wanted time (20m, 1.5h), tokens (5Mtok) or operations (1e15flop).')
     number = float(found["number"])
     if found["time"]:

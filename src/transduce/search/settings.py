@@ -19,21 +19,21 @@ class Search(Config):
 
     method: Literal["greedy", "beam", "sample", "exhaustive", "mask_predict", "ctc"] = "beam"
     """exhaustive: all outputs, for tiny vocabularies. mask_predict, ctc: the only ones for models of these kinds."""
-    beam: int = Field(default=5, ge=1)
+    beam: int = Field(default=5, ge=1, le=10_000)
     """Slots of a beam search; a finished hypothesis keeps its slot. Of `ctc`: outputs kept; 1 = the best path."""
     prune: float | None = Field(default=None, gt=0)
     """For `beam`: drop what is so many nats less likely than its sentence's likeliest (Freitag and Al-Onaizan 2017)."""
     length_rule: RuleName = "power"
     """power: score = log p / L^alpha. gnmt: log p / ((5 + L) / 6)^alpha, another alpha. none: log p."""
-    alpha: float = Field(default=0.75, ge=0, allow_inf_nan=False)
+    alpha: float = Field(default=0.75, ge=0, le=10, allow_inf_nan=False)
     """See `length_rule`; 0 ranks by probability alone, which favours short outputs."""
-    coverage: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    coverage: float = Field(default=0.0, ge=0, le=1000, allow_inf_nan=False)
     """score += coverage * sum_s log(min(sum_t alpha_ts, 1)): costs what is left unread of the source (GNMT: 0.2)."""
-    nbest: int = Field(default=1, ge=1)
+    nbest: int = Field(default=1, ge=1, le=10_000)
     """Hypotheses listed for each source; for `sample`, independent draws."""
-    max_length_factor: float = Field(default=1.5, ge=0, allow_inf_nan=False)
+    max_length_factor: float = Field(default=1.5, ge=0, le=1000, allow_inf_nan=False)
     """An output has at most factor * source length + offset tokens."""
-    max_length_offset: int = Field(default=20, ge=0)
+    max_length_offset: int = Field(default=20, ge=0, le=100_000)
     """See `max_length_factor`; for a language model, the tokens that may follow the prompt."""
     min_length: int = Field(default=0, ge=0)
     """An output has at least so many tokens, the end not counted; for a language model, behind the prompt."""
@@ -44,7 +44,7 @@ class Search(Config):
     all that outputs may hold: for Transformers faster, less exact. See `transduce shortlist`. None = all words."""
     groups: int = Field(default=1, ge=1)
     """For `beam`: diverse beam search in so many groups of beam / groups slots."""
-    diversity: float = Field(default=0.5, ge=0, allow_inf_nan=False)
+    diversity: float = Field(default=0.5, ge=0, le=1000, allow_inf_nan=False)
     """For groups > 1: what a token costs for each earlier group's hypothesis that takes it at the same step."""
     temperature: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """For `sample`: logits are divided by it, first of all."""
@@ -54,9 +54,9 @@ class Search(Config):
     """For `sample`: only the most probable tokens that make up this share, third."""
     seed: int = Field(default=0, ge=0)
     """For `sample`: each line draws from a stream of its own, by (seed, line)."""
-    iterations: int = Field(default=4, ge=1)
+    iterations: int = Field(default=4, ge=1, le=10_000)
     """For `mask_predict`: how often the words, fewer each time, are written."""
-    lengths: int = Field(default=3, ge=1)
+    lengths: int = Field(default=3, ge=1, le=10_000)
     """For `mask_predict`: the likeliest lengths of an output that are tried."""
 
     @model_validator(mode="after")

@@ -86,6 +86,8 @@ def listen(host: str, port: int) -> socket.socket:
     Raises:
         InputError: it cannot be had.
     """
+    if not 0 <= port < 1 << 16:  # others would be taken modulo that
+        raise InputError(f"{host}, port {port}: a port is a number from 0 to 65535. Choose another --port.")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)

@@ -15,6 +15,9 @@ from transduce.training.average import MovingAverage
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
 
+FOLDER = "checkpoints"
+PATTERN = "update-*.safetensors"
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -54,7 +57,7 @@ class Checkpoints:
     """
 
     def __init__(self, run: Path, keep: int) -> None:
-        self.folder = run / "checkpoints"
+        self.folder = run / FOLDER
         self.folder.mkdir(parents=True, exist_ok=True)
         self.keep = keep
 
@@ -116,4 +119,4 @@ class Checkpoints:
                 path.unlink()
 
     def _newest_first(self) -> list[Path]:
-        return sorted(self.folder.glob("update-*.safetensors"), reverse=True)
+        return sorted(self.folder.glob(PATTERN), reverse=True)

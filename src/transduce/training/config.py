@@ -30,7 +30,7 @@ class TrainingConfig(Config):
     same words are near, and so is what translates them: as good a model after fewer updates."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """muon: orthogonalised momentum for the hidden matrices, AdamW for the rest."""
-    learning_rate: float = Field(default=1e-3, gt=0)
+    learning_rate: float = Field(default=1e-3, gt=0, le=1e30)
     """At the end of the warm-up."""
     betas: tuple[float, float] = (0.9, 0.98)
     """AdamW's decays."""

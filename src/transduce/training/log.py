@@ -92,11 +92,13 @@ def trained(run: Path, offset: int = 0) -> dict[str, Any]:
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
+    """What a line says, if it is one that a training wrote."""
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return event if isinstance(event, dict) and isinstance(event.get("update"), int) else None
+    known = isinstance(event, dict) and type(event.get("update")) is int and isinstance(event.get("event"), str)
+    return event if known else None
 
 
 def _line(event: dict[str, Any]) -> str:

@@ -89,7 +89,7 @@ def train(
     clock = _Clock(progress)
     meter = _Meter(progress.seconds)
     schedule = TimedSchedule(config, plans, progress)
-    while (reason := _finished(config, progress)) is None:
+    while (reason := why_ended(config, progress)) is None:
         rows = list(islice(stream, config.accumulate))
         loaded, before = [load(each) for _, _, each in rows], cuts.get(progress.update + 1)
         rate = schedule.next(progress, log)
@@ -107,12 +107,12 @@ def train(
         if progress.update % config.log_every == 0:
             _log(log, progress, meter, rate)
             meter = _Meter(progress.seconds)
-        last = _finished(config, progress) is not None
+        last = why_ended(config, progress) is not None
         if hands.validate and (progress.update % config.validate_every == 0 or last):
             _validate(config, trained, checkpoints, log, hands.validate, hands.lower_is_better)
             clock.tick()
             meter = _Meter(progress.seconds)
-            last = _finished(config, progress) is not None  # patience, or minutes that the validation took
+            last = why_ended(config, progress) is not None  # patience, or minutes that the validation took
         asked = bool(stop)  # looked at once: a signal may come between the next two lines
         if progress.update % config.checkpoint_every == 0 or last or asked:
             checkpoints.save(trained)
@@ -223,7 +223,8 @@ def _is_better(value: float, best: float, lower_is_better: bool) -> bool:
     return value < best if lower_is_better else value > best
 
 
-def _finished(config: TrainingConfig, progress: Progress) -> str | None:
+def why_ended(config: TrainingConfig, progress: Progress) -> str | None:
+    """Why a training that stands there is at its end; None where it goes on."""
     if progress.update >= config.updates:
         return f"all {config.updates} updates done"
     if config.minutes is not None and progress.seconds >= config.minutes * 60:

@@ -15,6 +15,8 @@ class Progress:
     best: metrics of the best validation so far, with its "update"; empty before the first.
     stale: validations since the best one.
     in_pieces: batches that were trained on in pieces, for want of memory.
+    planned: the training.updates that the learning rate followed; 0 in checkpoints of earlier versions.
+    raised: [update, planned until then] for each time that the training went on with more of them.
     """
 
     update: int = 0
@@ -25,6 +27,8 @@ class Progress:
     best: dict[str, float] = field(default_factory=dict)
     stale: int = 0
     in_pieces: int = 0
+    planned: int = 0
+    raised: list[list[int]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

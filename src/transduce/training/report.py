@@ -15,6 +15,7 @@ from transduce.recipe import Recipe
 from transduce.search.run import quickest
 from transduce.tasks.protocols import Dataset, Task, TaskData
 from transduce.training.progress import Progress
+from transduce.training.run_directory import without_folders
 from transduce.training.validation import spread
 
 
@@ -57,7 +58,8 @@ def make_report(
         "validation": progress.best,
         "validation_signatures": _signatures(recipe, model, task, data) if progress.best else {},
         "tests": {name: _test(recipe, model, task, dataset) for name, dataset in data.tests.items()},
-        "data": {**data.provenance, "train": _training_files(data)},
+        "progress": progress.to_dict(),
+        "data": without_folders({**data.provenance, "train": _training_files(data)}),
         "environment": {"machine": machine(), "versions": library_versions(), "commit": source_commit()},
     }
 

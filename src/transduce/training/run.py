@@ -1,6 +1,7 @@
 """A training from recipe to model file: open the data, train, choose the best weights, test, write the report."""
 
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from transduce.inputs import batches_of
 from transduce.model_file import NAME, ModelFile, find_model_file, lasting_tensors, load_model_file, save_model_file
 from transduce.names import resolve
 from transduce.pipeline import load_weights, make_task, pack_tokenizers, unpack_tokenizers
-from transduce.recipe import Recipe, unmeasured
+from transduce.recipe import Recipe, parse_recipe, unmeasured
 from transduce.sentences import LOOKED_AT, examined
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.tokenizers import cached_tokenizers
@@ -28,12 +29,25 @@ from transduce.training.batch_size import with_earlier_batch, with_measured_batc
 from transduce.training.checkpoint import Checkpoints, Trained
 from transduce.training.display import Display
 from transduce.training.figures import write_figures
+from transduce.training.finished import Report, finished_report, note_plan, set_aside, tell_finished
+from transduce.training.lock import alone_in
 from transduce.training.log import NAME as LOG
-from transduce.training.log import Log, read_log
-from transduce.training.loop import Hands, train
+from transduce.training.log import REPORT, Log, read_log
+from transduce.training.loop import Hands, train, why_ended
 from transduce.training.precision import resolve_precision
+from transduce.training.progress import Progress
 from transduce.training.report import make_report
-from transduce.training.run_directory import claim, claim_data
+from transduce.training.run_directory import (
+    check_data,
+    check_recipe,
+    claim,
+    claim_data,
+    fingerprints_of,
+    is_begun,
+    make_directory,
+    resolved_table,
+    without_folders,
+)
 from transduce.training.signals import stop_on_signals
 from transduce.training.start import check_embeddings, count_embeddings, device, new_training
 from transduce.training.validation import Validator, spread, target_entropy
@@ -46,14 +60,103 @@ def cache_folder() -> Path:
     return Path(os.environ.get("TRANSDUCE_CACHE", Path.home() / ".cache" / "transduce"))
 
 
-def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
+def run_training(recipe: Recipe, run: Path, display: Display, patience: float = 0.0) -> Report:
     """Train `recipe` into the directory `run`, or go on where a stopped training of it stands; returns the report.
 
+    A finished run is left as it is. One that is asked for more training.updates than it was planned for, more minutes
+    or more patience goes on.
+
+    Args:
+        patience: seconds to wait for another process that trains there, and may only be saving.
+
     Raises:
-        InputError: the data is wrong; `run` holds a training of another recipe; the recipe has [teachers], which
-            `transduce.taught.train_taught` trains first, or a search.shortlist.
+        InputError: the data is wrong; `run` holds a training of another recipe, or somebody trains there; the recipe
+            has [teachers], which `transduce.taught.train_taught` trains first, or a search.shortlist.
         Interrupted: stopped by a signal; saved.
     """
+    _check(recipe)
+    report = finished_report(run, recipe)
+    if report is not None:
+        tell_finished(run, recipe, report, display)
+        return report
+    make_directory(run)
+    with alone_in(run, patience):
+        return train_in(run, recipe, display)
+
+
+def train_in(run: Path, recipe: Recipe, display: Display) -> Report:
+    """As `run_training`, into a run that is not finished, where the caller is alone."""
+    _prepare(recipe)
+    recipe = with_earlier_batch(recipe, run)
+    claim(run, recipe)
+    task, data = open_task(recipe, display)
+    lower_is_better = _check_metrics(recipe, task, data, display)
+    claim_data(run, {**data.provenance, **fingerprints_of(recipe)})
+    if recipe.batch.tokens == "auto":
+        recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
+        write_chosen(recipe, run)
+    trained = new_training(recipe, task, display.tell)
+    checkpoints = Checkpoints(run, recipe.training.keep)
+    progress = checkpoints.restore_newest(trained, display.warn)
+    set_aside(run, display)
+    if progress:
+        trained = Trained(trained.model, trained.optimizers, trained.average, progress)
+        display.tell(f"Going on after update {progress.update}.")
+    elif recipe.training.embeddings == "cooccurrence":
+        count_embeddings(trained, recipe, task, data, display)
+    note_plan(recipe, trained.progress, display)
+    end = _train(recipe, run, task, data, trained, checkpoints, display, lower_is_better)
+    display.tell(f"Training ended: {end}.")
+    return _finish(recipe, run, task, data, trained, checkpoints, display, end)
+
+
+def finish_training(recipe: Recipe, run: Path, display: Display) -> Report:
+    """Model file, report and figures of a training that was stopped, from its best checkpoint so far.
+
+    It goes on afterwards as if nothing had been. Whatever `recipe` says of updates, minutes and patience, those of the
+    run are meant.
+
+    Raises:
+        InputError: there is no checkpoint, or none of this recipe; the data has changed; somebody trains there.
+    """
+    _check(recipe)
+    check_recipe(run, recipe)
+    if not is_begun(run):
+        raise InputError(f"{run}: has no checkpoint yet, so there is nothing to finish. Let `transduce train` begin.")
+    recipe = _as_planned(with_earlier_batch(recipe, run), run)
+    report = finished_report(run, recipe)
+    if report is not None:
+        tell_finished(run, recipe, report, display)
+        return report
+    with alone_in(run):
+        _prepare(recipe)
+        task, data = open_task(recipe, display)
+        check_data(run, {**data.provenance, **fingerprints_of(recipe)})
+        trained, checkpoints = new_training(recipe, task), Checkpoints(run, recipe.training.keep)
+        progress = checkpoints.restore_newest(trained, display.warn)
+        if progress is None:
+            raise InputError(f"{run}: all its checkpoints are damaged, so there is nothing to finish.")
+        trained = Trained(trained.model, trained.optimizers, trained.average, progress)
+        end = why_ended(recipe.training, progress) or (
+            f"finished early, after update {progress.update} of {recipe.training.updates}"
+        )
+        best = progress.best.get("update")
+        from_ = f"the best validation so far, after update {best:.0f}" if best else "the newest checkpoint"
+        display.tell(f"{run}: {end}. The model is that of {from_}; `transduce train` can go on as before.")
+        return _finish(recipe, run, task, data, trained, checkpoints, display, end)
+
+
+def _as_planned(recipe: Recipe, run: Path) -> Recipe:
+    """With the limits that the run has noted."""
+    table, noted = recipe.to_table(), (resolved_table(run) or {}).get("training", {})
+    limits = ("updates", "minutes", "patience")
+    kept = {key: value for key, value in table["training"].items() if key not in limits}
+    table["training"] = kept | {key: noted[key] for key in limits if key in noted}
+    return parse_recipe(table, recipe.name)
+
+
+def _check(recipe: Recipe) -> None:
+    """Raises InputError for what training does not do."""
     if recipe.teachers:
         raise InputError(f"{recipe.name}: [teachers] come first, which is done by `transduce train` or train_taught.")
     if recipe.search.shortlist is not None:
@@ -62,6 +165,10 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
             "`transduce shortlist` the run, and ask predict for it."
         )
     check_embeddings(recipe)
+
+
+def _prepare(recipe: Recipe) -> None:
+    """What is set for the whole process, so that a training can be repeated."""
     keep_freed_memory()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats itself only with this
     torch.use_deterministic_algorithms(True)
@@ -69,25 +176,6 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     if recipe.training.threads:
         torch.set_num_threads(recipe.training.threads)
-    recipe = with_earlier_batch(recipe, run)
-    claim(run, recipe)
-    task, data = open_task(recipe, display)
-    lower_is_better = _check_metrics(recipe, task, data, display)
-    claim_data(run, data)
-    if recipe.batch.tokens == "auto":
-        recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
-        write_chosen(recipe, run)
-    trained = new_training(recipe, task, display.tell)
-    checkpoints = Checkpoints(run, recipe.training.keep)
-    progress = checkpoints.restore_newest(trained, display.warn)
-    if progress:
-        trained = Trained(trained.model, trained.optimizers, trained.average, progress)
-        display.tell(f"Going on after update {progress.update}.")
-    elif recipe.training.embeddings == "cooccurrence":
-        count_embeddings(trained, recipe, task, data, display)
-    end = _train(recipe, run, task, data, trained, checkpoints, display, lower_is_better)
-    display.tell(f"Training ended: {end}.")
-    return _finish(recipe, run, task, data, trained, checkpoints, display, end)
 
 
 def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
@@ -170,7 +258,7 @@ def _finish(
     checkpoints: Checkpoints,
     display: Display,
     end: str,
-) -> dict[str, Any]:
+) -> Report:
     """The best weights (without validation, the averaged ones) into the model file; report and figures beside it."""
     progress, model = trained.progress, trained.model
     if progress.best:
@@ -178,13 +266,25 @@ def _finish(
     else:
         load_weights(model, trained.average.tensors() or lasting_tensors(model))
     weights = {name: weight.detach() for name, weight in lasting_tensors(model).items()}
-    tokenizers, provenance = pack_tokenizers(task.tokenizers), _provenance(recipe, data)
-    save_model_file(run / NAME, ModelFile(weights, _config(recipe), tokenizers, provenance, progress.best))
+    tokenizers, provenance = pack_tokenizers(task.tokenizers), _provenance(recipe, data, progress)
+    file = ModelFile(weights, _config(recipe), tokenizers, provenance, progress.best)
+    save_model_file(run / NAME, replace(file, lexicon=_lexicon(run / NAME, tokenizers)))
     precision = resolve_precision(recipe.training.precision, device())
     report = make_report(recipe, run / NAME, model, task, data, progress, precision, end)
     write_figures(run, model, task, data, display.tell)
-    write_json(run / "report.json", report)
+    write_json(run / REPORT, report)
     return report
+
+
+def _lexicon(path: Path, tokenizers: dict[str, str]) -> Any:
+    """The shortlist of the model file that a new one replaces: it is of the data and the tokenizers, not of weights."""
+    if not path.is_file():
+        return None
+    try:
+        before = load_model_file(path, trust_code=True)
+    except InputError:
+        return None
+    return before.lexicon if before.tokenizers == tokenizers else None
 
 
 def _config(recipe: Recipe) -> dict[str, Any]:
@@ -192,12 +292,14 @@ def _config(recipe: Recipe) -> dict[str, Any]:
     table = recipe.to_table()
     table["data"].pop("root", None)
     table["training"].pop("start", None)
-    return table
+    return table | {section: without_folders(table[section]) for section in ("data", "tokenizer")}
 
 
-def _provenance(recipe: Recipe, data: TaskData) -> dict[str, Any]:
+def _provenance(recipe: Recipe, data: TaskData, progress: Progress) -> dict[str, Any]:
     started = {"start": fingerprint(find_model_file(recipe.training.start))} if recipe.training.start else {}
-    provenance = {"data": data.provenance, "seed": recipe.training.seed, "versions": library_versions(), **started}
+    raised = {"raised": progress.raised} if progress.raised else {}
+    files = without_folders(data.provenance)
+    provenance = {"data": files, "seed": recipe.training.seed, "versions": library_versions(), **started, **raised}
     if isinstance(recipe.data, TranslationData):
         pairs = sampled_pairs(recipe.data.train, Path(recipe.data.root), LOOKED_AT)
         provenance["sentences"] = examined(pairs, str(getattr(recipe.task, "source", "")))

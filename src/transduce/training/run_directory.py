@@ -1,64 +1,150 @@
-"""A run directory belongs to one recipe and one state of its files; whoever comes with others is refused."""
+"""A run directory belongs to one recipe and one state of its files; whoever comes with others is refused.
+
+What a file holds decides, by its fingerprint, and never how its folder is written: a run stays the same when data or
+run are moved, or are reached through a link.
+"""
 
 import json
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from transduce.atomic import write_json, write_text
+from transduce.data.files import fingerprint
 from transduce.errors import InputError
+from transduce.model_file import find_model_file
 from transduce.recipe import Recipe
-from transduce.tasks.protocols import TaskData
+from transduce.training.checkpoint import FOLDER, PATTERN
 
 RESOLVED = "recipe.toml"
-MAY_CHANGE = ("training.minutes", "training.log_every", "training.tensorboard", "data.root", "search")
+NOTED = "data.json"
+MAY_CHANGE = ("training.minutes", "training.log_every", "training.tensorboard", "search")
+MAY_GROW = ("training.updates", "training.patience")
+OTHERS = ("start", "tokenizer")  # what `fingerprints_of` names
+FILES = ("source", "target", "tsv", "text", "file")  # keys of a recipe whose values are paths
+
+Table = dict[str, Any]
+
+
+def make_directory(run: Path) -> None:
+    """The directory, with those above it.
+
+    Raises:
+        InputError: there can be none of this name.
+    """
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{run}: cannot be a run directory: {error.strerror}. Choose another one with --run."
+        ) from error
 
 
 def claim(run: Path, recipe: Recipe) -> None:
     """Write the resolved recipe into a new run; refuse a run of another one.
 
     Raises:
-        InputError: which keys differ.
+        InputError: which keys differ; there can be no such directory.
     """
     import tomli_w
 
-    different = changed_keys(run, recipe)
+    check_recipe(run, recipe)
+    make_directory(run)
+    write_text(run / RESOLVED, tomli_w.dumps(recipe.to_table()))
+
+
+def check_recipe(run: Path, recipe: Recipe) -> None:
+    """Whether the run, if there is one, is a training of `recipe`, or of one that it goes on from.
+
+    Raises:
+        InputError: which keys differ.
+    """
+    changed = changed_keys(run, recipe)
+    fewer = [key for key in changed if key in MAY_GROW and not _grows(run, recipe, key)]
+    different = [key for key in changed if key not in MAY_GROW or key in fewer]
     if different:
+        less = f" ({' and '.join(fewer)} may be raised, but not lowered)" if fewer else ""
         raise InputError(
-            f"{run}: holds a training of another recipe; these keys differ: {', '.join(different)}. "
+            f"{run}: holds a training of another recipe; these keys differ: {', '.join(different)}{less}. "
             "Choose another directory with --run, or delete this one."
         )
-    run.mkdir(parents=True, exist_ok=True)
-    write_text(run / RESOLVED, tomli_w.dumps(recipe.to_table()))
 
 
 def changed_keys(run: Path, recipe: Recipe) -> list[str]:
     """The keys by which `recipe` is another one than that of the run, if there is one; some may change."""
-    resolved = run / RESOLVED
-    if not resolved.exists():
+    before = resolved_table(run)
+    if before is None:
         return []
-    before = tomllib.loads(resolved.read_text(encoding="utf-8"))
-    different = sorted(differences(before, json.loads(json.dumps(recipe.to_table()))))
+    different = sorted(differences(_comparable(before), _comparable(recipe.to_table())))
     return [key for key in different if not key.startswith(MAY_CHANGE)]
 
 
-def claim_data(run: Path, data: TaskData) -> None:
+def changed_search(run: Path, recipe: Recipe) -> list[str]:
+    """The keys of [search] by which `recipe` differs from that of the run."""
+    before, now = resolved_table(run) or {}, recipe.to_table()
+    return sorted(differences(before.get("search", {}), _plain(now["search"]), "search."))
+
+
+def resolved_table(run: Path) -> Table | None:
+    """The recipe that a run notes; None where it notes none.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    path = run / RESOLVED
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: the recipe of this run cannot be read: {error}. Choose another --run.") from error
+
+
+def claim_data(run: Path, fingerprints: Mapping[str, Any]) -> None:
     """Note in a new run what its files hold; refuse to go on with a run whose files have changed since.
+
+    Args:
+        fingerprints: of the data, see `transduce.data.corpus.provenance`, and of other files, see `fingerprints_of`.
 
     Raises:
         InputError: which files changed.
     """
-    noted, now = run / "data.json", json.loads(json.dumps(data.provenance))
-    if noted.exists():
-        before = json.loads(noted.read_text(encoding="utf-8"))
-        changed = sorted(differences(before, now))
-        if changed:
-            raise InputError(
-                f"{run}: its training began with other data; changed since: {', '.join(changed)} (fingerprints are in "
-                f"{noted}). Bring the files back, choose another directory with --run, or delete this one."
-            )
-    write_json(noted, now)
+    check_data(run, fingerprints)
+    write_json(run / NOTED, _plain(fingerprints))
+
+
+def check_data(run: Path, fingerprints: Mapping[str, Any]) -> None:
+    """Whether files hold what the run, if there is one, noted of them. Raises InputError as `claim_data`."""
+    noted = run / NOTED
+    if not noted.exists():
+        return
+    before = json.loads(noted.read_text(encoding="utf-8"))
+    now = _plain(fingerprints)
+    unknown = [key for key in OTHERS if (key in before) != (key in now)]  # earlier versions noted none of these
+    changed = sorted({*differences(_without_names(before), _without_names(now))} - {*unknown})
+    if changed:
+        raise InputError(
+            f"{run}: its training began with other data; changed since: {', '.join(changed)} (fingerprints are in "
+            f"{noted}). Bring the files back, choose another directory with --run, or delete this one."
+        )
+
+
+def fingerprints_of(recipe: Recipe) -> Table:
+    """Of the files besides the data that decide what a training makes: the model it starts from, a tokenizer."""
+    start, file, root = recipe.training.start, recipe.tokenizer.file, Path(getattr(recipe.data, "root", "."))
+    found = {"start": fingerprint(find_model_file(start))} if start else {}
+    return found | ({"tokenizer": fingerprint(root / file)} if file is not None else {})
+
+
+def without_folders(table: Any) -> Any:
+    """`table` as it may leave this machine: a path below data.root as it is, of any other the file's name alone."""
+    return _with_paths(table, _portable)
+
+
+def is_begun(run: Path) -> bool:
+    """Whether there is a checkpoint to go on from."""
+    return any((run / FOLDER).glob(PATTERN))
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any], above: str = "") -> list[str]:
@@ -71,3 +157,43 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any], above: str = "
         elif here != there:
             found.append(f"{above}{key}")
     return found
+
+
+def _grows(run: Path, recipe: Recipe, key: str) -> bool:
+    """Whether a limit is higher than the run's; a limit that is unset is the highest."""
+    name = key.partition(".")[2]
+    before, now = (resolved_table(run) or {}).get("training", {}).get(name), getattr(recipe.training, name)
+    return now is None or (before is not None and now > before)
+
+
+def _comparable(table: Table) -> Table:
+    """A recipe's table without what fingerprints decide."""
+    table = _plain(table)
+    for section in ("data", "tokenizer"):
+        table[section] = _without_names(table.get(section, {}))
+    table["data"].pop("root", None)
+    if "start" in table.get("training", {}):
+        table["training"]["start"] = True
+    return table
+
+
+def _without_names(table: Any) -> Any:
+    return _with_paths(table, lambda path: "")
+
+
+def _with_paths(value: Any, change: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _with_paths(each, change, name) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_paths(each, change, key) for each in value]
+    return change(value) if key in FILES and isinstance(value, str) else value
+
+
+def _portable(path: str) -> str:
+    pure = PurePath(path)
+    return pure.name if pure.is_absolute() or ".." in pure.parts else path
+
+
+def _plain(table: Any) -> Any:
+    """As JSON and TOML read it back."""
+    return json.loads(json.dumps(table))

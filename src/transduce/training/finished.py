@@ -1,0 +1,142 @@
+"""A run that is finished is left as it is; one that may go on is told by what it was planned for."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transduce.data.corpus import provenance
+from transduce.data.files import fingerprint
+from transduce.errors import InputError
+from transduce.model_file import NAME
+from transduce.recipe import Recipe
+from transduce.storage import read_metadata
+from transduce.training.batch_size import with_earlier_batch
+from transduce.training.checkpoint import FOLDER, PATTERN
+from transduce.training.display import Display
+from transduce.training.log import REPORT
+from transduce.training.loop import why_ended
+from transduce.training.progress import Progress
+from transduce.training.run_directory import changed_search, check_data, check_recipe, is_begun
+from transduce.training.schedule import learning_rate
+
+Report = dict[str, Any]
+
+
+def finished_report(run: Path, recipe: Recipe) -> Report | None:
+    """The report of a run that is finished, and would be no further by `recipe`; nothing is written.
+
+    Raises:
+        InputError: the run is of another recipe, or its files have changed; `recipe` goes on from a run whose
+            checkpoints are gone.
+    """
+    report = read_report(run)
+    if report is None or not (run / NAME).is_file():
+        return None
+    recipe = with_earlier_batch(recipe, run)
+    check_recipe(run, recipe)
+    if why_ended(recipe.training, _progress(run, report)) is None:
+        if not is_begun(run):
+            raise InputError(
+                f"{run}: is finished after update {report['training']['updates']}, and cannot go on: its checkpoints "
+                "are gone. Choose another directory with --run; with training.start it begins with this model."
+            )
+        return None
+    files = _fingerprints(recipe)
+    if files is not None:
+        check_data(run, files)
+    return report
+
+
+def read_report(run: Path) -> Report | None:
+    """What a training wrote at its end, or `--finish` before; None where there is none that is whole."""
+    try:
+        report = json.loads((run / REPORT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return report if isinstance(report, dict) and {"model", "training", "ended"} <= report.keys() else None
+
+
+def tell_finished(run: Path, recipe: Recipe, report: Report, display: Display) -> None:
+    """That nothing is left to do, and what could be."""
+    updates = int(report["training"]["updates"])
+    display.tell(f"{run}: finished, and left as it is. Training ended: {report['ended']}.")
+    for line in scores(report):
+        display.tell(line)
+    if fingerprint(run / NAME) != report["model"]["sha256"]:
+        display.tell(f"{NAME} is not as it was when training ended: `transduce shortlist` adds to it, for one.")
+    if search := changed_search(run, recipe):
+        display.tell(f"{', '.join(search)}: a finished run is not tested again; ask evaluate or predict for that.")
+    display.tell(
+        f"To train it further: training.updates={2 * max(updates, recipe.training.updates)}"
+        f"{_other_limits(recipe)}. To train another: --run with another directory."
+    )
+
+
+def scores(report: Report) -> list[str]:
+    """A line for each test, with what the model reached there."""
+    lines = []
+    for name, test in report.get("tests", {}).items():
+        told = [_score(score) for score in test.get("scores", {}).values()]
+        told += [f"perplexity {test['likelihood']['perplexity']:.3f}"] if "likelihood" in test else []
+        lines.append(f"{name}: {', '.join(told)}")
+    return lines
+
+
+def _score(score: Mapping[str, Any]) -> str:
+    interval = score.get("interval")
+    return f"{score['name']} {score['value']:.2f}" + (" [{:.2f}, {:.2f}]".format(*interval) if interval else "")
+
+
+def set_aside(run: Path, display: Display) -> None:
+    """The report of a run that goes on, under a name of its own: until the end there is none that is true."""
+    report = read_report(run)
+    if report is not None:
+        kept = run / f"report-{int(report['training']['updates']):08d}.json"
+        (run / REPORT).rename(kept)
+        display.tell(f"The report so far is {kept.name}.")
+
+
+def note_plan(recipe: Recipe, progress: Progress, display: Display) -> None:
+    """What the learning rate follows from here; where that is another number of updates than before, that is told."""
+    config, before = recipe.training, progress.planned
+    if progress.update and before and before != config.updates:
+        progress.raised.append([progress.update, before])
+        earlier = learning_rate(config.model_copy(update={"updates": before}), progress.update)
+        rate = learning_rate(config, progress.update + 1)
+        display.tell(
+            f"training.updates is {config.updates:,} now, and was {before:,}: the {config.schedule} schedule is that "
+            f"of {config.updates:,} updates from here. The learning rate was {earlier:.3g} and goes on at {rate:.3g}."
+        )
+    progress.planned = config.updates
+
+
+def _fingerprints(recipe: Recipe) -> dict[str, Any] | None:
+    """Of the data; None where files are gone, which nobody needs any more, or the task is one's own, with others."""
+    train, tests = getattr(recipe.data, "train", None), getattr(recipe.data, "test", None)
+    if train is None or not isinstance(tests, Mapping):
+        return None
+    held_out = {"validation": getattr(recipe.data, "validation", None), **tests}
+    try:
+        return provenance(train, held_out, Path(getattr(recipe.data, "root", ".")))
+    except InputError:
+        return None
+
+
+def _progress(run: Path, report: Report) -> Progress:
+    """Where it stands: the report says it, those of earlier versions with the help of the newest checkpoint."""
+    if "progress" in report:
+        return Progress.from_dict(report["progress"])
+    for path in sorted((run / FOLDER).glob(PATTERN), reverse=True):
+        try:
+            return Progress.from_dict(json.loads(read_metadata(path)["progress"]))
+        except (InputError, KeyError, ValueError, TypeError):
+            continue
+    training = report["training"]
+    return Progress(update=int(training["updates"]), seconds=float(training["seconds"]))
+
+
+def _other_limits(recipe: Recipe) -> str:
+    """Those that may end it before its updates do."""
+    limits = [name for name in ("minutes", "patience") if getattr(recipe.training, name) is not None]
+    return f" (and a higher {' and '.join(f'training.{name}' for name in limits)})" if limits else ""

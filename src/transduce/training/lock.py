@@ -1,0 +1,87 @@
+"""One training at a time in a run directory."""
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from transduce.errors import InputError
+
+NAME = ".lock"
+LOOK = 0.2  # seconds between two tries
+
+
+@contextmanager
+def alone_in(run: Path, patience: float = 0.0) -> Iterator[None]:
+    """Nobody else trains in `run` meanwhile. A process that dies, however it does, holds no lock any more.
+
+    Args:
+        patience: seconds to wait for another one, that may only be saving.
+
+    Raises:
+        InputError: another process trains there, and which one; nothing can be written there.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    file = _locked(run, time.monotonic() + patience)
+    with file:
+        with suppress(OSError):  # what it says is for people
+            file.truncate(0)
+            now = datetime.now().astimezone().isoformat(" ", timespec="seconds")
+            file.write(f"process {os.getpid()} on {socket.gethostname()}, since {now}".encode())
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                (run / NAME).unlink()
+
+
+def _locked(run: Path, until: float) -> BinaryIO:
+    path = run / NAME
+    while True:
+        try:
+            file = path.open("ab", buffering=0)
+        except OSError as error:
+            raise InputError(
+                f"{run}: cannot be written to: {error.strerror}. Choose another directory with --run."
+            ) from error
+        if _lock(file) and _is_at(path, file):
+            return file
+        file.close()
+        if path.exists() and time.monotonic() > until:
+            holder = ""
+            with suppress(OSError):
+                holder = path.read_text(encoding="utf-8", errors="replace")
+            raise InputError(
+                f"{run}: another training is at work there{f' ({holder})' if holder else ''}. Let it end, stop it, or "
+                "choose another directory with --run."
+            )
+        time.sleep(LOOK)
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Whether it is ours, until it is closed."""
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # some network file systems cannot lock
+            return True
+    return True
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    """Whether `path` is this file still: whoever held the lock before has taken its file away."""
+    try:
+        return path.stat().st_ino == os.fstat(file.fileno()).st_ino
+    except FileNotFoundError:
+        return False
