@@ -18,6 +18,7 @@ from transduce.errors import InputError
 from transduce.inputs import batches_of
 from transduce.model_file import NAME, ModelFile, find_model_file, lasting_tensors, load_model_file, save_model_file
 from transduce.names import resolve
+from transduce.native import kernels
 from transduce.pipeline import load_weights, make_task, pack_tokenizers, unpack_tokenizers
 from transduce.recipe import Recipe
 from transduce.tasks.protocols import Task, TaskData
@@ -58,6 +59,7 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
             "`transduce shortlist` the run, and ask predict for it."
         )
     check_embeddings(recipe)
+    kernels()  # a wrong TRANSDUCE_NATIVE is refused before anything is written
     keep_freed_memory()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats itself only with this
     torch.use_deterministic_algorithms(True)
