@@ -53,7 +53,7 @@ def test_a_variant_that_this_processor_cannot_run_is_refused(
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "fma3": True})
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     chosen_anew("avx512")
-    with pytest.raises(InputError, match="TRANSDUCE_NATIVE=avx512: this processor runs only plain, avx2$"):
+    with pytest.raises(InputError, match=r"TRANSDUCE_NATIVE=avx512: this processor runs only plain, avx2$"):
         kernels()
 
 
