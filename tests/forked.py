@@ -78,7 +78,7 @@ def start(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = UNH
 
 def ended(process: Any, folder: Path) -> Ended:
     """Waits for it."""
-    process.join(120)
+    process.join(600)
     assert process.exitcode is not None, "still running"
     return Ended(process.exitcode, *((folder / name).read_bytes().decode() for name in ("stdout", "stderr")))
 
