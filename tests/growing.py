@@ -6,7 +6,7 @@ from collections.abc import Callable
 TIMES = 8  # as much input
 ALLOWED = 3 * TIMES  # times the cost: a line's is about 8 times, a square's 64 times
 LEAST = 0.002  # seconds: less than that cannot be told from none
-ATTEMPTS = 5  # a square fails them all; what else the machine does hardly ever disturbs so many
+ATTEMPTS = 3  # a square fails them all, and what else the machine does hardly ever disturbs so many
 
 
 def grows_as_a_line(work: Callable[[int], object], size: int) -> bool:

@@ -2,11 +2,9 @@
 
 import gzip
 import json
-import os
 import shutil
 import signal
 import sys
-import time
 import tomllib
 from io import StringIO
 from pathlib import Path
@@ -84,11 +82,9 @@ def test_killed_at_every_stage(tiny_recipe: Path, tmp_path: Path) -> None:
         run / "checkpoints" / "update-00000008.safetensors",
     ]
     for reached in stages:
-        process = forked.start(tmp_path, *command)
-        while not reached.exists():
-            time.sleep(0.002)
-        os.kill(process.pid, signal.SIGKILL)
-        assert forked.ended(process, tmp_path).code == -signal.SIGKILL
+        ended = forked.transduce(tmp_path, *command, fate=forked.Fate(dies_once_there=reached))
+        assert ended.code == -signal.SIGKILL, ended.shown
+        assert reached.exists()
         assert not (run / "model.safetensors").exists()
     first = run / "teachers" / "3" / "model.safetensors"
     before = first.stat().st_mtime_ns

@@ -100,4 +100,4 @@ def test_no_markup_takes_long(unit: str, ending: str) -> None:
         document = Document(unit * (size // len(unit)) + ending, never_whole)
         document.rejoined([(piece.text, []) for piece in document.pieces])
 
-    assert grows_as_a_line(there_and_back, 10_000)
+    assert grows_as_a_line(there_and_back, 2_500)
