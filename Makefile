@@ -8,13 +8,13 @@ BIN := $(VENV)/bin
 endif
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test check format bench bench-peers clean
+.PHONY: help setup demo test test-variants check format bench bench-peers clean
 DATA ?= ../shared/data/multi30k
 
 help:
 	@echo "make setup   virtual environment in $(VENV), with the command $(BIN)/transduce"
 	@echo "make demo    train the built-in corpus and show the result (a few minutes)"
-	@echo "make test    run the tests"
+	@echo "make test    run the tests; make test-variants run them as other processors would"
 	@echo "make check   lint and types"
 	@echo "make format  let ruff lay out the code"
 	@echo "make bench   measure speed beside the machine's limit; make bench-peers beside other toolkits too"
@@ -30,8 +30,12 @@ $(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/transduce/nativ
 demo: $(STAMP)
 	$(BIN)/transduce demo
 
+# One worker a core, up to eight; a worker computes with one thread, see tests/conftest.py.
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+
+test-variants: $(STAMP)
+	$(BIN)/python tests/variants.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -28,11 +28,13 @@ class Fate:
     """What befalls the process.
 
     dies_in_write: killed (-9) in the middle of writing tensor file number n, counted from 1.
+    dies_once_there: killed (-9) when it opens or renames the next file after this one has come to be.
     signal, at: sent to itself after update `at`.
     largest_file: bytes that a file may have, as on a full disk.
     """
 
     dies_in_write: int | None = None
+    dies_once_there: Path | None = None
     signal: signals.Signals | None = None
     at: int = 0
     largest_file: int | None = None
@@ -78,7 +80,7 @@ def start(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = UNH
 
 def ended(process: Any, folder: Path) -> Ended:
     """Waits for it."""
-    process.join(120)
+    process.join(600)
     assert process.exitcode is not None, "still running"
     return Ended(process.exitcode, *((folder / name).read_bytes().decode() for name in ("stdout", "stderr")))
 
@@ -96,6 +98,8 @@ def _live(arguments: list[str], cache: str, folder: Path, fate: Fate) -> None:
     signals.signal(signals.SIGINT, signals.default_int_handler)  # the server ignores it, a shell's child does not
     if fate.dies_in_write:
         _die_in_write(fate.dies_in_write)
+    if fate.dies_once_there:
+        _die_once_there(fate.dies_once_there)
     if fate.signal:
         _signal_after(fate.at, fate.signal)
     if fate.largest_file:
@@ -121,6 +125,14 @@ def _die_in_write(number: int) -> None:
         replace(path, dying(chunks) if next(calls) == number else chunks, size)
 
     storage.replace = counted
+
+
+def _die_once_there(path: Path) -> None:
+    def look(event: str, arguments: tuple[object, ...]) -> None:
+        if event in ("open", "os.rename") and path.exists() and path.stat().st_size:
+            os.kill(os.getpid(), signals.SIGKILL)
+
+    sys.addaudithook(look)
 
 
 def _signal_after(update: int, number: signals.Signals) -> None:

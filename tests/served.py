@@ -58,7 +58,7 @@ def serving(models: Sequence[str | Path], page: str | None = None, **settings: A
     finally:
         running.client.close()
         server.should_exit = True
-        thread.join(20)
+        thread.join(120)
         assert not thread.is_alive()
 
 
@@ -74,7 +74,7 @@ class Gate:
     def __call__(self, works: Sequence[Work]) -> list[list[Answer]]:
         self.batches.append([text for work in works for text in work.texts])
         self.reached.set()
-        assert self._open.wait(30)
+        assert self._open.wait(600)
         return self._run(works)
 
     def open(self) -> None:

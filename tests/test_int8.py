@@ -1,5 +1,9 @@
 """8-bit products against their equation, in whole numbers."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -56,6 +60,22 @@ def test_a_layer_packed_in_8_bits() -> None:
         found_BTO = layer(x_BTI)
     difference = float((found_BTO - exact_BTO).norm() / exact_BTO.norm())
     assert 0 < difference < 0.02
+
+
+@pytest.mark.parametrize("instructions", ["SSE41", "AVX2", "AVX512_CORE"])
+def test_it_is_as_exact_on_processors_without_vnni(instructions: str) -> None:
+    code = """
+import torch
+from transduce.int8 import Int8
+torch.manual_seed(3)
+x_NI, weight_OI = torch.randn(33, 256).abs(), torch.randn(64, 256).abs()  # sums as great as can be
+for rows in (1, 33):
+    exact_NO = x_NI[:rows] @ weight_OI.T
+    print(float((Int8(weight_OI)(x_NI[:rows]) - exact_NO).norm() / exact_NO.norm()))
+"""
+    without = {**os.environ, "ONEDNN_MAX_CPU_ISA": instructions}
+    done = subprocess.run([sys.executable, "-c", code], env=without, capture_output=True, text=True, check=True)
+    assert all(float(line) < 0.005 for line in done.stdout.split())
 
 
 def test_no_8_bits_elsewhere() -> None:

@@ -1,5 +1,6 @@
 """Workers side by side: the same results in the same order, errors as they are, and nobody left behind."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -36,21 +38,27 @@ def nobody_is_left() -> Iterator[None]:
 
 
 def test_results_come_in_order_from_processes_of_one_thread() -> None:
+    met = multiprocessing.get_context("fork").Barrier(2)
+
     def work(number: int) -> tuple[int, int, int]:
-        time.sleep(0.05 if number == 0 else 0)
+        if number < 2:  # by two of them, each waiting for the other
+            met.wait()
         return number, os.getpid(), torch.get_num_threads()
 
     found = list(each(work, 20, workers=3))
     assert [number for number, _, _ in found] == list(range(20))
     assert 1 < len({process for _, process, _ in found} - {os.getpid()}) <= 3
     assert {threads for _, _, threads in found} == {1}
-    assert {process for _, process, _ in each(work, 3)} == {os.getpid()}
+    assert {os.getpid()} == set(each(lambda number: os.getpid(), 3))
     assert list(each(work, 0, workers=2)) == []
 
 
 def test_threads_do_what_is_done_outside_of_python() -> None:
+    met = threading.Barrier(2)
+
     def work(number: int) -> tuple[int, int, int, int]:
-        time.sleep(0.05 if number == 0 else 0)
+        if number < 2:
+            met.wait()
         return number, os.getpid(), threading.get_ident(), torch.get_num_threads()
 
     torch.set_num_threads(2)
@@ -62,15 +70,27 @@ def test_threads_do_what_is_done_outside_of_python() -> None:
     assert {threads for *_, threads in found} == {1}
 
 
-def test_no_thread_goes_on_when_nobody_asks_any_more() -> None:
-    done: list[int] = []
-    found = each(lambda number: done.append(number) or time.sleep(0.01), 1000, workers=2, outside_python=True)
+def test_no_thread_goes_on_when_nobody_asks_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    left = threading.Event()
+    shutdown = ThreadPoolExecutor.shutdown
+
+    def leaving(pool: ThreadPoolExecutor, **asked: bool) -> None:
+        shutdown(pool, wait=False, **asked)
+        left.set()  # only now those that had begun go on
+        shutdown(pool)
+
+    def work(number: int) -> None:
+        begun.append(number)
+        assert number == 0 or left.wait(600)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", leaving)
+    threads = set(threading.enumerate())
+    found = each(work, 1000, workers=2, outside_python=True)
     next(found)
     found.close()
-    assert len(done) < 100
-    count = len(done)
-    time.sleep(0.05)
-    assert len(done) == count
+    assert set(threading.enumerate()) <= threads
+    assert len(begun) <= 3  # the first, and one for each of the two
 
 
 @pytest.mark.parametrize("outside_python", [False, True], ids=["processes", "threads"])
@@ -102,7 +122,7 @@ list(each(work, 2, workers=2))
     workers = [psutil.Process(int(path.read_text())) for path in noted]
     process.send_signal(signal.SIGKILL)
     process.wait()
-    _, alive = psutil.wait_procs(workers, timeout=20)
+    _, alive = psutil.wait_procs(workers, timeout=120)
     assert not alive
 
 

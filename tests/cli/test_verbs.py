@@ -273,9 +273,15 @@ def test_a_reader_that_leaves_early_is_no_crash(tiny_run: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_outside_training_exits_130_too(tiny_run: Path, number: signal.Signals) -> None:
     code = f"""
-import os, sys, threading
+import io, os, sys
 from transduce.cli.app import main
-threading.Timer(1.0, os.kill, (os.getpid(), {int(number)})).start()
+class Awaited(io.RawIOBase):
+    def readable(self):
+        return True
+    def readinto(self, room):
+        os.kill(os.getpid(), {int(number)})  # now that it waits for its input
+        return os.readv(0, [room])
+sys.stdin = io.TextIOWrapper(io.BufferedReader(Awaited()))
 sys.argv = ["transduce", "predict", {str(tiny_run)!r}]
 main()
 """

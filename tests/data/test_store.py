@@ -150,9 +150,8 @@ def test_a_killed_writer_leaves_nothing_that_looks_finished(tmp_path: Path) -> N
     path = tmp_path / "key.arrow"
     with subprocess.Popen([sys.executable, "-c", WRITE_FOREVER, str(path)]) as writer:
         try:
-            deadline = time.monotonic() + 30
             while not any(part.stat().st_size > 100_000 for part in tmp_path.glob(".*.tmp")):
-                assert time.monotonic() < deadline and writer.poll() is None
+                assert writer.poll() is None
                 time.sleep(0.01)
         finally:
             writer.send_signal(signal.SIGKILL)

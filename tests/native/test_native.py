@@ -1,14 +1,18 @@
 """Which kernels are taken, and that everything works without them."""
 
 import os
+import platform
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
 import transduce.native
-from transduce.native import TYPES, kernels, left_out, serves
+from transduce.errors import InputError
+from transduce.native import TYPES, VARIANTS, kernels, left_out, serves
 
 
 def test_the_kernels_are_there_where_they_are_required() -> None:
@@ -17,11 +21,63 @@ def test_the_kernels_are_there_where_they_are_required() -> None:
     assert kernels() is not None
 
 
+@pytest.fixture
+def chosen_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Sets TRANSDUCE_NATIVE as if the process had begun with it; undone afterwards."""
+
+    def choose(value: str) -> None:
+        monkeypatch.setenv("TRANSDUCE_NATIVE", value)
+        transduce.native._found.cache_clear()
+
+    yield choose
+    monkeypatch.undo()
+    transduce.native._found.cache_clear()
+
+
 def test_off_leaves_them_out() -> None:
     code = "from transduce.native import kernels; print(kernels())"
     off = {**os.environ, "TRANSDUCE_NATIVE": "off"}
     done = subprocess.run([sys.executable, "-c", code], env=off, capture_output=True, text=True, check=True)
     assert done.stdout == "None\n"
+
+
+def test_a_choice_that_does_not_exist_is_refused(chosen_anew: Callable[[str], None]) -> None:
+    chosen_anew("avx1024")
+    with pytest.raises(InputError, match='TRANSDUCE_NATIVE="avx1024": wanted off, required, or one of plain, avx2'):
+        kernels()
+
+
+def test_a_variant_that_this_processor_cannot_run_is_refused(
+    chosen_anew: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "fma3": True})
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    chosen_anew("avx512")
+    with pytest.raises(InputError, match=r"TRANSDUCE_NATIVE=avx512: this processor runs only plain, avx2$"):
+        kernels()
+
+
+@pytest.mark.parametrize("value", ["plain", "required"])
+def test_a_variant_that_was_not_compiled_is_refused(
+    value: str, chosen_anew: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variant in VARIANTS:
+        monkeypatch.setitem(sys.modules, f"transduce.native.{variant}", None)  # as if its file were not there
+    chosen_anew(value)
+    with pytest.raises(InputError, match=f"TRANSDUCE_NATIVE={value}: it was not compiled; install a C.. compiler"):
+        kernels()
+    chosen_anew("")
+    assert kernels() is None
+
+
+def test_a_training_says_so_and_writes_nothing(tiny_recipe: Path, tmp_path: Path) -> None:
+    wrong = {**os.environ, "TRANSDUCE_NATIVE": "fast"}
+    command = [sys.executable, "-m", "transduce", "train", str(tiny_recipe), "--run", str(tmp_path / "run")]
+    done = subprocess.run(command, env=wrong, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert 'TRANSDUCE_NATIVE="fast": wanted off, required' in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.usefixtures("kernels")
@@ -32,7 +88,7 @@ def test_only_fp32_and_bf16_on_a_cpu() -> None:
 
 
 @pytest.mark.usefixtures("kernels")
-def test_every_variant_that_this_processor_can_run_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_variant_that_this_processor_can_run_computes_the_same(chosen_anew: Callable[[str], None]) -> None:
     from transduce.native.norm import layer_norm
 
     x, gain, bias = torch.randn(9, 40), torch.randn(40), torch.randn(40)
@@ -40,11 +96,9 @@ def test_every_variant_that_this_processor_can_run_computes_the_same(monkeypatch
     variants = transduce.native._variants()
     assert variants[-1] == "plain"
     for variant in variants:
-        monkeypatch.setattr(transduce.native, "_variants", lambda variant=variant: [variant])
-        transduce.native._found.cache_clear()
-        assert kernels().__name__.endswith(variant)
+        chosen_anew(variant)
+        assert kernels().__name__ == f"transduce.native.{variant}"
         torch.testing.assert_close(layer_norm(x, gain, bias, 1e-5, torch.float32), expected)
-    transduce.native._found.cache_clear()
 
 
 @pytest.mark.usefixtures("kernels")

@@ -54,7 +54,7 @@ def test_it_gives_what_torch_gives(lengths: list[int], table: dict[str, Any]) ->
     expected = encoded(model, source)  # not packed yet: by torch's operators
     pack_all(model)
     found, real = in_one_pass(model, source), source.mask()
-    torch.testing.assert_close(found[real], expected[real], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found[real], expected[real], rtol=1e-4, atol=5e-5)  # of numbers around 1
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])

@@ -3,7 +3,6 @@
 import asyncio
 import random
 import threading
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,8 @@ from transduce.serve.models import Loaded
 from transduce.serve.settings import ServeSettings
 from transduce.serve.work import Answer, Ask, Work
 from transduce.tasks.protocols import Prediction
+
+HOUR = 3_600_000  # milliseconds
 
 
 @pytest.fixture(scope="module")
@@ -175,15 +176,18 @@ def test_texts_wait_for_company_but_not_long(loaded: Loaded) -> None:
     async def main() -> None:
         gate = Gate(echo)
         gate.open()
-        made = batches(gate, batch_size=3, wait_ms=300)
-        begun = time.monotonic()
-        await asyncio.gather(*(made.answers(works(loaded, [text])) for text in "abc"))
-        assert time.monotonic() - begun < 0.29  # a full batch does not wait
-        begun = time.monotonic()
-        await asyncio.gather(*(made.answers(works(loaded, [text])) for text in "de"))
-        assert time.monotonic() - begun > 0.25
-        assert gate.batches == [["a", "b", "c"], ["d", "e"]]
-        await asyncio.to_thread(made.stop)
+        patient = batches(gate, batch_size=3, wait_ms=HOUR)
+        await asyncio.gather(*(patient.answers(works(loaded, [text])) for text in "abc"))  # a full batch waits not
+        early = [asyncio.ensure_future(patient.answers(works(loaded, [text]))) for text in "de"]
+        await asyncio.wait(early, timeout=0.05)
+        assert gate.batches == [["a", "b", "c"]]
+        await patient.answers(works(loaded, ["f"]))
+        await asyncio.gather(*early)
+        assert gate.batches == [["a", "b", "c"], ["d", "e", "f"]]
+        await asyncio.to_thread(patient.stop)
+        hasty = batches(gate, batch_size=3, wait_ms=30)
+        await hasty.answers(works(loaded, ["g"]))  # whom nobody joins
+        await asyncio.to_thread(hasty.stop)
 
     asyncio.run(main())
 

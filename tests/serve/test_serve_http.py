@@ -22,7 +22,7 @@ def predicted(offline: Pipeline, text: str, **search: Any) -> str:
     return offline.predict([text], **search)[0].text
 
 
-def until(condition: Any, seconds: float = 20) -> None:
+def until(condition: Any, seconds: float = 120) -> None:
     """Wait for it; a server works in threads of its own."""
     end = time.monotonic() + seconds
     while not condition():
@@ -251,7 +251,7 @@ def test_who_hangs_up_is_not_computed_for(served_file: Path) -> None:
         head += "Content-Type: application/json\r\n\r\n"
         with socket.create_connection(("127.0.0.1", int(running.address.rsplit(":", 1)[1]))) as connection:
             connection.sendall(head.encode() + body)
-            gate.reached.wait(20)
+            assert gate.reached.wait(120)
         until(lambda: running.service.door.inside == 0)
         gate.open()
         assert running.post("/translate", q="go", source="de", target="en").status_code == 200

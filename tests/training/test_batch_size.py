@@ -13,6 +13,7 @@ from transduce.data.batches import BatchConfig, Batches
 from transduce.errors import InputError
 from transduce.inputs import batches_of
 from transduce.recipe import Recipe, load_recipe
+from transduce.training import batch_size
 from transduce.training.batch_size import SHARE, Trial, _where_growth_ends, with_measured_batch
 from transduce.training.display import Display
 from transduce.training.dry_run import dry_run
@@ -21,6 +22,13 @@ from transduce.training.run import open_task, run_training
 from transduce.training.start import new_training
 
 AUTO = ["batch.tokens=auto", "batch.effective_tokens=2048", "training.accumulate=1", "training.updates=4"]
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test here depends on which speed is measured."""
+    monkeypatch.setattr(batch_size, "SAMPLED", 1)
+    monkeypatch.setattr(batch_size, "REPEATED", 1)
 
 
 def recipe(path: Path, *overrides: str) -> Recipe:

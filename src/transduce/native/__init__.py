@@ -1,8 +1,9 @@
 """Kernels in C++ for what torch takes many passes over memory for; where there are none, callers do it with torch.
 
 `setup.py` compiles them, where there is a compiler, for several kinds of processors, and the best that this one can
-run is taken. `TRANSDUCE_NATIVE=off` in the environment leaves them out. They work on CPU tensors of fp32 and bf16, and
-their results do not depend on the number of threads.
+run is taken. The environment variable `TRANSDUCE_NATIVE` chooses otherwise: `off` leaves the kernels out, `plain`,
+`avx2`, `avx512` or `amx` takes that variant, and `required` the best there is; where there is no such variant, that is
+an error. They work on CPU tensors of fp32 and bf16, and their results do not depend on the number of threads.
 
 Kernels take addresses and sizes and check nothing: the functions beside them, one file for each, do.
 """
@@ -18,6 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from transduce.errors import InputError
+
+VARIANTS = ("plain", "avx2", "avx512", "amx")  # which `setup.py` compiles
+CHOICE = "TRANSDUCE_NATIVE"  # in the environment
 TYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 
 
@@ -42,13 +47,21 @@ def left_out() -> Iterator[None]:
 
 @cache
 def _found() -> Any:
-    if os.environ.get("TRANSDUCE_NATIVE") == "off":
+    chosen = os.environ.get(CHOICE, "")
+    if chosen not in ("", "off", "required", *VARIANTS):
+        raise InputError(f'{CHOICE}="{chosen}": wanted off, required, or one of {", ".join(VARIANTS)}')
+    if chosen == "off":
         return None
-    for variant in _variants():
+    able = _variants()
+    if chosen in VARIANTS and chosen not in able:
+        raise InputError(f"{CHOICE}={chosen}: this processor runs only {', '.join(reversed(able))}")
+    for variant in [chosen] if chosen in VARIANTS else able:
         try:
             return import_module(f"transduce.native.{variant}")
         except ImportError:  # never compiled
             continue
+    if chosen:
+        raise InputError(f"{CHOICE}={chosen}: it was not compiled; install a C++ compiler, then Transduce once more")
     return None
 
 

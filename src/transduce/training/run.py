@@ -19,6 +19,7 @@ from transduce.errors import InputError
 from transduce.inputs import batches_of
 from transduce.model_file import NAME, ModelFile, find_model_file, lasting_tensors, load_model_file, save_model_file
 from transduce.names import resolve
+from transduce.native import kernels
 from transduce.pipeline import load_weights, make_task, pack_tokenizers, unpack_tokenizers
 from transduce.recipe import Recipe, parse_recipe, unmeasured
 from transduce.sentences import LOOKED_AT, examined
@@ -165,6 +166,7 @@ def _check(recipe: Recipe) -> None:
             "`transduce shortlist` the run, and ask predict for it."
         )
     check_embeddings(recipe)
+    kernels()  # a wrong TRANSDUCE_NATIVE is refused before anything is written
 
 
 def _prepare(recipe: Recipe) -> None:
