@@ -18,6 +18,7 @@ from torch import Tensor
 from transduce.errors import InputError
 
 LARGEST = 127
+LEAST = 1e-36  # what is no greater is 0: the reciprocal of its scale would be infinite
 ZERO = 128  # oneDNN is fast where x is unsigned
 
 
@@ -54,6 +55,6 @@ def quantised(weight_OI: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _scale(x_NI: Tensor) -> Tensor:
-    """(N, 1): what the greatest of each row is LARGEST times of; 1 for a row of zeros."""
+    """(N, 1): what the greatest of each row is LARGEST times of; 1 for a row of zeros, not finite where x is not."""
     greatest_N1 = x_NI.abs().amax(1, keepdim=True)
-    return torch.where(greatest_N1 > 0, greatest_N1 / LARGEST, 1.0)
+    return torch.where(greatest_N1 <= LEAST, 1.0, greatest_N1 / LARGEST)
