@@ -12,6 +12,8 @@ inference", equations 5 to 9.)
 Shapes: N rows, I inputs, O outputs.
 """
 
+from typing import Any, Self
+
 import torch
 from torch import Tensor
 
@@ -37,6 +39,10 @@ class Int8:
         self._scale_O, self._zero_O = scale_O, torch.zeros(len(scale_O), dtype=torch.int64)
         self._bias_O = bias_O
         self._half = torch.tensor(ZERO + 0.5)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Itself: it never changes. A copied module makes its own when it is asked."""
+        return self
 
     def __call__(self, x_NI: Tensor) -> Tensor:
         """(N, I) -> (N, O) in fp32."""
