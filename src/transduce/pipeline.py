@@ -5,9 +5,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-import torch
 from pydantic import ValidationError
-from torch import nn
 
 from transduce.data.lexicon import Lexicon
 from transduce.data.tokenizer import Tokenizer
@@ -16,19 +14,30 @@ from transduce.inference import Advance, decode
 from transduce.likelihood import Likelihood, pair_likelihoods
 from transduce.linear import Precision, pack_all
 from transduce.long_text import LongText, shorten
-from transduce.model_file import ModelFile, check_weights, lasting_tensors, load_model_file
+from transduce.model_file import ModelFile, check_finite, load_model_file
 from transduce.models.protocols import Steps
-from transduce.names import resolve
 from transduce.native.beam import Mean
-from transduce.recipe import Recipe, explain, parse_recipe
+from transduce.outline import Outline, load_weights, make_model, make_task, unpack_tokenizers
+from transduce.recipe import Recipe, explain
 from transduce.search.ensemble import Ensemble
 from transduce.search.settings import READ_BY_ONE, Search
 from transduce.tasks.protocols import Prediction, Task
-from transduce.undrawn import undrawn
 from transduce.wanted import Must, Wanted, both, wanted_of_each
 
 if TYPE_CHECKING:
     from transduce.explore.attention import Attention
+
+__all__ = [
+    "EnsemblePipeline",
+    "Pipeline",
+    "load",
+    "load_weights",
+    "make_model",
+    "make_task",
+    "pack_tokenizers",
+    "search_settings",
+    "unpack_tokenizers",
+]
 
 
 class Pipeline:
@@ -42,14 +51,16 @@ class Pipeline:
 
     others: tuple[Task, ...] = ()
 
-    def __init__(self, file: ModelFile, precision: Precision = "fp32") -> None:
-        self.recipe: Recipe = parse_recipe(file.config, "the model file's config")
+    def __init__(self, file: ModelFile, precision: Precision = "fp32", outline: Outline | None = None) -> None:
+        """outline: of this file, where there is one already."""
+        outline = outline or Outline(file.config, file.tokenizers, file.weights)
+        self.recipe: Recipe = outline.recipe
         self.metrics = file.metrics
         self.provenance = file.provenance
-        self.task: Task = make_task(self.recipe, unpack_tokenizers(file.tokenizers))
-        with undrawn():
-            self.model = make_model(self.recipe, self.task)
+        self.task: Task = outline.task
+        self.model = outline.model
         self.lexicon = _lexicon(file, self.task)
+        check_finite(file.weights)
         load_weights(self.model, file.weights)
         self.model.eval()
         self.precision = precision
@@ -212,10 +223,17 @@ def load(
     paths = [path] if isinstance(path, str | PathLike) else list(path)
     if not paths:
         raise InputError("load: no model is named.")
-    members = [Pipeline(load_model_file(each, trust_code=trust_code), precision) for each in paths]
+    members = [_loaded(each, trust_code, precision) for each in paths]
     if len(members) == 1:
         return members[0]
     return EnsemblePipeline(members, ensemble, [str(each) for each in paths])
+
+
+def _loaded(path: str | PathLike[str], trust_code: bool, precision: Precision) -> Pipeline:
+    """The model is built and compared with what the file says of its weights before these are read."""
+    outlines: list[Outline] = []
+    file = load_model_file(path, trust_code=trust_code, check=lambda *said: outlines.append(Outline(*said)))
+    return Pipeline(file, precision, outlines[0])
 
 
 def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
@@ -265,47 +283,12 @@ def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
         raise InputError(explain(error, Search, "search")) from None
 
 
-def make_task(recipe: Recipe, tokenizers: dict[str, Tokenizer]) -> Task:
-    """The task of a recipe."""
-    kind: str = recipe.task.kind  # type: ignore[attr-defined]
-    task: Task = resolve("tasks", kind)(recipe.task, recipe.data, tokenizers)
-    return task
-
-
-def make_model(recipe: Recipe, task: Task) -> nn.Module:
-    """The untrained model of a recipe; its random start is torch's global generator's."""
-    kind: str = recipe.model.kind  # type: ignore[attr-defined]
-    model: nn.Module = resolve("models", kind)(recipe.model, task.sizes)
-    return model
-
-
-def load_weights(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
-    """Copy `weights` into the model's parameters and lasting buffers.
-
-    Raises:
-        InputError: names or shapes differ; all differences are listed.
-    """
-    tensors = lasting_tensors(model)
-    check_weights({name: tuple(tensor.shape) for name, tensor in tensors.items()}, weights)
-    with torch.no_grad():
-        for name, tensor in tensors.items():
-            tensor.copy_(weights[name])
-
-
 def pack_tokenizers(tokenizers: dict[str, Tokenizer]) -> dict[str, str]:
     """As a model file holds them: one text where both sides share one."""
     texts = {side: tokenizer.to_json() for side, tokenizer in tokenizers.items()}
     if len(texts) > 1 and len(set(texts.values())) == 1:
         return {"joint": next(iter(texts.values()))}
     return texts
-
-
-def unpack_tokenizers(texts: dict[str, str]) -> dict[str, Tokenizer]:
-    """What `pack_tokenizers` packed."""
-    if "joint" in texts:
-        joint = Tokenizer.from_json(texts["joint"], "the model file's tokenizer")
-        return {"source": joint, "target": joint}
-    return {side: Tokenizer.from_json(text, f"the model file's {side} tokenizer") for side, text in texts.items()}
 
 
 def _lexicon(file: ModelFile, task: Task) -> Lexicon | None:
