@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from transduce.config import Config
+from transduce.data.tokenizer_check import check_tokenizer, is_the_librarys, probe
 from transduce.data.unigram import learn_pieces
 from transduce.errors import InputError
 
@@ -164,17 +165,22 @@ class Tokenizer:
         """The tokenizer that `to_json` or the library `tokenizers` wrote; `name` is for messages."""
         from tokenizers import Tokenizer as Inner
 
+        check_tokenizer(text, name)
         try:
             json.loads(text)
             inner = Inner.from_str(text)
-        except Exception as error:  # the library raises bare Exception for every flaw
+        except BaseException as error:
+            if not is_the_librarys(error):
+                raise
             raise InputError(
                 f"{name}: wanted a tokenizer.json of the library tokenizers, but it cannot be read: {error}."
             ) from error
         try:
-            return cls(inner)
+            tokenizer = cls(inner)
         except InputError as error:
             raise InputError(f"{name}: {problem}" for problem in error.problems) from None
+        probe(inner.encode_batch_fast, name)
+        return tokenizer
 
     def _only_text(self, ids: list[int]) -> list[int]:
         """No text can spell pad, start or end, also where the vocabulary looks whole words up."""
