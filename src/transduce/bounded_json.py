@@ -11,7 +11,8 @@ from json.decoder import scanstring  # type: ignore[attr-defined]  # which types
 from typing import Any
 
 TABLE_LIMIT, DEPTH_LIMIT, DIGITS_LIMIT = 2_000_000, 50, 20  # characters, tables in tables, digits of a whole number
-NAME_LIMIT, VALUE_LIMIT, MEMBERS_LIMIT = 500, 1000, 100_000  # characters, characters, number
+NAME_LIMIT, VALUE_LIMIT, MEMBERS_LIMIT = 500, 1000, 20_000  # characters, characters, number
+DECODER = json.JSONDecoder()
 SPACES = re.compile(r"[ \t\n\r]*")
 
 Read = Callable[[str, int], tuple[Any, int]]  # of a name's value, which begins there: what it is, and where it ends
@@ -131,7 +132,7 @@ def _short(text: str, at: int) -> tuple[Any, int]:
     """Any JSON value of at most `VALUE_LIMIT` characters, and where it ends."""
     piece = text[at : at + VALUE_LIMIT]
     try:
-        value, length = json.JSONDecoder().raw_decode(piece)
+        value, length = DECODER.raw_decode(piece)
     except json.JSONDecodeError:
         if len(piece) == VALUE_LIMIT:
             raise ValueError(f"is not JSON, or has a value of more than {VALUE_LIMIT} characters") from None

@@ -49,6 +49,7 @@ TABLES = ("config", "tokenizer", "provenance", "metrics", "tied")
 NAMES_A_CLASS = {"kind", "score", "weighing", "positions"}
 LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
 NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
+TOLD, MANY = 100, 1_000_000  # weights that a message names; lists in a tokenizer that is looked at
 LEXICON = ("shortlist.candidates", "shortlist.frequent")  # names of tensors
 
 
@@ -162,7 +163,7 @@ def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, 
     """Compares a model's weights, name -> shape, with those of a file.
 
     Raises:
-        InputError: some are missing, not the model's, or of another shape; all of them are listed.
+        InputError: some are missing, not the model's, or of another shape; the first of them are listed.
     """
     problems = [
         f'weight "{name}" {list(shape)} is missing from the file.'
@@ -176,7 +177,8 @@ def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, 
         if name in weights and tuple(weights[name].shape) != tuple(shape)
     ]
     if problems:
-        raise InputError(problems)
+        more = [f"and {len(problems) - TOLD} more such weights."] if len(problems) > TOLD else []
+        raise InputError(problems[:TOLD] + more)
 
 
 def check_dtypes(expected: "Mapping[str, Tensor]", weights: "Mapping[str, Tensor | TensorInfo]") -> None:
@@ -377,6 +379,8 @@ def _described_lexicon(header: Header) -> dict[str, int] | None:
 def _tokenizer(text: str) -> dict[str, Any]:
     """Kind (BPE, Unigram, WordLevel, ...) and number of entries of a tokenizer.json."""
     try:
+        if text.count("[") + text.count("{") > MANY:
+            raise ValueError("objects would take up too much room")
         parsed = json.loads(text)
         model, added = parsed["model"], parsed.get("added_tokens", [])
         pieces = {entry[0] if isinstance(entry, list) else entry for entry in model["vocab"]}

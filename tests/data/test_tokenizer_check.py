@@ -36,6 +36,7 @@ BERT = {
     "strip_accents": None,
     **dict.fromkeys(("clean_text", "handle_chinese_chars"), True),
 }
+CTC = {"type": "CTC", "pad_token": "<pad>", "word_delimiter_token": "", "cleanup": True}
 A_TEXT = {"Sequence": {"id": "A", "type_id": 0}}
 
 
@@ -51,6 +52,7 @@ A_TEXT = {"Sequence": {"id": "A", "type_id": 0}}
         ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "////////"}}, "charsmap is damaged"),
         ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "BAAAAP////9h"}}, "it fails over a text"),
         ({"decoder": {"type": "Sequence", "decoders": [replace("aa", String="a")] * 30}}, "its decoder can make"),
+        ({"decoder": {"type": "Sequence", "decoders": [CTC] * 30}}, "its decoder can make"),
         ({"pre_tokenizer": split("(a*)*b")}, 'its pre_tokenizer: the pattern "[(]a[*][)][*]b" repeats what repeats'),
         ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "it fails over a text: chunk size"),
         (

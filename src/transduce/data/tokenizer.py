@@ -33,7 +33,7 @@ from pydantic import Field
 from transduce.config import Config
 from transduce.data.tokenizer_check import check_tokenizer, is_the_librarys, probe
 from transduce.data.unigram import learn_pieces
-from transduce.errors import InputError
+from transduce.errors import InputError, TransduceError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Inner
@@ -104,9 +104,18 @@ class Tokenizer:
         return [token.id for token in self._inner.model.tokenize(word)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids`: pad, start and end are skipped, an unknown shows as its name."""
+        """The text of `ids`: pad, start and end are skipped, an unknown shows as its name.
+
+        Raises:
+            TransduceError: a foreign tokenizer breaks down over them.
+        """
         kept = [int(index) for index in ids if index not in self._silent]
-        return str(self._inner.decode(kept, skip_special_tokens=False))
+        try:
+            return str(self._inner.decode(kept, skip_special_tokens=False))
+        except BaseException as error:
+            if not is_the_librarys(error):
+                raise
+            raise TransduceError(f"the tokenizer broke down over an output: {error}.") from error
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The vocabulary's own spelling of each id, "▁" for a space; for figures."""
@@ -179,7 +188,7 @@ class Tokenizer:
             tokenizer = cls(inner)
         except InputError as error:
             raise InputError(f"{name}: {problem}" for problem in error.problems) from None
-        probe(inner.encode_batch_fast, name)
+        probe(inner, name)
         return tokenizer
 
     def _only_text(self, ids: list[int]) -> list[int]:

@@ -13,15 +13,18 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from transduce.errors import InputError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 GROWTH = 1000  # a text becomes at most so many times as long
 STEPS = 100  # of a normalizer, a pre-tokenizer, a decoder
 PATTERN, DEPTH, REPEATS = 4000, 30, 1000  # characters, groups in groups, and the largest number in braces
-CHARACTERS, BRACKETS = 60_000_000, 3_000_000  # of a tokenizer.json: what is longer takes too much room as objects
+CHARACTERS, BRACKETS = 60_000_000, 1_000_000  # of a tokenizer.json: what is longer takes too much room as objects
 EXPANDS = {"NFC": 3, "NFD": 4, "NFKC": 18, "NFKD": 18, "Lowercase": 3, "BertNormalizer": 12}  # the longest, in Unicode
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 PROBE = "a b, A1 \u00e4 \u4e2d \U0001f600\t\u0001\n"
@@ -68,14 +71,16 @@ def check_tokenizer(text: str, name: str) -> None:
         raise InputError(f"{name}: {problem}" for problem in problems)
 
 
-def probe(encode: Callable[[list[str]], Any], name: str) -> None:
-    """Reads one text with many kinds of characters.
+def probe(inner: "Tokenizer", name: str) -> None:
+    """Reads one text with many kinds of characters, and writes it and the first tokens.
 
     Raises:
         InputError: the tokenizer fails over it.
     """
     try:
-        encode([PROBE, "a b"])
+        for encoding in inner.encode_batch_fast([PROBE, "a b"], add_special_tokens=False):
+            inner.decode(encoding.ids, skip_special_tokens=False)
+        inner.decode(list(range(min(1000, inner.get_vocab_size()))), skip_special_tokens=False)
     except BaseException as error:
         if not is_the_librarys(error):
             raise
@@ -129,6 +134,8 @@ def _growth(steps: Iterator[dict[str, Any]]) -> float:
             growth *= max(1.0, len(content) / max(1, len(found)) if isinstance(found, str) else 1 + len(content))
         elif kind == "Prepend" and isinstance(step.get("prepend"), str):
             growth *= 1 + len(step["prepend"])
+        elif "" in (step.get("word_delimiter_token"), step.get("suffix")):  # of CTC and BPE decoders
+            growth *= 3  # nothing is found around each character, and becomes a space
         elif kind == "ByteLevel":
             growth *= 2 if kind in seen else 4
         elif kind == "Precompiled":
