@@ -31,6 +31,7 @@ FLOORS = [
     "int8",
     "linear",  # matrix products, which everything multiplies by
     "atomic",
+    "bounded_json",
     "storage",
     "undrawn",
     "model_file",
@@ -52,6 +53,7 @@ FLOORS = [
     "long_text",
     "training.log",  # what a training says of itself, which is shown while it trains
     "explore",  # of a model and its task; what asks a pipeline stands above it
+    "outline",
     "pipeline",
     "evaluation",
     "distillation",

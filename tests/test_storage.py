@@ -180,7 +180,7 @@ def test_rubbish_is_always_an_input_error(tmp_path: Path, content: bytes, with_l
     ("header", "said"),
     [
         (b"{not json", "header is not JSON"),
-        (b"[" * 100_000, "header is not JSON"),
+        (b"[" * 100_000, "header is not a JSON object"),
         (b"\xff\xfe", "header is not JSON"),
         (b'{"a": 1, "a": 2}', "appears twice"),
         ([1], "not a JSON object"),

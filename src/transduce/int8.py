@@ -13,6 +13,7 @@ Shapes: N rows, I inputs, O outputs.
 """
 
 from functools import cache
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ from torch import Tensor
 from transduce.errors import InputError
 
 LARGEST = 127
+LEAST = 1e-36  # what is no greater is 0: the reciprocal of its scale would be infinite
 ZERO = 128  # oneDNN is fast where x is unsigned
 
 
@@ -39,6 +41,10 @@ class Int8:
         self._bias_O = bias_O
         self._half = torch.tensor(ZERO + 0.5)
         self._in_two = sums_saturate()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Itself: it never changes. A copied module makes its own when it is asked."""
+        return self
 
     def __call__(self, x_NI: Tensor) -> Tensor:
         """(N, I) -> (N, O) in fp32."""
@@ -81,6 +87,6 @@ def quantised(weight_OI: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _scale(x_NI: Tensor) -> Tensor:
-    """(N, 1): what the greatest of each row is LARGEST times of; 1 for a row of zeros."""
+    """(N, 1): what the greatest of each row is LARGEST times of; 1 for a row of zeros, not finite where x is not."""
     greatest_N1 = x_NI.abs().amax(1, keepdim=True)
-    return torch.where(greatest_N1 > 0, greatest_N1 / LARGEST, 1.0)
+    return torch.where(greatest_N1 <= LEAST, 1.0, greatest_N1 / LARGEST)

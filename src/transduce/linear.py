@@ -7,9 +7,9 @@ predicts can have its weights laid out for oneDNN once and for all: `pack`.
 Shapes: N rows, I inputs, O outputs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -35,23 +35,73 @@ class Packs(Protocol):
     weight: Tensor
 
     def pack(self, precision: Precision = "fp32") -> None:
-        """For a model that predicts and does nothing else; the weight must not change any more."""
+        """For a model that predicts and does nothing else."""
         ...
 
 
-class Linear(nn.Linear):
-    """`nn.Linear` with its name, its parameters and its start, and a faster product where there is one."""
+class Snapshot:
+    """Some tensors and their state at one time, to tell whether what was made of them still fits them.
+
+    In-place changes and other memory are noticed. What is written through `weight.data` or into a NumPy array that
+    shares the memory is not: `pack_all` then, or write as `with torch.no_grad(): weight.copy_(..)`.
+
+    Args:
+        copied: what copies were made of.
+        read: what is read where it lies, so that its numbers may change.
+    """
+
+    __slots__ = ("_addresses", "_kept", "_versions")
+
+    def __init__(self, copied: Sequence[Tensor], read: Sequence[Tensor] = ()) -> None:
+        self._kept = [each.detach() for each in (*copied, *read)]  # while it is held, no other tensor gets this memory
+        self._addresses, self._versions = [each.data_ptr() for each in self._kept], _versions(copied)
+
+    def shows(self, copied: Sequence[Tensor], read: Sequence[Tensor] = ()) -> bool:
+        """Whether these lie where those lay, in their order, and none that was copied was written to since."""
+        return [each.data_ptr() for each in (*copied, *read)] == self._addresses and _versions(copied) == self._versions
+
+
+def _versions(tensors: Sequence[Tensor]) -> list[int]:
+    """How often each was changed; of those made in inference mode torch does not count it."""
+    try:
+        return [each._version for each in tensors]
+    except RuntimeError:
+        return [0 if each.is_inference() else each._version for each in tensors]
+
+
+class PacksOwnWeight(nn.Module):
+    """A module that multiplies by its parameter `weight`, and adds its parameter `bias` if it has one."""
 
     packed: Product | None = None
+    _precision: Precision = "fp32"
+    _made_of: Snapshot | None = None
+
+    def pack(self, precision: Precision = "fp32") -> None:
+        """For a model that predicts and does nothing else. Where weight or bias change later, it is done again."""
+        weight, bias = self._parameters["weight"], self._parameters.get("bias")
+        assert weight is not None
+        self.packed, self._precision = pack(weight, bias, precision), precision
+        self._made_of = Snapshot((weight,) if bias is None else (weight, bias))
+
+    def up_to_date(self) -> Product | None:
+        """`packed`, made again if weight or bias is not what it was; None where the weight is no parameter any more."""
+        if self.packed is None:
+            return None
+        weight, bias = self._parameters.get("weight"), self._parameters.get("bias")
+        if weight is None:
+            return None
+        if self._made_of is None or not self._made_of.shows((weight,) if bias is None else (weight, bias)):
+            self.pack(self._precision)
+        return self.packed
+
+
+class Linear(PacksOwnWeight, nn.Linear):
+    """`nn.Linear` with its name, its parameters and its start, and a faster product where there is one."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(.., I) -> (.., O)."""
-        packed = self.packed
-        return linear(x, self.weight, self.bias) if packed is None or not predicts(x) else packed(x)
-
-    def pack(self, precision: Precision = "fp32") -> None:
-        """For a model that predicts and does nothing else; weight and bias must not change any more."""
-        self.packed = pack(self.weight, self.bias, precision)
+        packed = self.up_to_date() if predicts(x) else None
+        return linear(x, self.weight, self.bias) if packed is None else packed(x)
 
 
 def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
@@ -112,6 +162,10 @@ class _LaidOut:
         self._weight_OI, self._bias_O = weight_OI, bias_O
         self._laid_out: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight_OI)
         self._small = max(weight_OI.shape[1], SMALL // weight_OI.shape[0])  # MKL is good at a matrix times one vector
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Itself: it never changes. A copied module makes its own when it is asked."""
+        return self
 
     def __call__(self, x: Tensor) -> Tensor:
         """(.., I) -> (.., O)."""

@@ -22,14 +22,23 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transduce.bounded_json import table_of_settings, table_of_texts, what
 from transduce.errors import InputError
 from transduce.names import suggest
-from transduce.storage import Header, canonical_json, read_header, read_metadata, read_tensors, write_tensors
+from transduce.storage import (
+    DTYPES,
+    Header,
+    TensorInfo,
+    canonical_json,
+    read_header,
+    read_tensors,
+    write_tensors,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -49,7 +58,11 @@ NO_MODELS = {
     ".toml": "a recipe, which a model is trained by: transduce train {path}",
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin"), UNSAFE),
 }
+TOLD, MANY = 100, 1_000_000  # weights that a message names; lists in a tokenizer that is looked at
 LEXICON = ("shortlist.candidates", "shortlist.frequent")  # names of tensors
+
+
+Check = Callable[[dict[str, Any], dict[str, str], dict[str, TensorInfo]], None]
 
 
 @dataclass(frozen=True)
@@ -102,18 +115,25 @@ def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
     write_tensors(path, tensors, metadata)
 
 
-def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False) -> ModelFile:
+def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, check: Check | None = None) -> ModelFile:
     """Reads a model file, checks it, and verifies its checksum. Nothing named in it is imported here.
 
     Args:
         path: the file, or the folder of a finished run.
         trust_code: accept a config that names classes outside Transduce; building the model will import them.
+        check: told what the file says of itself before its weights are read: the config, the tokenizers and what the
+            weights are, by name.
 
     Raises:
         InputError: not a model file, newer than this Transduce, incomplete, damaged, or naming foreign code.
     """
     path = find_model_file(path)
-    _tables(path, read_metadata(path), trust_code)  # a wrong file is refused before its weights are read
+    header = read_header(path)
+    tables = _tables(path, header.metadata, trust_code)  # a wrong file is refused before its weights are read
+    if check:
+        infos = {name: info for name, info in header.tensors.items() if name not in LEXICON}
+        infos |= {name: infos[first] for name, first in tables["tied"].items() if first in infos}
+        check(tables["config"], tables["tokenizer"], infos)
     weights, metadata = read_tensors(path)
     tables = _tables(path, metadata, trust_code)
     lexicon = _lexicon(path, weights)
@@ -169,11 +189,11 @@ def _is_run(folder: Path) -> bool:
     return any(entry.suffix in kinds or "checkpoint" in entry.name for entry in folder.iterdir())
 
 
-def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, Tensor]") -> None:
+def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, Tensor | TensorInfo]") -> None:
     """Compares a model's weights, name -> shape, with those of a file.
 
     Raises:
-        InputError: some are missing, not the model's, or of another shape; all of them are listed.
+        InputError: some are missing, not the model's, or of another shape; the first of them are listed.
     """
     problems = [
         f'weight "{name}" {list(shape)} is missing from the file.'
@@ -187,7 +207,46 @@ def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, 
         if name in weights and tuple(weights[name].shape) != tuple(shape)
     ]
     if problems:
+        more = [f"and {len(problems) - TOLD} more such weights."] if len(problems) > TOLD else []
+        raise InputError(problems[:TOLD] + more)
+
+
+def check_dtypes(expected: "Mapping[str, Tensor]", weights: "Mapping[str, Tensor | TensorInfo]") -> None:
+    """Whether the weights of a file are of the model's types: a type that cannot hold them would round them unseen.
+
+    Raises:
+        InputError: some are of another; all of them are named.
+    """
+    wanted = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in expected.items()}
+    found = {name: _type_of(each) for name, each in weights.items() if name in wanted}
+    problems = [
+        f'weight "{name}" is {found[name]} in the file and {wanted[name]} in the model: convert it first.'
+        for name in found
+        if found[name] != wanted[name]
+    ]
+    if problems:
         raise InputError(problems)
+
+
+def _type_of(each: "Tensor | TensorInfo") -> str:
+    return DTYPES[each.dtype][0] if isinstance(each, TensorInfo) else str(each.dtype).removeprefix("torch.")
+
+
+def check_finite(weights: "Mapping[str, Tensor]") -> None:
+    """Whether the weights are numbers: with others a model says nothing, or in 8 bits something.
+
+    Raises:
+        InputError: some hold NaN or infinities; all of them are named.
+    """
+    import torch
+
+    problems = []
+    for name, weight in weights.items():
+        if weight.is_floating_point() and not torch.isfinite(weight.sum()) and not torch.isfinite(weight).all():
+            wrong = int((~torch.isfinite(weight)).sum())
+            problems.append(f'weight "{name}": {wrong:,} of its {weight.numel():,} numbers are NaN or infinite.')
+    if problems:
+        raise InputError([*problems, "the file was written by a training that failed, or changed since."])
 
 
 def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor] | None":
@@ -264,14 +323,11 @@ def _parsed(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
             problems.append(f'{path}: not a whole model file: it has no "{key}".')
             continue
         try:
-            tables[key] = json.loads(metadata[key])
+            tables[key] = (
+                table_of_texts(metadata[key]) if key in ("tokenizer", "tied") else table_of_settings(metadata[key])
+            )
         except (ValueError, RecursionError) as error:
-            problems.append(f'{path}: damaged: its "{key}" is not JSON ({error}).')
-            continue
-        if not isinstance(tables[key], dict):
-            problems.append(f'{path}: damaged: its "{key}" is not a table.')
-        elif key in ("tokenizer", "tied") and not all(isinstance(v, str) for v in tables[key].values()):
-            problems.append(f'{path}: damaged: its "{key}" does not map names to texts.')
+            problems.append(f'{path}: damaged: its "{key}" {what(error)}.')
     if problems:
         raise InputError(problems)
     return tables
@@ -353,6 +409,8 @@ def _described_lexicon(header: Header) -> dict[str, int] | None:
 def _tokenizer(text: str) -> dict[str, Any]:
     """Kind (BPE, Unigram, WordLevel, ...) and number of entries of a tokenizer.json."""
     try:
+        if text.count("[") + text.count("{") > MANY:
+            raise ValueError("objects would take up too much room")
         parsed = json.loads(text)
         model, added = parsed["model"], parsed.get("added_tokens", [])
         pieces = {entry[0] if isinstance(entry, list) else entry for entry in model["vocab"]}

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from pydantic import ValidationError
-from torch import nn
 
 from transduce.arguments import pairs_of, paths_of, texts_of
 from transduce.config_errors import explain
@@ -26,20 +25,31 @@ from transduce.long_text import (
     tell_of_pieces,
     tell_unmet,
 )
-from transduce.model_file import ModelFile, check_weights, lasting_tensors, load_model_file
+from transduce.model_file import ModelFile, check_finite, load_model_file
 from transduce.models.protocols import Steps
-from transduce.names import resolve
 from transduce.native.beam import Mean
-from transduce.recipe import Recipe, parse_recipe
+from transduce.outline import Outline, load_weights, make_model, make_task, unpack_tokenizers
+from transduce.recipe import Recipe
 from transduce.search.ensemble import Ensemble
 from transduce.search.settings import READ_BY_ONE, Search
 from transduce.sentences import Split, trained_on_single
 from transduce.tasks.protocols import Prediction, Task
-from transduce.undrawn import undrawn
 from transduce.wanted import Must, Wanted, both, wanted_of_each
 
 if TYPE_CHECKING:
     from transduce.explore.attention import Attention
+
+__all__ = [
+    "EnsemblePipeline",
+    "Pipeline",
+    "load",
+    "load_weights",
+    "make_model",
+    "make_task",
+    "pack_tokenizers",
+    "search_settings",
+    "unpack_tokenizers",
+]
 
 
 class Pipeline:
@@ -54,15 +64,23 @@ class Pipeline:
 
     others: tuple[Task, ...] = ()
 
-    def __init__(self, file: ModelFile, precision: Precision = "fp32", device: "str | torch.device" = "auto") -> None:
+    def __init__(
+        self,
+        file: ModelFile,
+        precision: Precision = "fp32",
+        device: "str | torch.device" = "auto",
+        outline: Outline | None = None,
+    ) -> None:
+        """outline: of this file, where there is one already."""
         self.device = device_for(precision, device)
-        self.recipe: Recipe = parse_recipe(file.config, "the model file's config")
+        outline = outline or Outline(file.config, file.tokenizers, file.weights)
+        self.recipe: Recipe = outline.recipe
         self.metrics = file.metrics
         self.provenance = file.provenance
-        self.task: Task = make_task(self.recipe, unpack_tokenizers(file.tokenizers))
-        with undrawn():
-            self.model = make_model(self.recipe, self.task)
+        self.task: Task = outline.task
+        self.model = outline.model
         self.lexicon = _lexicon(file, self.task)
+        check_finite(file.weights)
         load_weights(self.model, file.weights)
         self.model.eval().to(self.device)
         self.precision = precision
@@ -290,10 +308,17 @@ def load(
     """
     paths = paths_of(path)
     place = device_for(precision, device)
-    members = [Pipeline(load_model_file(each, trust_code=trust_code), precision, place) for each in paths]
+    members = [_loaded(each, trust_code, precision, place) for each in paths]
     if len(members) == 1:
         return members[0]
     return EnsemblePipeline(members, ensemble, [str(each) for each in paths])
+
+
+def _loaded(path: str | PathLike[str], trust_code: bool, precision: Precision, device: "torch.device") -> Pipeline:
+    """The model is built and compared with what the file says of its weights before these are read."""
+    outlines: list[Outline] = []
+    file = load_model_file(path, trust_code=trust_code, check=lambda *said: outlines.append(Outline(*said)))
+    return Pipeline(file, precision, device, outlines[0])
 
 
 def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
@@ -343,47 +368,12 @@ def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
         raise InputError(explain(error, Search, "search")) from None
 
 
-def make_task(recipe: Recipe, tokenizers: dict[str, Tokenizer]) -> Task:
-    """The task of a recipe."""
-    kind: str = recipe.task.kind  # type: ignore[attr-defined]
-    task: Task = resolve("tasks", kind)(recipe.task, recipe.data, tokenizers)
-    return task
-
-
-def make_model(recipe: Recipe, task: Task) -> nn.Module:
-    """The untrained model of a recipe; its random start is torch's global generator's."""
-    kind: str = recipe.model.kind  # type: ignore[attr-defined]
-    model: nn.Module = resolve("models", kind)(recipe.model, task.sizes)
-    return model
-
-
-def load_weights(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
-    """Copy `weights` into the model's parameters and lasting buffers.
-
-    Raises:
-        InputError: names or shapes differ; all differences are listed.
-    """
-    tensors = lasting_tensors(model)
-    check_weights({name: tuple(tensor.shape) for name, tensor in tensors.items()}, weights)
-    with torch.no_grad():
-        for name, tensor in tensors.items():
-            tensor.copy_(weights[name])
-
-
 def pack_tokenizers(tokenizers: dict[str, Tokenizer]) -> dict[str, str]:
     """As a model file holds them: one text where both sides share one."""
     texts = {side: tokenizer.to_json() for side, tokenizer in tokenizers.items()}
     if len(texts) > 1 and len(set(texts.values())) == 1:
         return {"joint": next(iter(texts.values()))}
     return texts
-
-
-def unpack_tokenizers(texts: dict[str, str]) -> dict[str, Tokenizer]:
-    """What `pack_tokenizers` packed."""
-    if "joint" in texts:
-        joint = Tokenizer.from_json(texts["joint"], "the model file's tokenizer")
-        return {"source": joint, "target": joint}
-    return {side: Tokenizer.from_json(text, f"the model file's {side} tokenizer") for side, text in texts.items()}
 
 
 def _lexicon(file: ModelFile, task: Task) -> Lexicon | None:

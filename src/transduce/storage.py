@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.atomic import replace, write_json, write_text
+from transduce.bounded_json import table_of_values, what
 from transduce.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ __all__ = [
 HEADER_LIMIT = 100_000_000  # bytes; the safetensors library refuses longer headers too
 CHECKSUM = "checksum"
 METADATA = "__metadata__"
+TOLD = 20  # problems at most
+AXES, LARGEST = 16, 2**63 - 1  # of a shape
 
 # safetensors name -> (torch name, bytes an element)
 DTYPES = {
@@ -274,7 +277,8 @@ def _parse_header(path: Path, file: BufferedReader) -> Header:
             tensors[name] = checked
     problems = problems or _offset_problems(tensors, size - 8 - length)
     if problems:
-        raise InputError(f"{path}: not a sound safetensors file: {problem}." for problem in problems)
+        more = [f"and {len(problems) - TOLD} more problems"] if len(problems) > TOLD else []
+        raise InputError(f"{path}: not a sound safetensors file: {each}." for each in [*problems[:TOLD], *more])
     checksum = metadata.pop(CHECKSUM, None)
     return Header(tensors, metadata, checksum, 8 + length)
 
@@ -304,19 +308,9 @@ def _header_length(path: Path, first: bytes, size: int) -> int:
 
 def _header_json(path: Path, encoded: bytes | bytearray) -> dict[str, Any]:
     try:
-        entries = json.loads(encoded.decode("utf-8"), object_pairs_hook=_without_repeats)
+        return table_of_values(encoded.decode("utf-8"), METADATA)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not a safetensors file, or damaged: its header is not JSON ({error}).") from error
-    if not isinstance(entries, dict):
-        raise InputError(f"{path}: not a safetensors file, or damaged: its header is not a JSON object.")
-    return entries
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table = dict(pairs)
-    if len(table) != len(pairs):
-        raise ValueError("a key appears twice")
-    return table
+        raise InputError(f"{path}: not a safetensors file, or damaged: its header {what(error)}.") from error
 
 
 def _tensor_info(name: str, entry: Any) -> TensorInfo | str:
@@ -337,7 +331,11 @@ def _tensor_info(name: str, entry: Any) -> TensorInfo | str:
 
 
 def _is_sizes(value: Any) -> bool:
-    return isinstance(value, list) and all(type(size) is int and size >= 0 for size in value)
+    return (
+        isinstance(value, list)
+        and len(value) <= AXES
+        and all(type(size) is int and 0 <= size <= LARGEST for size in value)
+    )
 
 
 def _offset_problems(tensors: Mapping[str, TensorInfo], data_size: int) -> list[str]:

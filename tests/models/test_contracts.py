@@ -21,6 +21,7 @@ from transduce.layers.embedding import Embedding
 from transduce.layers.feedforward import Activation
 from transduce.layers.norms import NormKind
 from transduce.layers.stack import StackConfig
+from transduce.linear import pack_all
 from transduce.model_file import ModelFile, lasting_tensors, load_model_file, save_model_file
 from transduce.models.protocols import (
     Aligns,
@@ -548,6 +549,41 @@ def test_steps_in_bf16_are_finite_and_near_fp32(case: Case) -> None:
         return
     far = (stepped_BTV - exact_BTV.log_softmax(-1)).square().mean().sqrt() / exact_BTV.std()
     assert 0 < far < 0.03
+
+
+# ---- the contracts, packed: as a loaded model predicts -----------------------------------------------------
+
+
+def asked(model: Any, case: Case) -> list[Tensor]:
+    """All that a model that only predicts can be asked for."""
+    source, target = case.inputs()
+    with torch.inference_mode():
+        answers = [logits(model, source, target)]
+        if source is not None:
+            encoded = model.encode(source)
+            answers.append(encoded.values[encoded.mask()])
+        if case.name not in EXCUSED:
+            answers.append(steps(model, source, target.values))
+    return answers
+
+
+@every_model
+def test_packed_it_says_the_same(case: Case) -> None:
+    model = case.build()
+    expected = asked(model, case)
+    pack_all(model)
+    torch.testing.assert_close(asked(model, case), expected, rtol=1e-4, atol=1e-4)
+
+
+@every_model
+def test_packed_and_then_changed_it_says_what_its_weights_say(case: Case) -> None:
+    model, other = case.build(), case.build(seed=5)
+    pack_all(model)
+    asked(model, case)
+    with torch.no_grad():
+        for name, tensor in lasting_tensors(model).items():
+            tensor.copy_(lasting_tensors(other)[name])
+    torch.testing.assert_close(asked(model, case), asked(other, case), rtol=1e-4, atol=1e-4)
 
 
 # ---- the contracts of models that fill ---------------------------------------------------------------------

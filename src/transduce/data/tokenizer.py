@@ -31,8 +31,9 @@ from pydantic import Field
 
 from transduce.config import Config
 from transduce.data.patterns import as_our_errors, linear, once_a_run, refuse_surrogates
+from transduce.data.tokenizer_check import check_tokenizer, is_the_librarys, probe
 from transduce.data.unigram import learn_pieces
-from transduce.errors import InputError
+from transduce.errors import InputError, TransduceError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Inner
@@ -112,9 +113,18 @@ class Tokenizer:
         return [token.id for token in self._inner.model.tokenize(word)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids`: pad, start and end are skipped, an unknown shows as its name."""
+        """The text of `ids`: pad, start and end are skipped, an unknown shows as its name.
+
+        Raises:
+            TransduceError: a foreign tokenizer breaks down over them.
+        """
         kept = [int(index) for index in ids if index not in self._silent]
-        return str(self._inner.decode(kept, skip_special_tokens=False))
+        try:
+            return str(self._inner.decode(kept, skip_special_tokens=False))
+        except BaseException as error:
+            if not is_the_librarys(error):
+                raise
+            raise TransduceError(f"the tokenizer broke down over an output: {error}.") from error
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The vocabulary's own spelling of each id, "▁" for a space; for figures."""
@@ -176,16 +186,21 @@ class Tokenizer:
         """The tokenizer that `to_json` or the library `tokenizers` wrote; `name` is for messages."""
         from tokenizers import Tokenizer as Inner
 
+        check_tokenizer(text, name)
         try:
             inner = Inner.from_str(linear(text))
-        except Exception as error:  # the library raises bare Exception for every flaw
+        except BaseException as error:  # the library raises bare Exception for every flaw
+            if not is_the_librarys(error):
+                raise
             raise InputError(
                 f"{name}: wanted a tokenizer.json of the library tokenizers, but it cannot be read: {error}."
             ) from error
         try:
-            return cls(inner)
+            tokenizer = cls(inner)
         except InputError as error:
             raise InputError(f"{name}: {problem}" for problem in error.problems) from None
+        probe(inner, name)
+        return tokenizer
 
     def _only_text(self, ids: list[int]) -> list[int]:
         """No text can spell pad, start or end, also where the vocabulary looks whole words up."""

@@ -10,18 +10,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.linear import Precision, Product, linear, pack, predicts
+from transduce.linear import PacksOwnWeight, linear, predicts
 
 Tied = Literal["all", "output", "none"]
 
 
-class Embedding(nn.Module):
+class Embedding(PacksOwnWeight):
     """One vector a token, scaled by sqrt(D) on the way in; the same matrix can read the output (Press & Wolf 2017).
 
     Vectors start as N(0, 1/D), so that they enter with unit variance and logits from them start small.
     """
-
-    packed: Product | None = None
 
     def __init__(self, vocabulary: int, width: int) -> None:
         super().__init__()
@@ -34,12 +32,8 @@ class Embedding(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(.., D) -> (.., V): how well each token's vector fits each hidden state."""
-        packed = self.packed
-        return linear(hidden, self.weight) if packed is None or not predicts(hidden) else packed(hidden)
-
-    def pack(self, precision: Precision = "fp32") -> None:
-        """As `Linear.pack`, for `logits`."""
-        self.packed = pack(self.weight, None, precision)
+        packed = self.up_to_date() if predicts(hidden) else None
+        return linear(hidden, self.weight) if packed is None else packed(hidden)
 
 
 def make_embeddings(

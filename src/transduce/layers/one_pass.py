@@ -16,15 +16,15 @@ from transduce.linear import predicts
 
 
 class OnePass:
-    """All blocks of an encoder as one kernel; made of packed blocks, whose parameters must not change any more."""
+    """All blocks of an encoder as one kernel; made of packed blocks, as they are now."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[Block], around: nn.Module) -> None:
         self._blocks = in_kernel(blocks)
-        self._parts = Parts(blocks)
+        self.parts = Parts(blocks, around)
 
     def serves(self, x_BSD: Tensor) -> bool:
         """Whether nobody looks on: no capture, no hook, no gradient."""
-        return predicts(x_BSD) and active_record() is None and self._parts.are_untouched()
+        return predicts(x_BSD) and active_record() is None and self.parts.are_untouched()
 
     def __call__(self, x_BSD: Tensor, real_BS: Tensor) -> Tensor:
         """What leaves the last block (B, S, D) where `real_BS`, which begin each source; 0 elsewhere."""
@@ -36,7 +36,7 @@ class OnePass:
         return encoded_BSD
 
 
-def in_one_pass(blocks: Sequence[nn.Module]) -> OnePass | None:
-    """`blocks` as one kernel; None where a part is none of those that it knows, or is not packed."""
+def in_one_pass(blocks: Sequence[nn.Module], around: nn.Module) -> OnePass | None:
+    """`blocks`, which stand in `around`, as one kernel; None where a part is unknown to it, or not packed."""
     plain = plain_blocks(blocks)
-    return OnePass(plain) if plain and not any(block.cross_attention for block in plain) else None
+    return OnePass(plain, around) if plain and not any(block.cross_attention for block in plain) else None

@@ -7,9 +7,9 @@ from torch import Tensor
 from transduce.attention.branches import Shared
 from transduce.attention.positions import Learned, NoPositions, Sinusoidal
 from transduce.layers.embedding import Embedding
-from transduce.layers.norms import LayerNorm, NoNorm
+from transduce.layers.norms import NoNorm
 from transduce.layers.one_token import read_from
-from transduce.layers.plain import hooks_of, norm_of
+from transduce.layers.plain import CHANGES, hooks_of, is_exactly, is_plain_norm, norm_of
 from transduce.layers.stack import Sources, Stack
 from transduce.native.beam import Writer, Writers
 from transduce.native.linear import Packed
@@ -23,7 +23,16 @@ def in_one_search(
     embedding, output: what tokens enter by, and what tells the next.
     """
     kernel = decoder.in_one_call()
-    if kernel is None or not kernel.reads(embedding.weight, sources) or not _are_plain(decoder, embedding, output):
+    if kernel is None or not kernel.reads(embedding.weight, sources):
+        return None
+    if any(hooks_of((embedding, output, decoder.positions, decoder.norm))):
+        return None
+    around = (CHANGES.count, decoder, embedding, output)
+    if kernel.stands_in != around:
+        if not _are_plain(decoder, embedding, output):
+            return None
+        kernel.stands_in = around
+    if not isinstance(output.up_to_date(), Packed):
         return None
     position_TD = _first_positions(decoder.positions, longest, embedding.weight)
     if position_TD is None:
@@ -35,10 +44,15 @@ def in_one_search(
 
 
 def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:
-    """Whether what stands around the blocks is known, and nobody looks on."""
-    known = type(embedding) is type(output) is Embedding and type(decoder.norm) in (LayerNorm, NoNorm)
-    looked_at = any(hooks_of((embedding, output, decoder.positions, decoder.norm)))
-    return known and not looked_at and isinstance(output.packed, Packed) and embedding.weight.is_contiguous()
+    """Whether what stands around the blocks is known."""
+    positions, norm, width = decoder.positions, decoder.norm, embedding.weight.shape[1]
+    return (
+        all(is_exactly(each, Embedding, weight=tuple(embedding.weight.shape)) for each in (embedding, output))
+        and (is_exactly(norm, NoNorm) or is_plain_norm(norm, width))
+        and type(positions) in (Sinusoidal, Learned, NoPositions)
+        and "forward" not in vars(positions)
+        and embedding.weight.is_contiguous()
+    )
 
 
 def _first_positions(positions: Sinusoidal | Learned | NoPositions, length: int, like: Tensor) -> Tensor | None:

@@ -18,11 +18,13 @@ from transduce.native import decoder as native
 
 
 class OneToken:
-    """All blocks of a decoder as one kernel; made of packed blocks, whose parameters must not change any more."""
+    """All blocks of a decoder as one kernel; made of packed blocks, as they are now."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[Block], around: nn.Module) -> None:
         self.decoder = in_kernel(blocks)
-        self._parts = Parts(blocks)
+        self.parts = Parts(blocks, around)
+        self.stands_in: tuple[object, ...] = ()
+        """What a search in one call found plain around it, see `transduce.layers.one_search`."""
 
     def serves(self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]) -> bool:
         """Whether hypotheses share what they attend to, and nobody looks on: no capture, no hook, no gradient."""
@@ -31,7 +33,7 @@ class OneToken:
     def reads(self, x: Tensor, sources: Sequence[KeyValue | Shared]) -> bool:
         """The same of the sources alone."""
         shared = isinstance(sources[0], Shared)
-        return shared and predicts(x) and active_record() is None and self._parts.are_untouched()
+        return shared and predicts(x) and active_record() is None and self.parts.are_untouched()
 
     def step(
         self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]
@@ -54,7 +56,7 @@ def read_from(sources: Sequence[Shared]) -> native.Read:
     return native.Read([shared.source for shared in sources], first.family.groups.source_N, real_BS)
 
 
-def in_one_call(blocks: Sequence[nn.Module]) -> OneToken | None:
-    """`blocks` as one kernel; None where a part is none of those that it knows, or is not packed."""
+def in_one_call(blocks: Sequence[nn.Module], around: nn.Module) -> OneToken | None:
+    """`blocks`, which stand in `around`, as one kernel; None where a part is unknown to it, or not packed."""
     plain = plain_blocks(blocks)
-    return OneToken(plain) if plain and all(block.cross_attention for block in plain) else None
+    return OneToken(plain, around) if plain and all(block.cross_attention for block in plain) else None

@@ -23,7 +23,7 @@ from transduce.layers.feedforward import Activation, FeedForward
 from transduce.layers.norms import NoNorm, NormKind, make_norm
 from transduce.layers.one_pass import OnePass, in_one_pass
 from transduce.layers.one_token import OneToken, in_one_call
-from transduce.layers.plain import hooks_of
+from transduce.layers.plain import hooks_of, is_exactly
 from transduce.layers.residual import NormPlacement, Residual
 from transduce.linear import Product
 from transduce.names import known, resolve, suggest
@@ -219,25 +219,41 @@ class Stack(nn.Module):
         """`extend` by one token in one kernel, where there is one for this stack and nobody looks on."""
         if not past or not sources:
             return None
-        kernel = self.in_one_call()
+        kernel = self.in_one_call(begun=past[0].length > 0)
         if kernel is None or not kernel.serves(embedded_B1D, past, sources):
             return None
         x_B1D, state = kernel.step(self.positions(embedded_B1D, past[0].length), past, sources)
         return self.norm(x_B1D), state
 
-    def in_one_call(self) -> OneToken | None:
-        """All blocks in one call, where they are packed and plain, and each token sees all that came before it."""
-        return self._kernel(in_one_call) if self.pattern == "full" else None
+    def in_one_call(self, begun: bool = False) -> OneToken | None:
+        """All blocks in one call, where they are packed and plain, and each token sees all that came before it.
 
-    def _kernel(self, make: Callable[[Sequence[nn.Module]], Kernel | None]) -> Kernel | None:
-        """What `make` makes of the blocks, once, where they are packed."""
-        packed = next(iter(self.blocks)).self_attention.query.packed
-        if packed is None:
+        begun: a search goes on, within which weights do not change.
+        """
+        return self._kernel(in_one_call, begun) if self.pattern == "full" else None
+
+    def _kernel(
+        self, make: Callable[[Sequence[nn.Module], nn.Module], Kernel | None], unchanged: bool = False
+    ) -> Kernel | None:
+        """What `make` makes of the blocks, once, where they are packed; again where they are not what they were.
+
+        unchanged: they are.
+        """
+        query = getattr(getattr(next(iter(self.blocks)), "self_attention", None), "query", None)
+        packed = getattr(query, "packed", None)
+        if query is None or packed is None:
             return None
-        if make not in self._kernels or self._kernels[make][0] is not packed:
-            self._kernels[make] = packed, make(list(self.blocks))
-        made: Kernel | None = self._kernels[make][1]
+        made_of, kernel = self._kernels.get(make, (None, None))
+        stale = kernel is not None and not unchanged and not kernel.parts.are_unchanged()
+        if stale or made_of is not packed:
+            kernel = make(list(self.blocks), self) if self._is_plain() else None  # which packs again what changed
+            self._kernels[make] = query.packed, kernel
+        made: Kernel | None = kernel
         return made
+
+    def _is_plain(self) -> bool:
+        """Whether around its blocks there is nothing but what is written above."""
+        return is_exactly(self, Stack, "positions dropout blocks norm") and "extend" not in vars(self)
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
         """The encoder's states as each block's cross-attention sees them."""

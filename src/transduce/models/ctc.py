@@ -31,7 +31,7 @@ class CtcConfig(NoncausalStackConfig):
     """Blocks that write the target."""
     tied: Tied = Field(default="all")
     """all: one matrix for source, target and output, if their vocabulary is joint."""
-    places: int = Field(default=2, ge=1)
+    places: int = Field(default=2, ge=1, le=100)
     """Places for each source token: an output has no more tokens than there are, fewer where equal ones follow."""
 
 

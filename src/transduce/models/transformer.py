@@ -17,6 +17,8 @@ from transduce.layers.stack import Sources, Stack, StackConfig, State
 from transduce.models.protocols import Padded, Sizes
 from transduce.native.beam import Writers
 
+PLAIN = {"target_embedding", "source_embedding", "output", "encoder", "decoder"}  # all that a search in one call knows
+
 
 class TransformerConfig(StackConfig):
     """The sizes and parts of `StackConfig`, and how many blocks on each side."""
@@ -89,7 +91,8 @@ class Transformer(nn.Module):
 
     def in_one_search(self, memory: Memory, longest: int) -> Writers | None:
         """See `transduce.models.protocols.SearchesInOneCall`."""
-        if self.pointer:
+        parts = {name for name, part in self._modules.items() if part is not None}
+        if parts != PLAIN or self._parameters or self._buffers:
             return None
         return in_one_search(self.decoder, self.target_embedding, self.output, memory.sources, longest)
 

@@ -28,6 +28,7 @@ constexpr Index DEEP = 64;   // and in 8 bits, four vectors
 constexpr Index FEW = 8;     // rows below which matrix tiles are no faster
 constexpr Index SPARE = 16;  // rows that a matrix tile may read behind the last
 constexpr Index QUADS = 4;   // inputs that one instruction multiplies in 8 bits
+constexpr float LEAST = 1e-36f;  // what is no greater is 0 in 8 bits: 1 / its scale would be infinite
 
 // As `transduce.native.linear` writes it. fp32: panels (O / WIDE, I, WIDE). 8 bits: panels (O / DEEP, I / 4, DEEP, 4),
 // the scale t_o, and 128 sum_i W_oi, as x comes unsigned, 128 above what it is.
@@ -53,16 +54,29 @@ inline void float_tile(const float* x_NI, const float* panel, const float* bias,
     }
 }
 
+// What the greatest of some numbers is 127 times of; 1 where they are all but 0, NaN where one is NaN or infinite.
+inline float scale_of(const float* x, Index count) {
+    float greatest = 0, nothing = 0;
+#pragma omp simd reduction(max : greatest) reduction(+ : nothing)
+    for (Index i = 0; i < count; ++i) {
+        greatest = std::fabs(x[i]) > greatest ? std::fabs(x[i]) : greatest;
+        nothing += x[i] * 0;  // NaN where x is not finite
+    }
+    if (nothing != 0) return NAN;
+    return greatest > LEAST ? greatest / 127 : 1.0f;
+}
+
 // x in whole numbers of 0 to 255, 128 standing for 0, and each row's scale.
 inline void quantise(const float* x_NI, Index rows, Index inputs, Index room, std::uint8_t* whole, float* scale_N) {
     for (Index n = 0; n < rows; ++n) {
         const float* x = x_NI + n * inputs;
-        float greatest = 0;
-#pragma omp simd reduction(max : greatest)
-        for (Index i = 0; i < inputs; ++i) greatest = std::fabs(x[i]) > greatest ? std::fabs(x[i]) : greatest;
-        scale_N[n] = greatest > 0 ? greatest / 127 : 1.0f;
-        const float factor = 1 / scale_N[n];
         std::uint8_t* to = whole + n * room;
+        scale_N[n] = scale_of(x, inputs);
+        if (std::isnan(scale_N[n])) {  // so is then all that is made of the row
+            std::fill(to, to + room, std::uint8_t{128});
+            continue;
+        }
+        const float factor = 1 / scale_N[n];
 #pragma omp simd
         for (Index i = 0; i < inputs; ++i) to[i] = static_cast<std::uint8_t>(static_cast<int>(x[i] * factor + 128.5f));
         for (Index i = inputs; i < room; ++i) to[i] = 128;
@@ -81,7 +95,7 @@ inline void whole_row(const __m512i* sum, float row_scale, const Weight& weight,
         const __m512 both = _mm512_mul_ps(scale, _mm512_maskz_loadu_ps(mask, weight.scale_O + o));
         const __m512 bias = weight.bias_O ? _mm512_maskz_loadu_ps(mask, weight.bias_O + o) : _mm512_setzero_ps();
         __m512 value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), both, bias);
-        if (relu) value = _mm512_max_ps(value, _mm512_setzero_ps());
+        if (relu) value = _mm512_max_ps(_mm512_setzero_ps(), value);  // NaN stays NaN
         _mm512_mask_storeu_ps(y + v * LANES, mask, value);
     }
 }
@@ -206,13 +220,11 @@ inline void pack_whole(const float* weight_OI, Index outputs, Index inputs, std:
     for (Index o = 0; o < outputs; ++o) {
         const float* from = weight_OI + o * inputs;
         std::int8_t* to = panels + o / DEEP * DEEP * room + o % DEEP * QUADS;
-        float greatest = 0;
-#pragma omp simd reduction(max : greatest)
-        for (Index i = 0; i < inputs; ++i) greatest = std::fabs(from[i]) > greatest ? std::fabs(from[i]) : greatest;
-        const float scale = greatest > 0 ? greatest / 127 : 1.0f;
+        const float scale = scale_of(from, inputs);
         std::int32_t sum = 0;
         for (Index i = 0; i < inputs; ++i) {
-            const auto value = static_cast<std::int8_t>(from[i] / scale + whole - whole);
+            const float rounded = std::isnan(scale) ? 0.0f : from[i] / scale + whole - whole;
+            const auto value = static_cast<std::int8_t>(rounded);
             to[i / QUADS * QUADS * DEEP + i % QUADS] = value;
             sum += value;
         }

@@ -4,6 +4,7 @@ Shapes: N rows, I inputs, O outputs, P panels of outputs.
 """
 
 from functools import cached_property
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -54,6 +55,10 @@ class Packed:
             return None
         rows_OI = self._panels.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)[: self.outputs]
         return F.pad(rows_OI, (0, -rows_OI.shape[1] % VECTOR)).contiguous()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Itself: it never changes. A copied module makes its own when it is asked."""
+        return self
 
     def __call__(self, x: Tensor) -> Tensor:
         """(.., I) -> (.., O), in fp32."""

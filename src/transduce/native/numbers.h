@@ -46,7 +46,7 @@ inline float exponential(float x) {
     series = series * rest + 1.6666665459e-1f;
     series = series * rest + 5.0000001201e-1f;
     series = series * rest * rest + rest + 1.0f;
-    std::int32_t bits, exponent;
+    std::uint32_t bits, exponent;  // unsigned: bits that are shifted out are lost, where a signed number has no value
     std::memcpy(&bits, &series, sizeof bits);
     std::memcpy(&exponent, &shifted, sizeof exponent);
     bits += exponent << 23;

@@ -1,0 +1,85 @@
+"""A model file is compared with itself before memory is taken for what it asks for."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import transduce
+from random_models import model_file, translator
+from transduce.errors import InputError
+from transduce.model_file import ModelFile, save_model_file
+from transduce.pipeline import Pipeline
+
+FILE = model_file(translator())
+
+
+def with_model(**settings: Any) -> ModelFile:
+    return replace(FILE, config={**FILE.config, "model": {**FILE.config["model"], **settings}})
+
+
+def saved(tmp_path: Path, file: ModelFile) -> Path:
+    save_model_file(tmp_path / "model.safetensors", file)
+    return tmp_path / "model.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"encoder_layers": 10**9}, "model.encoder_layers = 1000000000, and the file has 79 weights"),
+        ({"decoder_layers": 70}, "a model of more than 178 weights"),
+        ({"d_model": 10**6, "heads": 1}, r"holds 6.4e\+07 numbers at once"),
+        ({"feed_forward": 2**31}, "numbers at once"),
+        ({"d_model": 10**15}, "model.d_model = 1000000000000000 is larger than any size"),
+        ({"positions": "learned", "max_length": 2**30}, "numbers at once"),
+        ({"feed_forward": 25}, r'weight "encoder.blocks.0.feed_forward.inner.weight" has shape \[24, 16\] in the file'),
+        ({"encoder_layers": 1}, '"encoder.blocks.1.self_attention.query.weight" is in the file, but not in the model'),
+    ],
+)
+def test_settings_of_another_size_than_the_weights(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        transduce.load(saved(tmp_path, with_model(**settings)))
+    with pytest.raises(InputError, match=said):
+        Pipeline(with_model(**settings))
+
+
+def test_they_are_compared_before_the_weights_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path, with_model(encoder_layers=1))
+    monkeypatch.setattr("transduce.model_file.read_tensors", lambda path: pytest.fail("the weights were read"))
+    with pytest.raises(InputError, match="not in the model"):
+        transduce.load(path)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int8])
+def test_weights_of_another_type_are_named(tmp_path: Path, dtype: torch.dtype) -> None:
+    names = ("output.weight", "decoder.norm.bias")
+    weights = {name: each.to(dtype) if name in names else each for name, each in FILE.weights.items()}
+    with pytest.raises(InputError) as caught:
+        transduce.load(saved(tmp_path, replace(FILE, weights=weights)))
+    found = str(dtype).removeprefix("torch.")
+    wanted = {f'weight "{name}" is {found} in the file and float32 in the model: convert it first.' for name in names}
+    assert set(caught.value.problems) == wanted
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_no_numbers_are_named(tmp_path: Path, wrong: float, precision: Any) -> None:
+    weights = {name: each.clone() for name, each in FILE.weights.items()}
+    weights["output.weight"][3, 4:6] = weights["encoder.norm.bias"][2] = wrong
+    with pytest.raises(InputError) as caught:
+        transduce.load(saved(tmp_path, replace(FILE, weights=weights)), precision=precision)
+    assert 'weight "encoder.norm.bias": 1 of its 16 numbers are NaN or infinite.' in caught.value.problems
+    assert any('"output.weight": 2 of its' in each for each in caught.value.problems)
+
+
+def test_large_numbers_are_numbers(tmp_path: Path) -> None:
+    weights = {name: each.clone() for name, each in FILE.weights.items()}
+    weights["encoder.norm.bias"][:] = 3e38  # their sum is none
+    transduce.load(saved(tmp_path, replace(FILE, weights=weights)))
+
+
+def test_a_task_without_its_tokenizer(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no source tokenizer"):
+        transduce.load(saved(tmp_path, replace(FILE, tokenizers={"target": FILE.tokenizers["joint"]})))
