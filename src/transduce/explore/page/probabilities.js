@@ -215,9 +215,10 @@
 
   /** The words of a text, those that another text lacks in <mark>. */
   T.marked = (text, other) => {
-    const words = text.split(/(\s+)/),
-      known = T.common(words, other.split(/(\s+)/));
-    return words.map((word, i) => (known.has(i) || !word.trim() ? word : T.html("mark", {}, word)));
+    const pieces = T.pieces(text);
+    const texts = (parts) => parts.map((each) => each.text);
+    const known = T.common(texts(pieces), texts(T.pieces(other)));
+    return pieces.map((each, i) => (known.has(i) || !each.word ? each.text : T.html("mark", {}, each.text)));
   };
 
   /** Places of `words` that a longest common subsequence with `others` holds: Map place -> place in the other. */
