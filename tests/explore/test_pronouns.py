@@ -67,7 +67,7 @@ def test_the_first_block_by_hand(pipeline):
 
 
 def test_words_are_those_of_every_other_view(pipeline):
-    """The page's and a prediction's; punctuation of any kind stands alone, apostrophes and hyphens within words do not."""
+    """The page's and a prediction's; punctuation stands alone, apostrophes and hyphens within words do not."""
     sought = Sought("The well-known animal didn't cross (it was tired).", "it", "animal")
     words = looks(pipeline, [sought])[Head(0, 0)][0].words
     plain = ["The", "well-known", "animal", "didn't", "cross", "(", "it", "was", "tired", ")", ".", "</s>"]

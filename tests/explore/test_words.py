@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from words_of import WORDS_OF
 
 from transduce.explore.words import by_words, graphemes, words_in
+from words_of import WORDS_OF
 
 GROUPS = [[0], [1, 2], [3], [4, 5, 6, 7], [8]]
 

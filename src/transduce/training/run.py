@@ -1,6 +1,7 @@
 """A training from recipe to model file: open the data, train, choose the best weights, test, write the report."""
 
 import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from transduce.tasks.tokenizers import cached_tokenizers
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.checkpoint import Checkpoints, Trained
 from transduce.training.display import Display
+from transduce.training.examples import examples
 from transduce.training.figures import write_figures
 from transduce.training.log import NAME as LOG
 from transduce.training.log import Log, read_log
@@ -42,8 +44,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("TRANSDUCE_CACHE", Path.home() / ".cache" / "transduce"))
 
 
-def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
+def run_training(recipe: Recipe, run: Path, display: Display, first: Sequence[str] = ()) -> dict[str, Any]:
     """Train `recipe` into the directory `run`, or go on where a stopped training of it stands; returns the report.
+
+    Args:
+        first: of the examples in the model file; behind them come validation sources.
 
     Raises:
         InputError: the data is wrong; `run` holds a training of another recipe; the recipe has [teachers], which
@@ -83,7 +88,7 @@ def run_training(recipe: Recipe, run: Path, display: Display) -> dict[str, Any]:
         count_embeddings(trained, recipe, task, data, display)
     end = _train(recipe, run, task, data, trained, checkpoints, display)
     display.tell(f"Training ended: {end}.")
-    return _finish(recipe, run, task, data, trained, checkpoints, display, end)
+    return _finish(recipe, run, task, data, trained, checkpoints, display, end, first)
 
 
 def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
@@ -151,6 +156,7 @@ def _finish(
     checkpoints: Checkpoints,
     display: Display,
     end: str,
+    first: Sequence[str],
 ) -> dict[str, Any]:
     """The best weights (without validation, the averaged ones) into the model file; report and figures beside it."""
     progress, model = trained.progress, trained.model
@@ -160,6 +166,7 @@ def _finish(
         load_weights(model, trained.average.tensors() or lasting_tensors(model))
     weights = {name: weight.detach() for name, weight in lasting_tensors(model).items()}
     tokenizers, provenance = pack_tokenizers(task.tokenizers), _provenance(recipe, data)
+    provenance["examples"] = examples(task, data.validation, recipe.training.examples, first)
     save_model_file(run / NAME, ModelFile(weights, _config(recipe), tokenizers, provenance, progress.best))
     precision = resolve_precision(recipe.training.precision, device())
     report = make_report(recipe, run / NAME, model, task, data, progress, precision, end)

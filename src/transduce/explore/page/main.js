@@ -79,7 +79,7 @@
     const models = await T.ask.models();
     if (!current()) return null;
     const info = models.find((each) => each.name === state.model) || models[0];
-    const text = state.text || T.examples(info)[0] || "";
+    const text = state.text || T.opening(info);
     compose(models, info, text);
     const scene = {
       state,

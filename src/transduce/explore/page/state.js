@@ -4,7 +4,7 @@
   const DEFAULTS = {
     view: "attention", // which view
     model: "", // model's name; empty: the first
-    text: "", // sentence; empty: the first example
+    text: "", // sentence; empty: the first that the model file holds
     lang: "", // en or zh; empty: the browser's
     theme: "", // light or dark; empty: the system's
     beam: "", // width of the beam; empty: the recipe's
