@@ -137,14 +137,16 @@
         .forEach((rect) => rect.classList.toggle("dim", i >= 0 && !rows[i].some((each) => each.rect === rect)));
     const leave = () => (light(-1), T.untip());
     const height = () => picture.getBoundingClientRect().height / picture.viewBox.baseVal.height;
-    picture.addEventListener("pointermove", (event) => {
-      const i = Math.floor((event.clientY - picture.getBoundingClientRect().top) / (ROW * height()));
-      if (!rows[i]) return leave();
-      at = i;
-      light(i);
-      T.tip(event.clientX, event.clientY, tell(output, i, rows[i]));
+    T.pointed(picture, {
+      show(event) {
+        const i = Math.floor((event.clientY - picture.getBoundingClientRect().top) / (ROW * height()));
+        if (!rows[i]) return leave();
+        at = i;
+        light(i);
+        T.tip(event.clientX, event.clientY, tell(output, i, rows[i]));
+      },
+      hide: leave,
     });
-    picture.addEventListener("pointerleave", leave);
     picture.addEventListener("blur", leave);
     const show = () => {
       const box = picture.getBoundingClientRect();
