@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.explore.words import by_words, graphemes, words_in
+from transduce.explore.words import by_words, graphemes, parts_in, words_in
 from words_of import WORDS_OF
 
 GROUPS = [[0], [1, 2], [3], [4, 5, 6, 7], [8]]
@@ -23,6 +23,11 @@ def test_words_are_all_that_is_no_white_space_and_part_no_grapheme(text: str) ->
     ends = set(np.cumsum([len(each) for each in graphemes(text)]).tolist()) | {0}
     spaces = {place + 1 for place, character in enumerate(text) if character.isspace()}  # marks on a space stand alone
     assert {place for span in spans for place in span} <= ends | spaces
+
+
+def test_markup_may_hold_a_part_of_a_word():
+    text = "l'animal, n\u0303-2.5"
+    assert [text[a:b] for a, b in parts_in(text)] == ["l", "'", "animal", ",", "n\u0303", "-", "2", ".", "5"]
 
 
 def test_keys_are_summed_and_queries_averaged():

@@ -29,13 +29,20 @@ LETTER = rf"(?:(?![{SPACELESS}])[\p{{L}}\p{{N}}_])"
 EXTENDING = r"[\p{M}\u200c\u200d\uff9e\uff9f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"  # the character before
 RUN = rf"{LETTER}(?:{LETTER}|{EXTENDING})*"
 JOINER = r"(?:['’‐‑·-]|(?<=\p{Nd})[.,](?=\p{Nd}))"
-WORD = regex.compile(rf"{RUN}(?:{JOINER}{RUN})*|(?!\p{{White_Space}})\X")
+ALONE = r"(?!\p{White_Space})\X"
+WORD = regex.compile(rf"{RUN}(?:{JOINER}{RUN})*|{ALONE}")
+PART = regex.compile(rf"{RUN}|{ALONE}")
 GRAPHEME = regex.compile(r"\X")
 
 
 def words_in(text: str) -> list[Span]:
     """The words of a text, and what else stands alone in it: punctuation marks, signs."""
     return [match.span() for match in WORD.finditer(text)]
+
+
+def parts_in(text: str) -> list[Span]:
+    """The same, words cut where something joins them: what markup may hold of a word, as in l'<b>animal</b>."""
+    return [match.span() for match in PART.finditer(text)]
 
 
 def graphemes(text: str) -> list[str]:
