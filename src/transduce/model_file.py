@@ -7,7 +7,7 @@ Beside the weights, as JSON in the file's metadata:
 | `format`, `format_version` | `transduce-model`, `1` |
 | `config` | the resolved recipe |
 | `tokenizer` | `{"source": tokenizer.json as text, "target": ...}`, or `{"joint": ...}` |
-| `provenance` | hashes of the data, seed, versions of the libraries, updates, whether pairs were single sentences |
+| `provenance` | hashes of data, seed, versions, updates, whether pairs were single sentences; some validation sources |
 | `metrics` | scores on the validation data |
 | `tied` | `{name: name}`: weights that are one and the same tensor; stored, and counted, once |
 

@@ -35,7 +35,7 @@ def test_axe_finds_nothing(visit: Open, theme: str, language: str) -> None:
 
 
 def test_axe_finds_nothing_in_tables_and_in_an_empty_page(visit: Open) -> None:
-    tab = visit(text="")
+    tab = visit(text="", model="random")
     check(tab, "empty")
     tab = visit(view="attention")
     tab.find('[data-figure="attention"]').click()
@@ -124,7 +124,7 @@ def test_a_row_walked_to_is_announced(visit: Open) -> None:
     expect(tab.find("body > .unseen[role=status]")).to_contain_text("→")
 
 
-@pytest.mark.parametrize("width", [400, 320])
+@pytest.mark.parametrize("width", [400, 390, 320])
 def test_a_narrow_page_does_not_scroll_sideways(visit: Open, width: int) -> None:
     tab = visit({"viewport": {"width": width, "height": 800}})
     for language in ("en", "zh"):

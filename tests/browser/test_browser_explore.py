@@ -38,7 +38,7 @@ def test_translates_what_is_typed(visit: Open, trained_run: Path) -> None:
 
 
 def test_nothing_typed_is_met_with_a_hint(visit: Open) -> None:
-    tab = visit(text="")
+    tab = visit(text="", model="random")
     assert "Type a sentence" in tab.text("#view")
     assert not [url for url in tab.requests if "predict" in url]
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from visiting import Open, Visit
 
 from transduce.explore.colours import HEADS, glow, ink
-from transduce.explore.words import words_from_tokens
+from transduce.explore.words import by_words
+from words_of import WORDS_OF
 
 
 @pytest.fixture
@@ -48,10 +49,11 @@ def test_words_receive_and_attend_as_in_python(tab: Visit) -> None:
     @settings(max_examples=25)
     @given(st.lists(st.booleans(), min_size=1, max_size=7), st.lists(st.booleans(), min_size=1, max_size=7))
     def check(row_starts: list[bool], column_starts: list[bool]) -> None:
-        rows, columns = (_pieces(starts) for starts in (row_starts, column_starts))
-        weights_TS = drawn.dirichlet(np.ones(len(columns)), len(rows)).astype(np.float32)
-        merged_names, merged = words_from_tokens(rows, words_from_tokens(columns, weights_TS)[1], axis="queries")
-        asked = {"values": weights_TS.ravel().tolist(), "rows": _groups(rows), "columns": _groups(columns)}
+        rows, columns = _groups(row_starts), _groups(column_starts)
+        weights_TS = drawn.dirichlet(np.ones(len(column_starts)), len(row_starts)).astype(np.float32)
+        by_column = by_words([each["tokens"] for each in columns], weights_TS)
+        merged = by_words([each["tokens"] for each in rows], by_column, axis="queries")
+        asked = {"values": weights_TS.ravel().tolist(), "rows": rows, "columns": columns}
         found = tab.page.evaluate(
             """({values, rows, columns}) => {
               const count = (groups) => groups.reduce((sum, group) => sum + group.tokens.length, 0);
@@ -60,22 +62,24 @@ def test_words_receive_and_attend_as_in_python(tab: Visit) -> None:
             asked,
         )
         np.testing.assert_allclose(np.array(found).reshape(merged.shape), merged, atol=1e-5)
-        assert len(merged_names) == merged.shape[0]
 
     check()
 
 
-def _pieces(starts: list[bool]) -> list[str]:
-    return [f"▁{i}" if start or not i else str(i) for i, start in enumerate(starts)]
-
-
-def _groups(pieces: list[str]) -> list[dict[str, Any]]:
+def _groups(starts: list[bool]) -> list[dict[str, Any]]:
     groups: list[dict[str, Any]] = []
-    for i, piece in enumerate(pieces):
-        if piece.startswith("▁"):
-            groups.append({"text": piece, "tokens": []})
+    for i, start in enumerate(starts):
+        if start or not i:
+            groups.append({"text": str(i), "tokens": []})
         groups[-1]["tokens"].append(i)
     return groups
+
+
+def test_words_are_those_that_python_finds(tab: Visit) -> None:
+    found = tab.page.evaluate("(texts) => texts.map(Transduce.pieces)", list(WORDS_OF))
+    for text, pieces in zip(WORDS_OF, found, strict=True):
+        assert [each["text"] for each in pieces if each["word"]] == WORDS_OF[text], text
+        assert "".join(each["text"] for each in pieces) == text
 
 
 def test_offsets_count_characters_not_utf16_units(visit: Open) -> None:

@@ -21,6 +21,7 @@ from transduce.data import demo as corpus
 from transduce.errors import InputError
 from transduce.explore.pronouns import Head, Look
 from transduce.extras import installing
+from transduce.model_file import load_model_file
 
 TINY = [
     "model.d_model=16", "model.heads=2", "model.feed_forward=16", "training.updates=2", "training.decode_sentences=5",
@@ -62,6 +63,12 @@ def test_it_leaves_a_run_and_a_figure(folder):
     for name in ("recipe.toml", "model.safetensors", "report.json", "log.jsonl", "figures/it.png", "corpus/train.fr"):
         assert (run / name).stat().st_size > 0, name
     assert (run / "figures" / "it.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_explorer_opens_on_its_pair(folder):
+    kept = load_model_file(folder / "runs" / "demo").provenance["examples"]
+    assert kept[:2] == [question.english for question in corpus.PRONOUN_PAIR]
+    assert set(kept[2:]) <= set((folder / "runs/demo/corpus/validation.en").read_text("utf-8").splitlines())
 
 
 def test_what_it_prints_fits_80_columns(folder):

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ import torch
 from pipelines import DECODERS, MODELS, TEXT, pipeline
 from torch import Tensor
 
+import transduce.explore
 from random_models import language_model, sentences
 from transduce.attention.capture import capture
 from transduce.attention.heads import MultiHeadAttention
 from transduce.errors import InputError
 from transduce.explore.attention import Attention, Layer
-from transduce.explore.layers import attending
+from transduce.explore.layers import NAMES, attending
 from transduce.models.protocols import Padded
 from transduce.pipeline import EnsemblePipeline, Pipeline
 from transduce.tasks.protocols import Prediction
@@ -173,7 +175,7 @@ def test_a_pooled_sequence_is_another_kind() -> None:
     _, found = attention_of(made)
     (other,) = found.of("other")
     assert (other.part.rows, other.part.columns, other.weights.shape[:2]) == ("other", "source", (1, 2))
-    assert found.labels("other", 2) == ["0", "1"]
+    assert found.labels("other", 2) == ["1", "2"]
 
 
 # ---- the object --------------------------------------------------------------------------------------------
@@ -201,6 +203,27 @@ def test_it_draws_itself_and_shows_text_as_text() -> None:
     assert drawn.count("<img") == 12
     assert "http" not in drawn.replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert "no attention" in attention_of(pipeline("no_attention"))[1]._repr_html_()
+
+
+def test_layers_and_heads_are_counted_from_1_as_on_the_page() -> None:
+    _, found = attention_of(pipeline("transformer"))
+    drawn = found._repr_html_()
+    for kind in ("Encoder self-attention", "Decoder self-attention", "Cross-attention"):
+        assert [drawn.count(f'alt="{kind}, layer {layer}, head {head}"') for layer in (1, 2) for head in (1, 2)] == [
+            1
+        ] * 4
+    assert "layer 0" not in drawn and "head 0" not in drawn
+    assert "Cross-attention, mean of all layers and heads" in drawn
+    layer = found.of("cross")[1]
+    assert found.matrix(layer.name, 1)[3] == "Cross-attention, layer 2, head 2"
+    assert found.matrix(layer.name)[3] == "Cross-attention, layer 2, mean of heads"
+    assert found.labels("other", 3) == ["1", "2", "3"]
+
+
+def test_the_page_calls_the_kinds_the_same() -> None:
+    texts = (Path(transduce.explore.__file__).parent / "page" / "text_en.js").read_text(encoding="utf-8")
+    for kind, name in NAMES.items():
+        assert f'"kind.{kind}": "{name}",' in texts
 
 
 def test_it_plots_what_is_asked_for() -> None:

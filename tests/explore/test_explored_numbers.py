@@ -367,7 +367,7 @@ def test_positions_of_every_kind() -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_a_model_says_what_it_can_show(name: str) -> None:
     made = pipeline(name)
-    found = described("ours", made.model, made.task, made.recipe, training=False)
+    found = described("ours", made.model, made.task, made.recipe, training=False, provenance=made.provenance)
     assert found["kind"] == made.recipe.to_table()["model"]["kind"]
     assert found["parameters"] == sum(each.numel() for each in made.model.parameters())
     layers = _attention(made, given_of(made)).layers

@@ -141,3 +141,11 @@ def test_wrong_weights_are_refused(draw, weights, problem):
 def test_transposed_weights_are_refused():
     with pytest.raises(InputError, match=r"wanted shape \(2, 3\).*got \(3, 2\)"):
         heat_map(["a", "b"], ["x", "y", "z"], np.ones((3, 2)))
+
+
+def test_emoji_and_flags_stay_whole():
+    labels = ["🧑\u200d💻", "🇫🇷", "cafe\u0301"]
+    lines = plain(heat_map(labels, labels, np.eye(3)))
+    assert "�" not in "".join(lines)
+    assert sum(line.count("🧑\u200d💻") for line in lines) == sum(line.count("🇫🇷") for line in lines) == 2
+    assert [line.strip() for line in lines[:3]] == ["c", "a", "f"] and "e\u0301" in lines[3]

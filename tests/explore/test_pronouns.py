@@ -66,6 +66,15 @@ def test_the_first_block_by_hand(pipeline):
         np.testing.assert_allclose(look.weights, expected, atol=1e-5)
 
 
+def test_words_are_those_of_every_other_view(pipeline):
+    """The page's and a prediction's; punctuation stands alone, apostrophes and hyphens within words do not."""
+    sought = Sought("The well-known animal didn't cross (it was tired).", "it", "animal")
+    words = looks(pipeline, [sought])[Head(0, 0)][0].words
+    plain = ["The", "well-known", "animal", "didn't", "cross", "(", "it", "was", "tired", ")", ".", "</s>"]
+    source = pipeline.predict([sought.sentence])[0].attention().source
+    assert words == plain == [word.text for word in source.words]
+
+
 def test_together_as_alone(pipeline):
     both = looks(pipeline, [TIRED, WIDE])
     assert sorted(both) == [Head(block, head) for block in range(3) for head in range(HEADS)]

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
-from transduce.explore.sides import Side, Token, end_token, read_tokens, shown_tokens, side, words_in, written_tokens
+from transduce.explore.sides import Side, Token, end_token, read_tokens, shown_tokens, side, written_tokens
+from words_of import WORDS_OF
 
 TEXTS = ["Zwei Hunde laufen schnell, oder?", "Übung macht den Meister.", "两只狗在跑。", "naïve café «x»", "a b  c\n"]
 KINDS = ["bpe", "unigram", "byte", "character", "whitespace"]
@@ -57,9 +58,14 @@ def test_words_are_those_of_the_text() -> None:
     assert (characters.words[1].start, characters.words[1].end) == (5, 10)
 
 
-def test_chinese_words_are_characters() -> None:
-    text = "两只狗在跑。"
-    assert [text[a:b] for a, b in words_in(text)] == list(text)
+@pytest.mark.parametrize("text", WORDS_OF)
+@pytest.mark.parametrize("kind", ["byte", "character"])
+def test_every_tokenizers_words_are_those_of_the_text(kind: str, text: str) -> None:
+    """Where no token of several characters reaches over the end of a word."""
+    settings = TokenizerConfig(kind=kind, vocabulary=1000, min_frequency=1)  # type: ignore[arg-type]
+    tokenizer = train_tokenizer(settings, [*WORDS_OF, *TEXTS])
+    found = side(text, [*read_tokens(tokenizer, text), end_token(tokenizer, text)])
+    assert [word.text for word in found.words if word.text.strip()] == [*WORDS_OF[text], "</s>"]
 
 
 def test_bytes_of_one_character_share_it() -> None:

@@ -60,7 +60,7 @@ def test_all_else_is_as_in_python(server: Server, offline: Pipeline) -> None:
     assert server.post("/v1/explore/positions", length=9).json() == placed(None, 9)
     assert server.post("/v1/explore/positions", length=9, model="tiny").json() == placed(model, 9)
     [model_found] = server.client.get("/v1/explore/models").json()["models"]
-    assert model_found == described("tiny", model, task, offline.recipe, False)
+    assert model_found == described("tiny", model, task, offline.recipe, False, offline.provenance)
 
 
 @pytest.mark.parametrize(

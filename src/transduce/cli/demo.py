@@ -76,6 +76,7 @@ def _recipe(corpus: Path, overrides: Sequence[str]) -> "Recipe":
 
 def _trained(recipe: "Recipe", run: Path, console: "Console") -> "Pipeline":
     """The model of a finished run of this very recipe, or of one that is trained now."""
+    from transduce.data.demo import PRONOUN_PAIR
     from transduce.pipeline import load
     from transduce.training.display import Display
     from transduce.training.finished import finished_report
@@ -84,7 +85,8 @@ def _trained(recipe: "Recipe", run: Path, console: "Console") -> "Pipeline":
     if finished_report(run, recipe) is not None:
         console.print(f"{run} is trained already: showing it again.", highlight=False, soft_wrap=True)
     else:
-        run_training(recipe, run, Display(console))
+        pair = [question.english for question in PRONOUN_PAIR]
+        run_training(recipe, run, Display(console), first=pair)
     return load(run)
 
 

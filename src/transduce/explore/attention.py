@@ -21,7 +21,7 @@ from transduce.attention.capture import capture
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
 from transduce.explore.given import Given, given_of, next_tokens
-from transduce.explore.layers import Attends, Axis, attending, one_pass
+from transduce.explore.layers import NAMES, Attends, Axis, attending, one_pass
 from transduce.explore.numbers import packed
 from transduce.explore.said import Calls, by_token
 from transduce.explore.sides import Side, Token, end_token, read_tokens, side, written_tokens
@@ -95,13 +95,13 @@ class Attention:
         return np.stack([layer.weights.double().mean(0).numpy() for layer in cross]).mean(0)
 
     def labels(self, axis: Axis, size: int) -> list[str]:
-        """The tokens along an axis; numbers where they are none."""
+        """The tokens along an axis; numbers from 1 where they are none."""
         written = [token.text for token in self.target.tokens]
         if axis == "source" and self.source:
             return [token.text for token in self.source.tokens]
         if axis in ("target", "decoder_input"):
             return written if axis == "target" else [self.start, *written[:-1]]
-        return [str(place) for place in range(size)]
+        return [str(place + 1) for place in range(size)]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: tokens with their characters [start, end) of the texts, words, and weights as nested lists."""
@@ -113,6 +113,8 @@ class Attention:
 
     def matrix(self, name: str | None = None, head: int | None = None) -> tuple[list[str], list[str], Tensor, str]:
         """Row labels, column labels, weights (T, S) and a title of one head, of a layer's mean, or of all of a kind.
+
+        Heads are numbered from 0, as Python does; a title counts layers and heads from 1, as people do.
 
         Args:
             name: of a module; None = the mean of all attention to the source, or where there is none of the first kind
@@ -127,14 +129,14 @@ class Attention:
             if not layers:
                 raise InputError("this model has no attention.")
             weights_TS = torch.stack([layer.weights.mean(0) for layer in layers if _alike(layer, layers[0])]).mean(0)
-            part, title = layers[0].part, f"{layers[0].part.kind}: mean of all heads"
+            part, title = layers[0].part, f"{NAMES[layers[0].part.kind]}, mean of all layers and heads"
         else:
             layer = self.layer(name)
             part = layer.part
             if head is not None and not 0 <= head < part.heads:
-                raise InputError(f"{name} has heads 0 to {part.heads - 1}, no head {head}.")
+                raise InputError(f"{name} has heads 0 to {part.heads - 1} here, counted from 0, and no head {head}.")
             weights_TS = layer.weights.mean(0) if head is None else layer.weights[head]
-            title = f"{name}, {'mean of its heads' if head is None else f'head {head}'}"
+            title = f"{part.title}, {'mean of heads' if head is None else f'head {head + 1}'}"
         rows, columns = weights_TS.shape
         return self.labels(part.rows, rows), self.labels(part.columns, columns), weights_TS, title
 
@@ -154,7 +156,7 @@ class Attention:
 
         if not self.layers:
             return "<p>This model has no attention.</p>"
-        strips = [Strip(f"{layer.part.kind} {layer.part.layer}", layer.weights) for layer in self.layers]
+        strips = [Strip(layer.part.title, layer.weights) for layer in self.layers]
         return drawn(Map(*self.matrix()), strips)
 
 

@@ -1,5 +1,6 @@
 """What a model is, and what of it can be shown."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
@@ -12,13 +13,17 @@ from transduce.recipe import Recipe
 from transduce.tasks.protocols import Task
 
 NO_POSITIONS = "none"
+EXAMPLES, LONGEST = 16, 500  # sentences, characters of one: a model file may hold anything
 
 
-def described(name: str, model: nn.Module, task: Task, recipe: Recipe, training: bool) -> dict[str, Any]:
+def described(
+    name: str, model: nn.Module, task: Task, recipe: Recipe, training: bool, provenance: Mapping[str, Any]
+) -> dict[str, Any]:
     """A model for the explorer's list: its kind, its languages, its parts that attend, and which views it has.
 
     Args:
         training: whether there is a log of its training.
+        provenance: what the model file says of it, sentences to begin with among it.
     """
     table = recipe.to_table()
     parts = attending(model, task)
@@ -38,4 +43,12 @@ def described(name: str, model: nn.Module, task: Task, recipe: Recipe, training:
             "training": training,
             "positions": table["model"].get("positions", NO_POSITIONS),
         },
+        "examples": _examples(provenance.get("examples")),
     }
+
+
+def _examples(found: Any) -> list[str]:
+    """The sentences of a model file that can be shown; older files hold none."""
+    texts = [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
+    whole = [text for text in texts if text.encode(errors="ignore").decode() == text]  # no half of a surrogate pair
+    return [text for text in whole if text.strip() and len(text) <= LONGEST][:EXAMPLES]

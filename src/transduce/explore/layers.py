@@ -21,6 +21,12 @@ Kind = Literal["encoder", "decoder", "cross", "other"]
 Axis = Literal["source", "target", "decoder_input", "other"]
 
 KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross", "other")
+NAMES: dict[Kind, str] = {
+    "encoder": "Encoder self-attention",
+    "decoder": "Decoder self-attention",
+    "cross": "Cross-attention",
+    "other": "Other attention",
+}  # as people read them, on the page too
 SOURCE, TARGET = 3, 5
 
 _known: WeakKeyDictionary[nn.Module, list["Attends"]] = WeakKeyDictionary()
@@ -42,6 +48,11 @@ class Attends(NamedTuple):
     rows: Axis
     columns: Axis
     before: int = 0
+
+    @property
+    def title(self) -> str:
+        """As people read it: layers are counted from 1."""
+        return f"{NAMES[self.kind]}, layer {self.layer + 1}"
 
     @property
     def causal(self) -> bool:

@@ -33,7 +33,7 @@ class Map(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """The heads (H, T, S) of one layer."""
+    """The heads (H, T, S) of one layer, which are shown counted from 1."""
 
     title: str
     weights: Tensor
@@ -43,7 +43,9 @@ def drawn(large: Map, strips: Sequence[Strip]) -> str:
     """The heat map, then a row of small ones for each strip."""
     rows = "".join(
         f'<tr><th scope="row" style="font:{FONT};text-align:left">{escape(strip.title)}</th>'
-        + "".join(f"<td>{_head(each.numpy(), f'{strip.title}, head {n}')}</td>" for n, each in enumerate(strip.weights))
+        + "".join(
+            f"<td>{_head(each.numpy(), f'{strip.title}, head {n}')}</td>" for n, each in enumerate(strip.weights, 1)
+        )
         + "</tr>"
         for strip in strips
     )

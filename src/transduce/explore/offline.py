@@ -34,7 +34,8 @@ def offline(pipelines: Mapping[str, Pipeline], texts: Sequence[str], run: Path |
         "version": VERSION,
         "created_with": f"transduce {__version__}",
         "models": [
-            described(name, each.model, each.task, each.recipe, run is not None) for name, each in pipelines.items()
+            described(name, each.model, each.task, each.recipe, run is not None, each.provenance)
+            for name, each in pipelines.items()
         ],
         "explorations": [
             explored(name, each, text) for text in _single(first, texts) for name, each in pipelines.items()

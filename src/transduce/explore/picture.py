@@ -20,6 +20,7 @@ from rich.text import Text
 
 from transduce.errors import InputError
 from transduce.explore.colours import RGB, glow, readable_on
+from transduce.explore.words import graphemes
 
 Array = NDArray[np.floating[Any]]
 
@@ -139,10 +140,10 @@ def checked(weights: Array, shape: tuple[int, ...]) -> Array:
 
 def _headings(columns: Sequence[str], margin: int) -> Iterator[Text]:
     """Column labels, written downwards, ending on the same line."""
-    labels = [_shortened(column) for column in columns]
+    labels = [graphemes(_shortened(column)) for column in columns]
     height = max(map(len, labels), default=0)
     for line in range(height):
-        letters = (label.rjust(height)[line] for label in labels)
+        letters = (label[line - height] if height - line <= len(label) else " " for label in labels)
         yield Text(" " * margin + "".join(set_cell_size(letter, CELL) for letter in letters), no_wrap=True)
 
 
@@ -192,7 +193,14 @@ def _heaviest(weights: Array) -> float:
 
 def _printable(labels: Sequence[str]) -> list[str]:
     """Labels in which whatever would move the cursor is a visible mark."""
-    return ["".join(c if c.isprintable() else "␣" if c.isspace() else "�" for c in label) for label in labels]
+    return ["".join(map(_visible, graphemes(label))) for label in labels]
+
+
+def _visible(grapheme: str) -> str:
+    """As it is where its first character is seen: what joins the parts of an emoji is not, and belongs to it."""
+    if grapheme[0].isprintable():
+        return grapheme
+    return "".join("␣" if c.isspace() else "�" for c in grapheme)
 
 
 def _shortened(label: str) -> str:

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from transduce.attention import capture
 from transduce.data.collate import padded
 from transduce.errors import InputError
-from transduce.explore.words import WORD_START, words_from_tokens
+from transduce.explore.sides import Side, end_token, read_tokens, side
+from transduce.explore.words import by_words
 from transduce.inputs import to_device
 from transduce.models.protocols import Encodes
 from transduce.pipeline import Pipeline
 
 Array = NDArray[np.floating[Any]]
 
-PUNCTUATION = set(".,;:!?")
 BLOCK = re.compile(r"encoder\.blocks\.(\d+)\.")
 
 
@@ -107,16 +107,16 @@ def _self_attention(pipeline: Pipeline, sentences: Sequence[str]) -> list[tuple[
     if not blocks:
         raise InputError("the encoder of this model has no blocks that attend.")
     weights_BNHTS = torch.stack([blocks[block] for block in sorted(blocks)], 1).cpu().numpy()
-    tokens = [task.tokenizers["source"].tokens(each) for each in ids]
-    return [_by_words(*both) for both in zip(tokens, weights_BNHTS, strict=True)]
+    reads = task.tokenizers["source"]
+    sides = [side(each, [*read_tokens(reads, each), end_token(reads, each)]) for each in sentences]
+    return [_by_words(*both) for both in zip(sides, weights_BNHTS, strict=True)]
 
 
-def _by_words(tokens: list[str], weights_NHTS: Array) -> tuple[list[str], Array]:
-    """Weights between tokens, padding behind them, as weights between words; punctuation is a word of its own."""
-    size = len(tokens)
-    tokens = [WORD_START + token if token in PUNCTUATION else token for token in tokens]
-    words, merged_NHTS = words_from_tokens(tokens, weights_NHTS[..., :size, :size])
-    return words, words_from_tokens(tokens, merged_NHTS, axis="queries")[1]
+def _by_words(sentence: Side, weights_NHTS: Array) -> tuple[list[str], Array]:
+    """Weights between tokens, padding behind them, as weights between words."""
+    groups = [word.tokens for word in sentence.words]
+    merged_NHTS = by_words(groups, weights_NHTS[..., : len(sentence.tokens), :])
+    return [word.text for word in sentence.words], by_words(groups, merged_NHTS, axis="queries")
 
 
 def _place(words: list[str], wanted: str, sentence: str) -> int:

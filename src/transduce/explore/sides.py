@@ -1,6 +1,5 @@
 """Tokens as people see them: which characters of a text each one is, and which of them make up a word."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +8,7 @@ from typing import Any, NamedTuple
 
 from transduce.data.tokenizer import Tokenizer
 from transduce.errors import InputError
-from transduce.explore.words import WORD_START
-
-Span = tuple[int, int]  # characters [first, last)
-
-# Letters and digits that stand together; one by one where a script writes no spaces between words.
-WORDS = re.compile(r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+|\S")
+from transduce.explore.words import WORD_START, Span, words_in
 
 
 class Token(NamedTuple):
@@ -96,11 +90,6 @@ def _shown(spelling: bytes, name: str) -> str:
         return spelling.decode().strip() or name
     except UnicodeDecodeError:
         return "".join(f"<{byte:02X}>" for byte in spelling)
-
-
-def words_in(text: str) -> list[Span]:
-    """The words and punctuation marks of a text."""
-    return [match.span() for match in WORDS.finditer(text)]
 
 
 def written_spans(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[Span]:

@@ -1,59 +1,66 @@
-"""Attention over sub-word tokens -> attention over words, which is what people read.
+"""What a word is, everywhere: on the page (page/words.js has the same rule), in the terminal, in figures.
 
-A token begins a word if it begins with "▁" (U+2581, the Metaspace mark), if it is special (<s>), or if it
-follows a special one.
+A word is a run of letters, marks and digits. An apostrophe or a hyphen between two letters and a point or a comma
+between two digits are part of it: "didn't", "aujourd'hui", "well-known", "3.14". Everything else that is no white
+space stands alone, as a person counts characters: "é" of two code points, a flag and a family of emoji are one each.
+So does each character of a script that writes no spaces between words, such as Chinese.
+
+    regex: Unicode's properties of characters and \\X, its grapheme clusters, of which `re` has neither.
 """
 
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
-
-from transduce.errors import InputError
 
 WORD_START = "▁"
 
 Array = NDArray[np.floating[Any]]
+Span = tuple[int, int]  # characters [first, last)
+
+# Thai and Lao, Burmese, Khmer; Chinese and Japanese.
+SPACELESS = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f"
+    r"\U00020000-\U0003ffff"
+)
+LETTER = rf"(?:(?![{SPACELESS}])[\p{{L}}\p{{N}}_])"
+EXTENDING = r"[\p{M}\u200c\u200d\uff9e\uff9f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"  # the character before
+RUN = rf"{LETTER}(?:{LETTER}|{EXTENDING})*"
+JOINER = r"(?:['’‐‑·-]|(?<=\p{Nd})[.,](?=\p{Nd}))"
+ALONE = r"(?!\p{White_Space})\X"
+WORD = regex.compile(rf"{RUN}(?:{JOINER}{RUN})*|{ALONE}")
+PART = regex.compile(rf"{RUN}|{ALONE}")
+GRAPHEME = regex.compile(r"\X")
 
 
-def words_from_tokens(
-    tokens: Sequence[str], weights: Array, axis: Literal["keys", "queries"] = "keys"
-) -> tuple[list[str], Array]:
-    """The words of `tokens`, and the weights of the words.
+def words_in(text: str) -> list[Span]:
+    """The words of a text, and what else stands alone in it: punctuation marks, signs."""
+    return [match.span() for match in WORD.finditer(text)]
+
+
+def parts_in(text: str) -> list[Span]:
+    """The same, words cut where something joins them: what markup may hold of a word, as in l'<b>animal</b>."""
+    return [match.span() for match in PART.finditer(text)]
+
+
+def graphemes(text: str) -> list[str]:
+    """What a person counts as characters: Unicode's grapheme clusters."""
+    return GRAPHEME.findall(text)
+
+
+def by_words(groups: Sequence[Sequence[int]], weights: Array, axis: Literal["keys", "queries"] = "keys") -> Array:
+    """Weights of tokens -> those of words, of which `groups` has the places of their tokens.
 
     A word receives what its tokens receive, so key columns are summed; it attends as its tokens do on
     average, so query rows are averaged. Either way a row that summed to 1 still does. For both, call twice.
 
     Args:
-        tokens: as long as the merged axis.
         weights: (..., T, S), or (S,) for one query. Keys are the last axis, queries the one before.
-
-    Raises:
-        InputError: the number of tokens is not the length of the axis.
     """
-    weights = np.asarray(weights)
     position = -1 if axis == "keys" else -2
-    if weights.ndim < -position or weights.shape[position] != len(tokens):
-        raise InputError(
-            f"weights of shape {weights.shape} do not fit {len(tokens)} tokens as {axis}: "
-            f"wanted {'(..., S)' if axis == 'keys' else '(..., T, S)'}, one entry a token on axis {position}."
-        )
-    starts = [i for i in range(len(tokens)) if _begins_word(tokens, i)]
-    groups = np.split(np.arange(len(tokens)), starts[1:])
-    words = ["".join(tokens[i] for i in group).replace(WORD_START, " ").strip() for group in groups]
-    if not len(tokens):
-        return [], weights
-    merged = np.add.reduceat(weights, starts, axis=position)
-    if axis == "queries":
-        merged = merged / np.array([len(group) for group in groups])[:, None]
-    return [word or WORD_START for word in words], merged
-
-
-def _begins_word(tokens: Sequence[str], i: int) -> bool:
-    return i == 0 or tokens[i].startswith(WORD_START) or _special(tokens[i]) or _special(tokens[i - 1])
-
-
-def _special(token: str) -> bool:
-    """Whether the token stands for no text: <s>, </s>, <pad>, <unk>."""
-    return len(token) > 2 and token.startswith("<") and token.endswith(">")
+    if not groups:
+        return np.take(weights, [], position)
+    merge = np.sum if axis == "keys" else np.mean
+    return np.stack([merge(np.take(weights, list(group), position), axis=position) for group in groups], position)

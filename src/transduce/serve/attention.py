@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.explore.attention import Attention
-from transduce.explore.sides import words_in
+from transduce.explore.words import parts_in
 from transduce.sentences import Span
 from transduce.serve.markup import Link
 from transduce.tasks.protocols import Prediction
@@ -20,7 +20,7 @@ def links(prediction: Prediction, found: Attention) -> list[Link]:
     words that no output word chose. Empty for a model that shows no cross-attention, or an output without words.
     """
     alignment_TS = found.alignment()
-    inputs, outputs = words_in(prediction.source), words_in(prediction.text)
+    inputs, outputs = parts_in(prediction.source), parts_in(prediction.text)
     if found.source is None or alignment_TS is None or not inputs or not outputs:
         return []
     reads, writes = ([(each.start, each.end) for each in side.tokens] for side in (found.source, found.target))

@@ -57,8 +57,10 @@ def routes(service: Service) -> APIRouter:
             for each in current:
                 if (each.name, each.version) not in known:
                     inner, run = each.pipeline, service.models.run(each.name)
-                    found = described(each.name, inner.model, inner.task, inner.recipe, run is not None)
-                    known[each.name, each.version] = found
+                    told = described(
+                        each.name, inner.model, inner.task, inner.recipe, run is not None, inner.provenance
+                    )
+                    known[each.name, each.version] = told
             return {"models": [known[each.name, each.version] for each in current]}
 
         return await done(request, None, [""], describe)
@@ -128,7 +130,7 @@ def routes(service: Service) -> APIRouter:
         model = service.models.asked(asked.model)
         run = service.models.run(model.name)
         if run is None:
-            raise InputError(f"{model.name}: no training is known; serve the run's directory rather than a file.")
+            raise InputError(f"{model.name}: no training is known; name the run's directory rather than a file.")
         return await done(request, asked.model, [""], lambda work: trained(run, asked.start))
 
     return router

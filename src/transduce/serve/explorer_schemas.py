@@ -278,6 +278,7 @@ class DescribedAnswer(BaseModel):
     parameters: int
     layers: list[PartAnswer]
     shows: ShowsAnswer
+    examples: list[str] = Field(description="Short validation sources that the model file holds.")
 
 
 class DescribedModelsAnswer(BaseModel):

@@ -68,6 +68,8 @@ class TrainingConfig(Config):
     """Validation sentences translated at each validation."""
     samples: int = Field(default=2, ge=0)
     """Sample translations shown at each validation."""
+    examples: int = Field(default=4, ge=0, le=16)
+    """Short validation sources kept in the model file, for the explorer to open on; 0 keeps none."""
 
     checkpoint_every: int = Field(default=500, ge=1)
     """Updates between checkpoints."""

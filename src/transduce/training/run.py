@@ -1,6 +1,7 @@
 """A training from recipe to model file: open the data, train, choose the best weights, test, write the report."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from transduce.tasks.translation import TranslationData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.checkpoint import Checkpoints, Trained
 from transduce.training.display import Display
+from transduce.training.examples import examples
 from transduce.training.figures import write_figures
 from transduce.training.finished import Report, finished_report, note_plan, set_aside, tell_finished
 from transduce.training.lock import alone_in
@@ -61,7 +63,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("TRANSDUCE_CACHE", Path.home() / ".cache" / "transduce"))
 
 
-def run_training(recipe: Recipe, run: Path, display: Display, patience: float = 0.0) -> Report:
+def run_training(
+    recipe: Recipe, run: Path, display: Display, patience: float = 0.0, first: Sequence[str] = ()
+) -> Report:
     """Train `recipe` into the directory `run`, or go on where a stopped training of it stands; returns the report.
 
     A finished run is left as it is. One that is asked for more training.updates than it was planned for, more minutes
@@ -69,6 +73,7 @@ def run_training(recipe: Recipe, run: Path, display: Display, patience: float = 
 
     Args:
         patience: seconds to wait for another process that trains there, and may only be saving.
+        first: of the examples in the model file; behind them come validation sources.
 
     Raises:
         InputError: the data is wrong; `run` holds a training of another recipe, or somebody trains there; the recipe
@@ -82,10 +87,10 @@ def run_training(recipe: Recipe, run: Path, display: Display, patience: float = 
         return report
     make_directory(run)
     with alone_in(run, patience):
-        return train_in(run, recipe, display)
+        return train_in(run, recipe, display, first)
 
 
-def train_in(run: Path, recipe: Recipe, display: Display) -> Report:
+def train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str] = ()) -> Report:
     """As `run_training`, into a run that is not finished, where the caller is alone."""
     _prepare(recipe)
     recipe = with_earlier_batch(recipe, run)
@@ -108,7 +113,7 @@ def train_in(run: Path, recipe: Recipe, display: Display) -> Report:
     note_plan(recipe, trained.progress, display)
     end = _train(recipe, run, task, data, trained, checkpoints, display, lower_is_better)
     display.tell(f"Training ended: {end}.")
-    return _finish(recipe, run, task, data, trained, checkpoints, display, end)
+    return _finish(recipe, run, task, data, trained, checkpoints, display, end, first)
 
 
 def finish_training(recipe: Recipe, run: Path, display: Display) -> Report:
@@ -260,6 +265,7 @@ def _finish(
     checkpoints: Checkpoints,
     display: Display,
     end: str,
+    first: Sequence[str] = (),
 ) -> Report:
     """The best weights (without validation, the averaged ones) into the model file; report and figures beside it."""
     progress, model = trained.progress, trained.model
@@ -269,6 +275,7 @@ def _finish(
         load_weights(model, trained.average.tensors() or lasting_tensors(model))
     weights = {name: weight.detach() for name, weight in lasting_tensors(model).items()}
     tokenizers, provenance = pack_tokenizers(task.tokenizers), _provenance(recipe, data, progress)
+    provenance["examples"] = examples(task, data.validation, recipe.training.examples, first)
     file = ModelFile(weights, _config(recipe), tokenizers, provenance, progress.best)
     save_model_file(run / NAME, replace(file, lexicon=_lexicon(run / NAME, tokenizers)))
     precision = resolve_precision(recipe.training.precision, device())

@@ -13,7 +13,7 @@
       const controls = T.html("div", { class: "controls" }, widths(scene), dropSwitch(scene));
       const lattice = scene.exploration.lattice;
       if (!lattice || !lattice.steps.length)
-        return T.fill(area, controls, T.html("p", { class: "empty" }, T.say("beam.none")));
+        return T.fill(area, controls, nothing(scene));
       const stack = T.html("div", { class: "stack" });
       T.fill(area, controls, stack);
       const tree = treeOf(lattice, scene.state.dropped === "1");
@@ -42,6 +42,26 @@
     if (T.offline || shows.beam === false) return null;
     const all = [["", T.say("beam.recipe")], ...["2", "3", "5", "8", "12"].map((each) => [each, each])];
     return T.select("beam-width", T.say("beam.width"), all, state.beam ?? "", (beam) => T.go({ beam, node: "" }));
+  }
+
+  const USUAL = "5";
+
+  /** Why there is no tree, and how to come to one. */
+  function nothing({ state, shows }) {
+    if (shows.beam === false) return T.html("p", { class: "empty" }, T.say("beam.none.at_once"));
+    if (T.offline) return T.html("p", { class: "empty" }, T.say("beam.none.offline"));
+    if (state.beam) return T.html("p", { class: "empty" }, T.say("beam.none.empty"));
+    return T.html(
+      "section",
+      { class: "offer" },
+      T.html("h2", {}, T.say("beam.none.title")),
+      T.html("p", {}, T.say("beam.none")),
+      T.html(
+        "button",
+        { type: "button", class: "quiet", id: "search-beam", on: { click: () => T.go({ beam: USUAL, node: "" }) } },
+        T.say("beam.none.search", { beam: USUAL }),
+      ),
+    );
   }
 
   const dropSwitch = ({ state, exploration }) =>
@@ -212,11 +232,11 @@
     };
     for (const node of picture.querySelectorAll(".node")) {
       const mine = tree.byKey.get(node.dataset.key);
-      node.addEventListener("click", () => (node.focus(), go(mine)));
-      node.addEventListener("pointermove", (event) =>
-        T.tip(event.clientX, event.clientY, [mine.data.text, ...spoken(mine).split("; ")]),
-      );
-      node.addEventListener("pointerleave", T.untip);
+      T.pointed(node, {
+        show: (event) => T.tip(event.clientX, event.clientY, [mine.data.text, ...spoken(mine).split("; ")]),
+        hide: T.untip,
+        click: () => (node.focus(), go(mine)),
+      });
     }
     picture.addEventListener("keydown", (event) => {
       const beside = (by) => {

@@ -37,10 +37,17 @@
     );
     for (const each of series) {
       picture.append(T.svg("path", { d: line(each.points), class: "curve", style: { stroke: each.colour } }));
-      if (each.dots)
+      const alone = each.points.length === 1;
+      if (each.dots || alone)
         for (const [a, b] of each.points)
           picture.append(
-            T.svg("circle", { cx: x(a), cy: y(b), r: 2.6, class: "curve-dot", style: { fill: each.colour } }),
+            T.svg("circle", {
+              cx: x(a),
+              cy: y(b),
+              r: alone ? 4 : 2.6,
+              class: "curve-dot",
+              style: { fill: each.colour },
+            }),
           );
     }
     follow(picture, { series, x, y, width, height, format, xTitle });
@@ -87,12 +94,14 @@
       const box = picture.getBoundingClientRect();
       T.announce(show(box.left + (x(all[at]) * box.width) / width, box.top + box.height / 3).join(", "));
     };
-    picture.addEventListener("pointermove", (event) => {
-      const box = picture.getBoundingClientRect();
-      at = d3.bisectCenter(all, x.invert(((event.clientX - box.left) * width) / box.width));
-      show(event.clientX, event.clientY);
+    T.pointed(picture, {
+      show(event) {
+        const box = picture.getBoundingClientRect();
+        at = d3.bisectCenter(all, x.invert(((event.clientX - box.left) * width) / box.width));
+        show(event.clientX, event.clientY);
+      },
+      hide,
     });
-    picture.addEventListener("pointerleave", hide);
     picture.addEventListener("blur", hide);
     picture.addEventListener("focus", () => picture.matches(":focus-visible") && byKey());
     picture.addEventListener("keydown", (event) => {

@@ -259,18 +259,22 @@
       others.forEach((other, j) => colour(other, i < 0 ? 0 : weight(i, j)));
       words.forEach((word, j) => word.classList.toggle("pointed", i === j));
     };
-    const tell = (i) =>
-      T.announce(
-        `${words[i].textContent}: ${names(
-          others
-            .map((other, j) => [other.textContent, weight(i, j)])
-            .sort((one, two) => two[1] - one[1])
-            .slice(0, 3),
-        )}`,
+    const most = (i) =>
+      names(
+        others
+          .map((other, j) => [other.textContent, weight(i, j)])
+          .sort((one, two) => two[1] - one[1])
+          .slice(0, 3),
       );
+    const tell = (i) => T.announce(`${words[i].textContent}: ${most(i)}`);
     words.forEach((word, i) => {
-      word.addEventListener("pointerenter", () => shade(i));
-      word.addEventListener("pointerleave", () => shade(-1));
+      T.pointed(word, {
+        show(event) {
+          shade(i);
+          if (event.type === "click") T.tip(event.clientX, event.clientY, [word.textContent, most(i)]);
+        },
+        hide: () => (shade(-1), T.untip()),
+      });
       word.addEventListener("focus", () => word.matches(":focus-visible") && (shade(i), tell(i)));
       word.addEventListener("blur", () => shade(-1));
       word.addEventListener("keydown", (event) => walk(event, words, i));

@@ -71,7 +71,7 @@ window.Transduce = window.Transduce || {};
   /** A text that fits into so many pixels, with an ellipsis where it was cut. */
   T.fit = (text, pixels, size = 13) => {
     if (T.textWidth(text, size) <= pixels) return text;
-    const letters = Array.from(text);
+    const letters = T.graphemes(text);
     while (letters.length > 1 && T.textWidth(`${letters.join("")}…`, size) > pixels) letters.pop();
     return `${letters.join("")}…`;
   };

@@ -1,4 +1,4 @@
-/* Sentences to begin with, by the language that a model reads. */
+/* Sentences to begin with: held-out ones that the model file holds, or some in the language that the model reads. */
 "use strict";
 (function (T) {
   const SENTENCES = {
@@ -17,12 +17,16 @@
     zh: ["两只狗在雪地里奔跑。", "那只动物没有过马路，因为它太累了。"],
   };
 
-  /** Sentences for a model: those in the offline file, else those of its language. */
+  /** Sentences to choose from: those in the offline file, else the model's own, else some in its language. */
   T.examples = (model) => {
     if (T.offline) return T.ask.examples(model.name);
+    if (model.examples?.length) return model.examples;
     const language = String(model.source || model.target || "")
       .slice(0, 2)
       .toLowerCase();
     return SENTENCES[language] || [];
   };
+
+  /** The sentence that the page opens on; none where nothing is known that the model was made for. */
+  T.opening = (model) => (T.offline || model.examples?.length ? T.examples(model)[0] : "") || "";
 })(window.Transduce);

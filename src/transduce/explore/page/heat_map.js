@@ -13,7 +13,8 @@
   const SLANT = Math.PI / 4;
 
   /** rows, columns: [text]. values: row after row. colour(value) -> [r, g, b] bytes; print(value) -> text in a cell.
-      tell(row, column) -> lines of the tip. row: the row marked; choose(row, column): a click or Enter.
+      tell(row, column) -> lines of the tip. row: the row marked; choose(row, column): a click or Enter, and of a finger
+      the second tap on a cell, or every one where `atOnce`.
       label: what it is, for those who do not see it. rowTitle, columnTitle: names of the axes. */
   T.heatMap = (area, options) => {
     const o = { row: -1, print: null, choose: null, hole: null, ...options };
@@ -243,19 +244,23 @@
       const column = Math.floor(((event.clientX - box.left) * scale - size.left) / size.cell);
       return row < 0 || column < 0 || row > last[0] || column > last[1] ? null : [row, column];
     };
-    picture.addEventListener("pointermove", (event) => {
-      const found = under(event);
-      if (!found) return hide();
-      at = found;
-      show(event.clientX, event.clientY, false);
+    T.pointed(picture, {
+      show(event) {
+        const found = under(event);
+        if (!found) return hide();
+        at = found;
+        show(event.clientX, event.clientY, false);
+        return found;
+      },
+      hide,
+      click(event) {
+        const found = under(event);
+        if (found && o.choose) o.choose(...found);
+      },
+      atOnce: o.atOnce,
     });
-    picture.addEventListener("pointerleave", hide);
     picture.addEventListener("blur", hide);
     picture.addEventListener("focus", () => picture.matches(":focus-visible") && atFocus());
-    picture.addEventListener("click", (event) => {
-      const found = under(event);
-      if (found && o.choose) o.choose(...found);
-    });
     picture.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey) return;
       if (event.key === "Escape") return hide();

@@ -125,12 +125,14 @@
     for (const group of picture.querySelectorAll(".word")) {
       const which = group.parentNode.classList.contains("rows") ? "rows" : "columns";
       const i = Number(group.dataset.i);
-      group.addEventListener("pointerenter", (event) => {
-        light(which, i);
-        T.tip(event.clientX, event.clientY, o.tell(which, i));
+      T.pointed(group, {
+        show(event) {
+          light(which, i);
+          T.tip(event.clientX, event.clientY, o.tell(which, i));
+        },
+        hide: rest,
+        click: which === "rows" ? () => o.choose(i === o.row ? -1 : i) : null,
       });
-      group.addEventListener("pointerleave", rest);
-      if (which === "rows") group.addEventListener("click", () => o.choose(i === o.row ? -1 : i));
     }
     picture.addEventListener("focus", () => picture.matches(":focus-visible") && move(0));
     picture.addEventListener("blur", rest);

@@ -79,7 +79,7 @@
     const models = await T.ask.models();
     if (!current()) return null;
     const info = models.find((each) => each.name === state.model) || models[0];
-    const text = state.text || T.examples(info)[0] || "";
+    const text = state.text || T.opening(info);
     compose(models, info, text);
     const scene = {
       state,
@@ -91,13 +91,16 @@
       shows: info.shows || {},
       current,
       exploration: null,
+      problem: null,
     };
-    if (text) scene.exploration = await predicted(scene, state.beam);
+    if (asked(scene) !== answered) place("prediction").classList.add("before");
+    if (text) await predicted(scene);
     if (!current()) return null;
     if (scene.exploration) scene.text = scene.exploration.text; // one sentence, whatever was typed
     T.shown = scene.exploration;
     scene.tokens = scene.exploration?.nbest[0].tokens;
     predict(scene);
+    if (scene.problem && T.views[view].needs === "exploration") throw scene.problem;
     if (!scene.exploration && T.views[view].needs === "exploration") {
       T.fill(place("view"), T.html("p", { class: "empty" }, T.say("empty")));
       return settle(place("view"));
@@ -105,12 +108,11 @@
     return scene;
   }
 
-  async function predicted(scene, beam) {
+  async function predicted(scene) {
     try {
-      return await T.ask.predict(scene.model, scene.text, beam, scene.state.sentence);
+      scene.exploration = await T.ask.predict(scene.model, scene.text, scene.state.beam, scene.state.sentence);
     } catch (error) {
-      if (T.views[scene.view].needs === "exploration") throw error;
-      return null;
+      scene.problem = error;
     }
   }
 
@@ -123,21 +125,28 @@
     T.keepingFocus(() => T.fill(place("compose"), T.composer({ models, model, text })));
   }
 
-  let told = "";
+  const asked = ({ model, state }) => JSON.stringify([model, state.text, state.sentence, state.beam]);
+  let answered = "", // what was asked for that stands there
+    told = "";
+  /** What the model made of this very sentence; of another nothing is left, least of all beside an error. */
   function predict(scene) {
-    const now = scene.exploration
-      ? JSON.stringify([scene.model, scene.state.text, scene.text, scene.state.sentence, scene.state.beam, T.language(), T.dark()])
-      : "";
+    const { exploration, problem } = scene;
+    answered = exploration ? asked(scene) : "";
+    place("prediction").classList.remove("before");
+    const beside = problem && T.views[scene.view].needs !== "exploration" ? problem.message : "";
+    const now = JSON.stringify([answered, beside, T.language(), T.dark()]);
     if (now === told) return;
     told = now;
-    T.fill(place("prediction"), scene.exploration ? T.prediction(scene) : null);
+    T.fill(
+      place("prediction"),
+      exploration ? T.prediction(scene) : beside && T.html("p", { class: "hint", role: "alert" }, beside),
+    );
   }
 
   const settle = (area) => area.setAttribute("aria-busy", "false");
 
   function failed(area, error) {
     console.debug(error);
-    if (T.shown === null) T.fill(place("prediction"));
     if (error instanceof T.KeyNeeded) return keyForm(area);
     const offline = error instanceof T.Unavailable;
     T.fill(

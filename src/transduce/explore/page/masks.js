@@ -81,6 +81,7 @@
       label: T.say("masks.label", { kind: T.kindName(choice.kind) }),
       tell: (r, c) => [`${seen.rows[r].text} → ${seen.columns[c].text}`, state(seen, r, c)],
       choose: (r) => T.go({ query: r }, true),
+      atOnce: true,
     });
     return T.figure({
       name: "mask",

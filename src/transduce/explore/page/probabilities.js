@@ -137,14 +137,16 @@
         .forEach((rect) => rect.classList.toggle("dim", i >= 0 && !rows[i].some((each) => each.rect === rect)));
     const leave = () => (light(-1), T.untip());
     const height = () => picture.getBoundingClientRect().height / picture.viewBox.baseVal.height;
-    picture.addEventListener("pointermove", (event) => {
-      const i = Math.floor((event.clientY - picture.getBoundingClientRect().top) / (ROW * height()));
-      if (!rows[i]) return leave();
-      at = i;
-      light(i);
-      T.tip(event.clientX, event.clientY, tell(output, i, rows[i]));
+    T.pointed(picture, {
+      show(event) {
+        const i = Math.floor((event.clientY - picture.getBoundingClientRect().top) / (ROW * height()));
+        if (!rows[i]) return leave();
+        at = i;
+        light(i);
+        T.tip(event.clientX, event.clientY, tell(output, i, rows[i]));
+      },
+      hide: leave,
     });
-    picture.addEventListener("pointerleave", leave);
     picture.addEventListener("blur", leave);
     const show = () => {
       const box = picture.getBoundingClientRect();
@@ -215,9 +217,10 @@
 
   /** The words of a text, those that another text lacks in <mark>. */
   T.marked = (text, other) => {
-    const words = text.split(/(\s+)/),
-      known = T.common(words, other.split(/(\s+)/));
-    return words.map((word, i) => (known.has(i) || !word.trim() ? word : T.html("mark", {}, word)));
+    const pieces = T.pieces(text);
+    const texts = (parts) => parts.map((each) => each.text);
+    const known = T.common(texts(pieces), texts(T.pieces(other)));
+    return pieces.map((each, i) => (known.has(i) || !each.word ? each.text : T.html("mark", {}, each.text)));
   };
 
   /** Places of `words` that a longest common subsequence with `others` holds: Map place -> place in the other. */

@@ -4,7 +4,7 @@
   const DEFAULTS = {
     view: "attention", // which view
     model: "", // model's name; empty: the first
-    text: "", // sentence; empty: the first example
+    text: "", // sentence; empty: the first that the model file holds
     sentence: "", // which of its sentences is looked at, from 0; empty: the first
     lang: "", // en or zh; empty: the browser's
     theme: "", // light or dark; empty: the system's

@@ -36,7 +36,7 @@ window.Transduce.texts = {
     "prediction.output": "Output",
     "prediction.source": "Words of the sentence",
     "prediction.target": "Words of the output",
-    "prediction.hint": "Point at a word to see what it looks at: the mean of all cross-attention.",
+    "prediction.hint": "Point at a word, or tap it, to see what it looks at: the mean of all cross-attention.",
     "prediction.said": "Output: {text}",
     "prediction.empty": "(nothing)",
     "prediction.probability": "probability {p}",
@@ -113,13 +113,13 @@ window.Transduce.texts = {
     "matrix.hidden": "not seen: it comes later",
     "matrix.place": "row {row}, column {column}",
     "matrix.note":
-      "Point at a cell for its number, or walk with the arrow keys; a click or Enter opens the row in every head.",
+      "Point at a cell, or tap it, for its number, or walk with the arrow keys; a click, a second tap or Enter opens the row in every head.",
     "matrix.describe": "{name}: {rows} rows, {columns} columns. Strongest links: {links}.",
     "lines.role": "lines between words",
     "lines.caption": "On the left who looks, on the right what is looked at; the thicker a line, the more.",
     "lines.looks": "{word} looks at",
     "lines.seen": "{word} is seen by",
-    "lines.note": "Point at a word for its lines alone; a click keeps them.",
+    "lines.note": "Point at a word, or tap it, for its lines alone; a click or a second tap keeps them.",
     "show.label": "Draw as",
     "show.matrix": "Matrix",
     "show.lines": "Lines",
@@ -146,7 +146,7 @@ window.Transduce.texts = {
       "A bar for each token: first what was chosen, then what else could have stood there, each as wide as its probability.",
     "shares.caption.other":
       "A bar for each token, as wide as its probability. The alternatives are known for the best output.",
-    "shares.note": "Point at a bar, or walk with the arrow keys, for the ten likeliest.",
+    "shares.note": "Point at a bar, tap it, or walk with the arrow keys, for the ten likeliest.",
     "shares.role": "probabilities",
     "shares.label": "Probability of each token of: {text}",
     "shares.at": "{place}. {token}",
@@ -161,9 +161,16 @@ window.Transduce.texts = {
     "beam.caption":
       "From left to right one token at a time; thick branches are likely ones. The coloured path is the best output.",
     "beam.note":
-      "Click a node, or walk with the arrow keys: left to its parent, right to its likeliest child, up and down within a step.",
+      "Click a node, tap it twice, or walk with the arrow keys: left to its parent, right to its likeliest child, up and down within a step.",
+    "beam.none.title": "No tree yet",
     "beam.none":
-      "There is no tree here: the search kept a single hypothesis, or wrote all words at once. Ask for a wider beam.",
+      "This model searches without a beam: it keeps a single hypothesis, and nothing branches. A search with a beam shows what else it would weigh; its output then stands above.",
+    "beam.none.search": "Search with a beam of {beam}",
+    "beam.none.empty": "There is no tree: the output has no words.",
+    "beam.none.at_once":
+      "This model writes all words at once instead of one after the other. It has no beam, and so there is no tree.",
+    "beam.none.offline":
+      "This saved page holds no tree: the model searched without a beam when it was saved. With the model at hand, transduce explore MODEL searches with a beam of any width, in this view.",
     "beam.width": "Beam width",
     "beam.recipe": "as trained",
     "beam.dropped": "Show what was dropped too",
@@ -309,7 +316,7 @@ window.Transduce.texts = {
 
     "chart.role": "curve",
     "training.none":
-      "No training is known for this model. Serve its run directory rather than the model file: transduce explore runs/NAME.",
+      "There is no training log for this model. Open its run directory instead of the model file (transduce explore runs/NAME), or name the run beside it (transduce explore MODEL --run runs/NAME).",
     "training.waiting": "Waiting for the first update.",
     "training.live": "Training, now at update {update}. The curves follow by themselves.",
     "training.finished": "Training is finished, after {update} updates.",

@@ -1,4 +1,4 @@
-/* The page's own words and numbers, in the language that is shown. */
+/* The page's own words and numbers, in the language that is shown; and what a word is of anybody's text. */
 "use strict";
 (function (T) {
   T.texts = T.texts || {};
@@ -23,6 +23,36 @@
   };
   /** Whether there is such a text. */
   T.says = (key) => key in T.texts[T.language()];
+
+  // Thai and Lao, Burmese, Khmer; Chinese and Japanese. This and what follows as explore/words.py has it.
+  const SPACELESS =
+    "\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3005-\\u3007\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff" +
+    "\\uff66-\\uff9f\\u{20000}-\\u{3ffff}";
+  const LETTER = `(?:(?![${SPACELESS}])[\\p{L}\\p{N}_])`;
+  const EXTENDING = "[\\p{M}\\u200c\\u200d\\uff9e\\uff9f\\u{1f3fb}-\\u{1f3ff}\\u{e0020}-\\u{e007f}]";
+  const RUN = `${LETTER}(?:${LETTER}|${EXTENDING})*`;
+  const JOINER = "(?:['’‐‑·\\-]|(?<=\\p{Nd})[.,](?=\\p{Nd}))";
+  const WORD = new RegExp(`${RUN}(?:${JOINER}${RUN})*`, "uy");
+  const SPACE = /\p{White_Space}+/uy;
+  const clusters = new Intl.Segmenter("und", { granularity: "grapheme" });
+
+  /** What a person counts as characters: an emoji of several code points, a flag, a letter with its marks are one. */
+  T.graphemes = (text) => Array.from(clusters.segment(text), (each) => each.segment);
+
+  /** A text in pieces that join to it again: [{text, word}]. A piece that is no word is white space. */
+  T.pieces = (text) => {
+    const parts = clusters.segment(text),
+      found = [];
+    for (let at = 0; at < text.length;) {
+      const here = (pattern) => ((pattern.lastIndex = at), pattern.exec(text)?.[0]);
+      const space = here(SPACE);
+      const cluster = () => parts.containing(at);
+      const piece = space ?? here(WORD) ?? text.slice(at, cluster().index + cluster().segment.length);
+      found.push({ text: piece, word: space === undefined });
+      at += piece.length;
+    }
+    return found;
+  };
 
   const two = d3.format(".2f"),
     three = d3.format(".3f"),

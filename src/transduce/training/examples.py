@@ -1,0 +1,43 @@
+"""Held-out sentences that go into the model file: what the explorer opens on is then of the model's own domain."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from transduce.tasks.protocols import Dataset, Task
+from transduce.training.validation import spread
+
+WORDS = range(4, 13)  # of a sentence that is worth looking at and fits its box
+LETTERS = 80
+BEGINNING = 6  # words that a language model is to go on from
+ROWS, TOKENS = 200, 120  # of a store without texts: how many rows are looked at, and how far
+
+
+def examples(task: Task, held_out: Dataset | None, count: int, first: Sequence[str] = ()) -> list[str]:
+    """`first`, and behind them short sources of `held_out`, evenly spread over it; `count` in all, none twice.
+
+    Of a task without sources the beginnings of lines.
+    """
+    texts = list(dict.fromkeys(_sources(task, held_out))) if held_out else []
+    fitting = [text for text in texts if len(text) <= LETTERS and text not in first]
+    telling = [text for text in fitting if len(text.split()) in WORDS]
+    more = spread([(text, "") for text in telling or fitting], max(0, count - len(first)))
+    return [*first[:count], *(text for text, _ in more)]
+
+
+def _sources(task: Task, held_out: Dataset) -> list[str]:
+    if "source" not in task.tokenizers:
+        return _beginnings(task, held_out)
+    return [source.strip() for source, _ in held_out.texts if source.strip()]
+
+
+def _beginnings(task: Task, held_out: Dataset) -> list[str]:
+    """The first words of the first line that begins in each row, where there are enough of them."""
+    store, tokenizer = held_out.store, task.tokenizers["target"]
+    found = []
+    for ids in store.read("target", np.arange(min(len(store), ROWS))):
+        line = ids[:TOKENS].tolist()
+        line = line[line.index(task.end) + 1 :] if task.end in line else line
+        line = line[: line.index(task.end)] if task.end in line else line
+        found.append(" ".join(tokenizer.decode(line).split()[:BEGINNING]))
+    return [text for text in found if len(text.split()) == BEGINNING]
