@@ -25,9 +25,9 @@ def pipeline() -> Pipeline:
 @pytest.mark.parametrize(
     ("said", "ask"),
     [
-        ("text 2: its character 2 is U+D800", lambda pipeline: pipeline.predict(["ba", HALF])),
-        ("text 1: its character 2 is U+D800", lambda pipeline: pipeline.score([("ba", HALF)])),
-        ("text 1: its character 2 is U+D800", lambda pipeline: pipeline.score([(HALF, "ba")])),
+        ("texts[1]: holds a lone surrogate", lambda pipeline: pipeline.predict(["ba", HALF])),
+        ("score[0], target: holds a lone surrogate", lambda pipeline: pipeline.score([("ba", HALF)])),
+        ("score[0], source: holds a lone surrogate", lambda pipeline: pipeline.score([(HALF, "ba")])),
         ("text 1: its character 2 is U+D800", lambda pipeline: explore(pipeline, HALF)),
         ("text 1: its character 2 is U+D800", lambda pipeline: asked(pipeline, "ba", [HALF])),
         (r"must: 'a\ud800' is no phrase", lambda pipeline: pipeline.predict(["ba"], must=[HALF])),

@@ -83,3 +83,21 @@ def test_large_numbers_are_numbers(tmp_path: Path) -> None:
 def test_a_task_without_its_tokenizer(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no source tokenizer"):
         transduce.load(saved(tmp_path, replace(FILE, tokenizers={"target": FILE.tokenizers["joint"]})))
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"beam": 10**9},
+        {"max_length_offset": 10**8},
+        {"max_length_factor": 1e308},
+        {"method": "sample", "nbest": 10**7},
+        {"method": "sample", "seed": 2**64},
+        {"min_length": 2**63},
+    ],
+)
+def test_searches_that_hardly_end_are_no_settings(tmp_path: Path, search: dict[str, Any]) -> None:
+    file = replace(FILE, config={**FILE.config, "search": {**FILE.config["search"], **search}})
+    with pytest.raises(InputError, match=r"a number (up to|below)"):
+        transduce.load(saved(tmp_path, file))
+    transduce.load(saved(tmp_path, FILE)).predict(["ba"], max_length_offset=1000)  # who asks for it gets it

@@ -110,7 +110,7 @@ def test_a_student_of_another_architecture(tiny_recipe: Path, tmp_path: Path) ->
 def test_what_is_wrong_is_said_before_anything_is_trained(tiny_recipe: Path, tmp_path: Path) -> None:
     for wrong, said in [
         ("teachers.seeds=[1, 1]", "equal seeds make equal teachers"),
-        ("teachers.seeds=[]", "at least 1 item"),
+        ("teachers.seeds=[]", "a list of at least 1 is wanted"),
         ("teachers.sedes=[1]", 'Did you mean "seeds"'),
     ]:
         with pytest.raises(InputError, match=said):

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]  # which typeshed leaves out
 from typing import Any
 
-TABLE_LIMIT, DEPTH_LIMIT, DIGITS_LIMIT = 2_000_000, 50, 20  # characters, tables in tables, digits of a whole number
+TABLE_LIMIT, VALUES_LIMIT = 1_000_000, 4_000  # characters and values of settings and figures
+DEPTH_LIMIT, DIGITS_LIMIT = 50, 20  # tables in tables, digits of a whole number
 NAME_LIMIT, VALUE_LIMIT, MEMBERS_LIMIT = 500, 1000, 20_000  # characters, characters, number
 DECODER = json.JSONDecoder()
 SPACES = re.compile(r"[ \t\n\r]*")
@@ -30,10 +31,12 @@ def table_of_settings(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("is not a table")
     waiting: list[tuple[Any, int]] = [(found, 1)]
+    values = 0
     while waiting:
         value, depth = waiting.pop()
-        if depth > DEPTH_LIMIT:
-            raise ValueError(f"is nested more than {DEPTH_LIMIT} deep")
+        values += len(value)
+        if depth > DEPTH_LIMIT or values > VALUES_LIMIT:
+            raise ValueError(f"is nested more than {DEPTH_LIMIT} deep, or has more than {VALUES_LIMIT:,} values")
         below = value.values() if isinstance(value, dict) else value
         waiting += [(each, depth + 1) for each in below if isinstance(each, dict | list)]
     json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is in no UTF-8

@@ -1,5 +1,6 @@
 """Figures, drawn and saved for real, and looked at again."""
 
+import re
 import sys
 import warnings
 
@@ -17,6 +18,7 @@ from transduce.explore.figures import (
     spotlight_figure,
     training_curves,
 )
+from transduce.extras import installing
 
 TIRED = ["The", "animal", "didn't", "cross", "the", "street", "because", "it", "was", "too", "tired", "."]
 WIDE = [*TIRED[:-2], "wide", "."]
@@ -155,7 +157,7 @@ def test_wrong_input_is_refused(draw, problem):
 def test_a_missing_matplotlib_is_named(monkeypatch):
     for module in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(InputError, match=r'pip install "transduce\[figures\]"'):
+    with pytest.raises(InputError, match=re.escape(installing("figures"))):
         attention_figure(["a"], ["b"], np.ones((1, 1)))
 
 

@@ -132,7 +132,7 @@ def panicking(path: Path) -> Path:
     tokenizers = {}
     for side, text in file.tokenizers.items():
         table = json.loads(text)
-        table["normalizer"] = {"type": "Replace", "pattern": {"Regex": r"(a|a?)+\z"}, "content": ""}
+        table["normalizer"] = {"type": "Replace", "pattern": {"Regex": r"a*a*a*a*a*a*a*a*\z"}, "content": ""}
         tokenizers[side] = json.dumps(table)
     save_model_file(path, replace(file, tokenizers=tokenizers))
     return path

@@ -1,7 +1,8 @@
 """What 60 updates of a small fixed recipe teach each architecture: the loss on held-out sentences of the demo corpus.
 
 `python tests/training/canary.py` trains each of them from three seeds and writes what came out to canaries.json, where
-`test_canaries.py` reads what to expect. Run it when training has become better, never to excuse that it became worse.
+`test_canaries.py` reads what to expect; it prints both. Run it when training has become better, or draws its random
+numbers otherwise and the three seeds are no worse together.
 """
 
 import io
@@ -101,13 +102,14 @@ def loss(name: str, seed: int, data: Path, run: Path) -> float:
 def measure() -> dict[str, Any]:
     """All of them from all seeds."""
     losses: dict[str, list[float]] = {}
+    before = json.loads(EXPECTED.read_text(encoding="utf-8"))["losses"] if EXPECTED.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         write_data(data)
         for name in CANARIES:
             runs = [Path(folder) / f"{name} {seed}" for seed in SEEDS]
             losses[name] = [round(loss(name, seed, data, run), 4) for seed, run in zip(SEEDS, runs, strict=True)]
-            print(name, losses[name], file=sys.stderr)
+            print(f"{name}: {losses[name]}, before {before.get(name)}", file=sys.stderr)
     return {"seeds": SEEDS, "machine": machine(), "versions": library_versions(), "losses": losses}
 
 

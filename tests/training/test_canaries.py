@@ -1,7 +1,8 @@
 """A short training of each architecture is as good as it was when canary.py measured it.
 
 What an optimizer, a schedule, an initialization or a kernel does wrong, unseen by tests of parts, makes training worse.
-The loss may be above the mean of the three seeds by four times their standard deviation, and by 1 % at least.
+With the seed of then the loss may be above that of then by the standard deviation of three seeds, and by 1 % at least.
+Where a change only draws other random numbers and this fails by bad luck, canary.py shows how all three seeds fared.
 """
 
 import json
@@ -22,7 +23,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", canary.CANARIES)
 def test_training_is_as_good_as_it_was(name: str, data: Path, tmp_path: Path) -> None:
     expected = json.loads(canary.EXPECTED.read_text(encoding="utf-8"))["losses"][name]
-    mean, deviation = statistics.mean(expected), statistics.stdev(expected)
+    then = expected[0]
+    most = then + max(statistics.stdev(expected), 0.01 * then)
     found = canary.loss(name, canary.SEEDS[0], data, tmp_path / "run")
-    most = mean + max(4 * deviation, 0.01 * mean)
-    assert found <= most, f"loss {found:.3f} after 60 updates; {mean:.3f} when it was measured, at most {most:.3f}"
+    assert found <= most, f"loss {found:.3f} after 60 updates; {then:.3f} when it was measured, at most {most:.3f}"

@@ -65,7 +65,9 @@ class Ran:
         def load(rows: Any) -> Batch:
             return collate([store], rows, 1, 2)
 
-        hands = Hands(validate if validations else None, show, pytest.fail, lambda store, row: "")
+        hands = Hands(
+            validate if validations else None, show, pytest.fail, lambda store, row: "", config.best == "loss"
+        )
         batches = Batches([(store, 1.0)], BatchConfig(tokens=20), 1)
         self.reason = train(
             config, self.trained, batches, load, self.checkpoints, log, hands, StopRequest(), "fp32", Workers()

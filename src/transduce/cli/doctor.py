@@ -123,10 +123,11 @@ def _check_columns(
 @contextmanager
 def _progress(paths: list[Path]) -> "Iterator[Progress]":
     """Lines done so far on standard error, when the files are big and someone is watching."""
+    from transduce.cli.text import is_terminal
     from transduce.data.doctor.scan import in_silence
 
     big = sum(path.stat().st_size for path in paths if path.is_file()) > BIG
-    if not (big and sys.stderr.isatty()):
+    if not (big and is_terminal(sys.stderr)):
         yield in_silence
         return
     from rich.console import Console

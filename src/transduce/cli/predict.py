@@ -74,13 +74,13 @@ def predict(
     At a terminal it asks for lines, and answers each.
     """
     from transduce.allocator import keep_freed_memory
-    from transduce.cli.text import bar, read_source, tell, write_line
+    from transduce.cli.text import bar, is_terminal, read_source, tell, write_line
     from transduce.errors import InputError
     from transduce.pipeline import load
     from transduce.wanted import read_wanted
 
     keep_freed_memory()
-    at_terminal = source is None and sys.stdin.isatty()
+    at_terminal = source is None and is_terminal(sys.stdin)
     if at_terminal and constraints:
         raise InputError("--constraints has a line for each line of a file: name it with --source, or pipe it in.")
     lines = [] if at_terminal else read_source(source)

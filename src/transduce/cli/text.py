@@ -45,6 +45,11 @@ def write_line(value: str | dict[str, Any]) -> None:
     sys.stdout.buffer.write(text.replace("\n", " ").encode() + b"\n")
 
 
+def is_terminal(stream: Any) -> bool:
+    """Whether a person is there; False for a stream that was closed before Python began, which is None."""
+    return stream is not None and stream.isatty()
+
+
 def tell(line: str) -> None:
     """One line to the person, on standard error."""
     print(line, file=sys.stderr)
@@ -53,7 +58,7 @@ def tell(line: str) -> None:
 @contextmanager
 def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on standard error, when that is a terminal; inside, call what it gives with each step."""
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         yield lambda done: None
         return
     from rich.console import Console

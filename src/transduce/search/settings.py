@@ -35,7 +35,7 @@ class Search(Config):
     """An output has at most factor * source length + offset tokens."""
     max_length_offset: int = Field(default=20, ge=0, le=100_000)
     """See `max_length_factor`; for a language model, the tokens that may follow the prompt."""
-    min_length: int = Field(default=0, ge=0)
+    min_length: int = Field(default=0, ge=0, le=100_000)
     """An output has at least so many tokens, the end not counted; for a language model, behind the prompt."""
     no_repeat_ngram: int | None = Field(default=None, ge=1)
     """No sequence of so many tokens comes twice in an output."""
@@ -52,7 +52,7 @@ class Search(Config):
     """For `sample`: only the k most probable tokens, second."""
     top_p: float | None = Field(default=None, gt=0, le=1)
     """For `sample`: only the most probable tokens that make up this share, third."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**63)
     """For `sample`: each line draws from a stream of its own, by (seed, line)."""
     iterations: int = Field(default=4, ge=1, le=10_000)
     """For `mask_predict`: how often the words, fewer each time, are written."""
