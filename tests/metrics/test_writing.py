@@ -1,11 +1,12 @@
 """Words are split as the target's language wants it: by its code, and where that says nothing by the script."""
 
-from importlib.util import find_spec
+import sys
 
 import pytest
 from sacrebleu import corpus_bleu
 from sacrebleu.metrics.ter import TER
 
+import transduce.metrics.bleu
 from transduce.metrics.bleu import bleu, moses_bleu
 from transduce.metrics.evaluate import NAMES, evaluate, tallies
 from transduce.metrics.ter import ter
@@ -71,10 +72,12 @@ def test_words_of_japanese_and_korean_are_found_where_their_dictionaries_are(
     ids=["ja", "ko"],
 )
 def test_without_a_dictionary_they_are_scored_by_characters_and_it_is_said(
-    module: str, extra: str, codes: tuple[str, ...], texts: tuple[list[str], list[str]]
+    module: str, extra: str, codes: tuple[str, ...], texts: tuple[list[str], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if find_spec(module):
-        pytest.skip(f"{module} is installed")
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, f"sacrebleu.tokenizers.tokenizer_{extra}_mecab", raising=False)
+    installed = transduce.metrics.bleu._installed
+    monkeypatch.setattr(transduce.metrics.bleu, "_installed", installed.__wrapped__)
     for code in codes:
         [score] = evaluate(["bleu"], *texts, code)
         assert score.value == pytest.approx(corpus_bleu(texts[0], [texts[1]], tokenize="char").score)
