@@ -51,6 +51,8 @@ class Ran:
         said: Iterator[dict[str, float]] = iter(validations)
         self.trained, self.checkpoints = new(config), Checkpoints(folder, config.keep)
         self.speeds: list[float] = []
+        self.losses: list[float] = []
+        self.counts: list[int] = []  # target tokens of each batch
         self.validated: list[dict[str, Tensor]] = []
         log = Log(folder, 0, False)
 
@@ -61,9 +63,12 @@ class Ran:
 
         def show(progress: Progress, loss: float, rate: float, speed: float) -> None:
             self.speeds.append(speed)
+            self.losses.append(loss)
 
         def load(rows: Any) -> Batch:
-            return collate([store], rows, 1, 2)
+            batch = collate([store], rows, 1, 2)
+            self.counts.append(batch.count)
+            return batch
 
         hands = Hands(
             validate if validations else None, show, pytest.fail, lambda store, row: "", config.best == "loss"
@@ -151,6 +156,17 @@ def test_minutes_are_of_sixty_seconds_of_updates_and_validations(
     ran = Ran(tmp_path / "validated", store, settings(updates=50, minutes=2), [{"loss": 1.0}] * 50)
     assert (ran.progress.update, ran.progress.seconds) == (6, 120.0)
     assert [event["seconds"] for event in ran.log if event["event"] == "train"] == [10, 30, 50, 70, 90, 110]
+
+
+def test_the_loss_that_is_shown_is_a_mean_over_the_last_updates_also_just_behind_a_line_of_the_log(
+    tmp_path: Path, store: Store
+) -> None:
+    ran = Ran(tmp_path, store, settings(updates=4, average=0.0, validate_every=4, log_every=1), [{"loss": 1.0}])
+    lines = [event for event in ran.log if event["event"] == "train"]
+    nats = [line["loss"] * count for line, count in zip(lines, ran.counts, strict=True)]
+    assert len(set(nats)) == 4
+    two = [sum(nats[max(0, at - 1) : at + 1]) / sum(ran.counts[max(0, at - 1) : at + 1]) for at in range(4)]
+    assert ran.losses == pytest.approx(two, abs=1e-6)
 
 
 def test_random_numbers_of_an_update_follow_seed_update_and_rank(store: Store) -> None:

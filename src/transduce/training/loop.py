@@ -103,15 +103,15 @@ def train(
         progress.epoch, progress.batch = rows[-1][0], rows[-1][1] + 1
         clock.tick()
         meter.add(loss, tokens, progress.seconds)
-        hands.show(progress, meter.loss, rate, meter.speed)
+        hands.show(progress, meter.recent_loss, rate, meter.speed)
         if progress.update % config.log_every == 0:
             _log(log, progress, meter, rate)
-            meter = _Meter(progress.seconds)
+            meter = _Meter(progress.seconds, meter)
         last = why_ended(config, progress) is not None
         if hands.validate and (progress.update % config.validate_every == 0 or last):
             _validate(config, trained, checkpoints, log, hands.validate, hands.lower_is_better)
             clock.tick()
-            meter = _Meter(progress.seconds)
+            meter = _Meter(progress.seconds, meter)
             last = why_ended(config, progress) is not None  # patience, or minutes that the validation took
         asked = bool(stop)  # looked at once: a signal may come between the next two lines
         if progress.update % config.checkpoint_every == 0 or last or asked:
@@ -248,11 +248,12 @@ class _Clock:
 
 
 class _Meter:
-    """Mean loss and speed since it was made."""
+    """Mean loss and speed since it was made; the recent loss reaches back to where the one before was made."""
 
-    def __init__(self, since: float) -> None:
+    def __init__(self, since: float, before: "_Meter | None" = None) -> None:
         self._since = since
         self._nats = self._tokens = self._seconds = 0.0
+        self._before = (before._nats, before._tokens) if before else (0.0, 0.0)
 
     def add(self, loss: float, tokens: int, seconds: float) -> None:
         self._nats += loss * tokens
@@ -262,6 +263,11 @@ class _Meter:
     @property
     def loss(self) -> float:
         return self._nats / self._tokens
+
+    @property
+    def recent_loss(self) -> float:
+        nats, tokens = self._before
+        return (nats + self._nats) / (tokens + self._tokens)
 
     @property
     def speed(self) -> float:
