@@ -139,6 +139,7 @@ def test_predictions_are_the_same(tiny_run: Path, tiny_corpus: Path, options: di
     assert sum(told) == len(texts)
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("beam", [1, 5], ids=["greedy", "beam"])
 def test_threads_search_where_a_process_cannot_be_copied(
     tiny_run: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch, beam: int
@@ -154,6 +155,7 @@ def test_threads_search_where_a_process_cannot_be_copied(
         pipeline.predict(texts, workers=2, must=["two"], batch_size=4)
 
 
+@pytest.mark.usefixtures("kernels")
 def test_what_goes_in_one_call(tiny_run: Path) -> None:
     pipeline = transduce.load(tiny_run)
     source = Padded(torch.tensor([[5, 6, 2]]), torch.tensor([3]))

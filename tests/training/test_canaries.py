@@ -1,8 +1,9 @@
 """A short training of each architecture is as good as it was when canary.py measured it.
 
 What an optimizer, a schedule, an initialization or a kernel does wrong, unseen by tests of parts, makes training worse.
-With the seed of then the loss may be above that of then by the standard deviation of three seeds, and by 1 % at least.
-Where a change only draws other random numbers and this fails by bad luck, canary.py shows how all three seeds fared.
+The loss may be above the worst of three seeds by their standard deviation, and by 1 % at least: kernels draw dropout
+otherwise than torch does. Where a change only draws other random numbers and this fails by bad luck, canary.py shows how
+all three seeds fared.
 """
 
 import json
@@ -23,7 +24,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", canary.CANARIES)
 def test_training_is_as_good_as_it_was(name: str, data: Path, tmp_path: Path) -> None:
     expected = json.loads(canary.EXPECTED.read_text(encoding="utf-8"))["losses"][name]
-    then = expected[0]
-    most = then + max(statistics.stdev(expected), 0.01 * then)
+    worst = max(expected)
+    most = worst + max(statistics.stdev(expected), 0.01 * worst)
     found = canary.loss(name, canary.SEEDS[0], data, tmp_path / "run")
-    assert found <= most, f"loss {found:.3f} after 60 updates; {then:.3f} when it was measured, at most {most:.3f}"
+    assert found <= most, f"loss {found:.3f} after 60 updates; {worst:.3f} when it was measured, at most {most:.3f}"
