@@ -2,8 +2,8 @@
 
 What an optimizer, a schedule, an initialization or a kernel does wrong, unseen by tests of parts, makes training worse.
 The loss may be above the worst of three seeds by their standard deviation, and by 1 % at least: kernels draw dropout
-otherwise than torch does. Where a change only draws other random numbers and this fails by bad luck, canary.py shows how
-all three seeds fared.
+otherwise than torch does. Where a change only draws other random numbers and this fails by bad luck, canary.py shows
+how all three seeds fared.
 """
 
 import json
