@@ -172,10 +172,10 @@ def test_padding_and_company_change_nothing(name: str) -> None:
     scores, query = inputs(name)
     alpha = weigh(weighing(name), scores, query, PADDING)
     alone = weigh(weighing(name), scores[:1, :, :, :4], query[:1], None)
-    torch.testing.assert_close(alpha[:1, :, :, :4], alone, rtol=0, atol=1e-7)
+    torch.testing.assert_close(alpha[:1, :, :, :4], alone, rtol=0, atol=4e-7)
     wide = torch.cat((scores, torch.full_like(scores, 9.0)), -1)
     wider = weigh(weighing(name), wide, query, torch.cat((PADDING, torch.zeros_like(PADDING)), -1))
-    torch.testing.assert_close(wider[..., :S], alpha, rtol=0, atol=1e-7)
+    torch.testing.assert_close(wider[..., :S], alpha, rtol=0, atol=4e-7)
 
 
 @pytest.mark.parametrize("name", NAMES)
