@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from transduce.training.run_directory import changed_search, check_data, check_r
 from transduce.training.schedule import learning_rate
 
 Report = dict[str, Any]
+FOREVER = 1e15  # updates or seconds
 
 
 def finished_report(run: Path, recipe: Recipe) -> Report | None:
@@ -52,9 +54,26 @@ def read_report(run: Path) -> Report | None:
     """What a training wrote at its end, or `--finish` before; None where there is none that is whole."""
     try:
         report = json.loads((run / REPORT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    return report if isinstance(report, dict) and {"model", "training", "ended"} <= report.keys() else None
+    return report if isinstance(report, dict) and _is_whole(report) else None
+
+
+def _is_whole(report: Report) -> bool:
+    """Whether all that is read of it later is there, and of its kind."""
+    try:
+        scores(report)
+        numbers = [report["training"]["updates"], report["training"]["seconds"]]
+        if "progress" in report:
+            progress = asdict(Progress.from_dict(report["progress"]))
+            kinds = {name: type(value) for name, value in asdict(Progress()).items()}
+            numbers.append(progress.pop("seconds"))
+            if any(type(value) is not kinds[name] for name, value in progress.items()):
+                return False
+        known = isinstance(report["model"]["sha256"], str) and isinstance(report["ended"], str)
+        return known and all(type(each) in (int, float) and 0 <= each < FOREVER for each in numbers)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return False
 
 
 def tell_finished(run: Path, recipe: Recipe, report: Report, display: Display) -> None:
