@@ -3,14 +3,17 @@
 import io
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from rich.console import Console
 
 from transduce.errors import InputError
 from transduce.recipe import load_recipe
+from transduce.storage import read_tensors, write_tensors
 from transduce.training.display import Display
 from transduce.training.finished import read_report
 from transduce.training.run import run_training
@@ -78,3 +81,44 @@ def test_a_report_with_an_odd_value_is_none(tiny_run: Path, tmp_path: Path, key:
         table[key[-1]] = odd
         (tmp_path / "report.json").write_text(json.dumps(report))
         assert read_report(tmp_path) is None or type(table[key[-1]]) in (int, float), (key, odd)
+
+
+def spoil(run: Path, change: Callable[[dict[str, Any], dict[str, str]], None], which: str = "update-*") -> None:
+    """Checkpoints with a valid checksum, and `change` made to their tensors and metadata; the run is not finished."""
+    (run / "report.json").unlink()
+    for path in (run / "checkpoints").glob(f"{which}.safetensors"):
+        tensors, metadata = read_tensors(path)
+        change(tensors, metadata)
+        write_tensors(path, tensors, metadata)
+
+
+PROGRESS = ["", "[]", "null", "x", '{"update":"x"}', '{"update":-5}', '{"update":1.5}', '{"nope":1}', '{"best":5}']
+PROGRESS += ['{"best":{"update":"x"}}', '{"best":{"loss":1}}', '{"raised":[1]}', '{"update":1e999}', "[" * 100_000]
+
+
+@pytest.mark.parametrize("progress", PROGRESS, ids=[each[:30] for each in PROGRESS])
+def test_a_checkpoint_without_sound_progress_is_gone_back_from(
+    tiny_recipe: Path, tiny_run: Path, copied: Path, progress: str
+) -> None:
+    spoil(copied, lambda tensors, metadata: metadata.update(progress=progress), "update-00000024")
+    shown = io.StringIO()
+    run_training(load_recipe(tiny_recipe), copied, Display(Console(file=shown, width=1000)))
+    assert "it is damaged, or no checkpoint" in shown.getvalue()
+    assert "Going on after update 20." in shown.getvalue()
+    assert (copied / "model.safetensors").read_bytes() == (tiny_run / "model.safetensors").read_bytes()
+
+
+def shrink(tensors: dict[str, Any]) -> None:
+    for name in tensors:
+        tensors[name] = torch.zeros(3)
+
+
+@pytest.mark.parametrize(
+    "change", [dict.clear, shrink, lambda tensors: tensors.update({"other/x": torch.zeros(1)})], ids=range(3)
+)
+def test_a_checkpoint_of_other_tensors_is_named(
+    tiny_recipe: Path, copied: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    spoil(copied, lambda tensors, metadata: change(tensors))
+    said = refused(tiny_recipe, copied)
+    assert "update-00000024.safetensors: it is of another training" in said
