@@ -178,6 +178,8 @@ def test_wrong_values_are_told_in_our_words(tmp_path: Path) -> None:
         ("base = 5\n", "base must be the name of one recipe file; this was given: 5."),
         ("name = 5\n" + LEAST, "name must be text; this was given: 5."),
         ("[training\n", "not TOML"),
+        ("a = " + "[" * 100_000, "not TOML"),
+        ("seed = " + "9" * 5000, "not TOML"),
         ("training = 5\n" + LEAST, "training: a table of keys is wanted; this was given: 5."),
         ('[task]\nkind = "translatoin"\n', 'there is no "translatoin". Did you mean "translation"?'),
         ("[data]\ntrain = []\n", "data: name at least one pair of training files"),
@@ -256,6 +258,11 @@ def test_bad_overrides_are_all_named(tmp_path: Path) -> None:
     assert problems(tmp_path, LEAST, "training.sed=3") == [
         f'{tmp_path / "mine.toml"}: unknown key training.sed. Did you mean "seed"?'
     ]
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000, "9" * 5000], ids=["brackets", "digits"])
+def test_a_value_that_is_too_much_is_named(tmp_path: Path, value: str) -> None:
+    assert "training.seed: " in problems(tmp_path, LEAST, f"training.seed={value}")[0]
 
 
 def test_a_missing_recipe_suggests_its_neighbour(tmp_path: Path) -> None:

@@ -205,6 +205,13 @@ def test_all_wrong_lines_of_a_file_are_named(tmp_path: Path) -> None:
         assert problem.startswith(f"{path}, line {number}: {start}")
 
 
+@pytest.mark.parametrize("line", ["[" * 100_000, '{"must":' * 100_000, '{"must": [' + "9" * 5000 + "]}"])
+def test_a_line_that_is_too_much_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "wants.jsonl").write_text(line + "\n")
+    with pytest.raises(InputError, match=r"wants.jsonl, line 1: not JSON"):
+        read_wanted(tmp_path / "wants.jsonl", 1)
+
+
 # ---- lattices and coverage through the pipeline ----------------------------------------------------------------------
 
 

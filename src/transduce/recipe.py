@@ -171,7 +171,7 @@ def apply_overrides(table: Table, overrides: Iterable[str]) -> Table:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # numbers of 5,000 digits, brackets in brackets
         return text
 
 
@@ -226,5 +226,5 @@ def _read(path: Path) -> Table:
         raise InputError(f"{path}: there is no such recipe.{near}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not TOML: {error}") from error

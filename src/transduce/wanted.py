@@ -145,10 +145,10 @@ def read_wanted(path: Path, count: int) -> list[Wanted]:
 def _parsed(line: str) -> Wanted:
     try:
         table = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"not JSON: {error}.") from None
     if not isinstance(table, dict):
-        raise InputError(f"an object is wanted, with keys of {', '.join(KEYS)}; this came: {line}")
+        raise InputError(f"an object is wanted, with keys of {', '.join(KEYS)}; this came: {line[:200]}")
     unknown = [f'unknown key "{key}".{suggest(key, KEYS)}' for key in table if key not in KEYS]
     lists = {key: table.get(key, []) for key in ("must", "must_not")}
     prefix = table.get("prefix", "")

@@ -61,6 +61,14 @@ def translated(source: str, outputs: dict[str, tuple[str, list[tuple[str, str]]]
     return document.rejoined(answers)
 
 
+@pytest.mark.parametrize("digits", [1, 7, 8, 4299, 4300, 4301, 19_000])
+def test_a_reference_of_any_length_is_a_character(digits: int) -> None:
+    """HTML 5: zeros in front mean nothing, and a number of no character is U+FFFD."""
+    (zeros,) = parts_of(f"a &#{'0' * digits}65; b")
+    (nines,) = parts_of(f"a &#{'9' * max(7, digits)} b")
+    assert (zeros.text, nines.text) == ("a A b", "a \ufffd b")  # type: ignore[union-attr]
+
+
 def test_inner_tags_go_where_their_words_went() -> None:
     source = "<p>The <b>black dog</b> saw <a href='#'>me</a><br>Yes &amp; no.</p>"
     dog = ("Le chien noir m'a vu", [("black", "noir"), ("dog", "chien"), ("me", "m'"), ("saw", "vu")])

@@ -10,7 +10,7 @@ Everything that was finished stays finished: the same command goes on where it w
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from transduce.training.run import open_task
 from transduce.training.run_directory import changed_keys, differences
 
 PATIENCE = 60.0  # seconds that a stopped comparison's last training may take to save
+FIGURES = ("memory", "model", "training", "ended", "tests", "environment")  # of a training that is finished
 OF_NO_MATTER = ("data.root", "training.log_every", "training.tensorboard")  # to the figures of a training
 
 
@@ -123,7 +124,7 @@ def _spent_minutes(run: Path) -> float:
 def _train(comparison: Comparison, training: Training, lock: int | None, display: Display) -> None:
     settings = {"searches": comparison.search_tables(training.variant), "decode_batch": comparison.config.decode_batch}
     table = training.recipe.to_table()
-    if _is_done(training.run / MEASURED, {"recipe": table, **settings}):
+    if _is_done(training.run / MEASURED, {"recipe": table, **settings}, FIGURES):
         display.tell("  finished already")
         return
     tests = comparison.variants[training.variant].to_table()
@@ -144,7 +145,7 @@ def _costs(comparison: Comparison, folder: Path, lock: int | None, display: Disp
     missing: list[dict[str, Any]] = []
     for name, path in paths.items():
         recipe = comparison.training(name, comparison.config.seeds[0], 1).to_table()
-        if not _is_done(path, {"recipe": recipe, "lengths": lengths}):
+        if not _is_done(path, {"recipe": recipe, "lengths": lengths}, Costs._fields):
             missing.append({"where": name, "into": str(path), "recipe": recipe, "lengths": lengths})
     if missing:
         display.tell(f"Measuring what a token costs: {', '.join(each['where'] for each in missing)}")
@@ -154,11 +155,14 @@ def _costs(comparison: Comparison, folder: Path, lock: int | None, display: Disp
     return {name: Costs.read(path) for name, path in paths.items()}
 
 
-def _is_done(path: Path, key: Table) -> bool:
-    """Whether `path` holds figures of exactly this."""
-    if not path.exists():
+def _is_done(path: Path, key: Table, figures: Sequence[str]) -> bool:
+    """Whether `path` holds these figures of exactly this; a file that is damaged does not."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return False
-    told = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(told, dict) or not told.keys() >= {"recipe", *figures}:
+        return False
     same = [name for name in key if name in told]
     different = differences({name: told[name] for name in same}, json.loads(json.dumps(key)))
     return not [name for name in different if not name.removeprefix("recipe.").startswith(OF_NO_MATTER)]

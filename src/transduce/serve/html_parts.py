@@ -20,6 +20,8 @@ LEFT_ALONE = QUIET_WORDS | {"script", "style", "textarea", "template"}
 BESIDE_TEXT = INLINE | QUIET_WORDS | {""}  # "" is a comment, or malformed
 UNFINISHED = re.compile("<[A-Za-z/!?]")
 COMMENT_ENDS = re.compile(r"--!?\s*>")
+ZEROS = re.compile(r"&#0+(?=[0-9])")  # in front of a reference's number
+TOO_LARGE = re.compile(r"&#[0-9]{8,}")  # numbers of no character
 Kind = Literal["open", "close", "alone"]
 
 
@@ -141,12 +143,17 @@ def _without_quiet(events: list[_Event]) -> Iterator[_Event]:
             yield event
 
 
+def _unescaped(text: str) -> str:
+    """References as the characters that they name; Python would read no number of more than 4,300 digits."""
+    return html.unescape(TOO_LARGE.sub("&#9999999999", ZEROS.sub("&#", text)))
+
+
 def _joined(source: str, events: Iterator[_Event]) -> Iterator[str | Run]:
     begun, text, tags = 0, "", list[Tag]()
     for event, following in pairwise([*events, _Event(len(source), "alone", "end")]):
         start, end = event.start, following.start
         if event.kind == "text":
-            text += html.unescape(source[start : event.end])
+            text += _unescaped(source[start : event.end])
             if event.end < end:
                 tags.append(Tag(len(text), source[event.end : end], "alone", ""))
         elif event.name in BESIDE_TEXT:

@@ -80,9 +80,12 @@ def with_earlier_batch(recipe: Recipe, run: Path) -> Recipe:
     resolved = run / RESOLVED
     if recipe.batch.tokens != "auto" or not resolved.exists():
         return recipe
-    before = tomllib.loads(resolved.read_text(encoding="utf-8"))
-    tokens, accumulate = before["batch"]["tokens"], before["training"]["accumulate"]
-    if tokens == "auto" or tokens != recipe.batch.effective_tokens // accumulate:
+    try:
+        before = tomllib.loads(resolved.read_text(encoding="utf-8"))
+        tokens, accumulate = before["batch"]["tokens"], before["training"]["accumulate"]
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
+        return recipe  # `check_recipe` says what is wrong with it
+    if type(accumulate) is not int or accumulate < 1 or tokens != recipe.batch.effective_tokens // accumulate:
         return recipe
     return _chosen(recipe, tokens, accumulate)
 

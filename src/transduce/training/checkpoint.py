@@ -1,7 +1,7 @@
 """Checkpoints of a training: whole or not there, checksummed, the newest undamaged one is resumed from."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from transduce.errors import InputError
-from transduce.model_file import lasting_tensors
+from transduce.model_file import check_weights, lasting_tensors
 from transduce.storage import canonical_json, read_metadata, read_tensors, write_tensors
 from transduce.training.average import MovingAverage
 from transduce.training.optimizer import Optimizers
@@ -77,18 +77,21 @@ class Checkpoints:
         """Restore the newest checkpoint that is undamaged; None when there is none.
 
         Each damaged one is named through `warn` and set aside under the suffix `.damaged`.
+
+        Raises:
+            InputError: it is undamaged, and of another training.
         """
         for path in self._newest_first():
             try:
                 tensors, metadata = read_tensors(path)
-                progress = Progress.from_dict(json.loads(metadata["progress"]))
+                progress = _progress(path, metadata)
                 if progress.best:
                     self.load_best(progress)
             except InputError as error:
                 warn(f"{error} Going back to the checkpoint before it.")
                 path.rename(path.with_suffix(".damaged"))
                 continue
-            trained.restore(tensors)
+            _restore(trained, tensors, path)
             return progress
         return None
 
@@ -111,7 +114,7 @@ class Checkpoints:
         referred = set()
         for path in self._newest_first():
             with suppress(InputError):  # a damaged older checkpoint refers to nothing; it is named when it is needed
-                best = json.loads(read_metadata(path)["progress"])["best"]
+                best = _progress(path, read_metadata(path)).best
                 if best:
                     referred.add(self._best(int(best["update"])))
         for path in self.folder.glob("best-*.safetensors"):
@@ -120,3 +123,22 @@ class Checkpoints:
 
     def _newest_first(self) -> list[Path]:
         return sorted(self.folder.glob(PATTERN), reverse=True)
+
+
+def _progress(path: Path, metadata: Mapping[str, str]) -> Progress:
+    try:
+        return Progress.from_dict(json.loads(metadata.get("progress", "null")))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: it is damaged, or no checkpoint: {error}.") from error
+
+
+def _restore(trained: Trained, tensors: dict[str, Tensor], path: Path) -> None:
+    own = {f"model/{name}": tuple(weight.shape) for name, weight in lasting_tensors(trained.model).items()}
+    try:
+        check_weights(own, {name: tensor for name, tensor in tensors.items() if name.startswith("model/")})
+        trained.restore(tensors)
+    except (InputError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        told = error.problems if isinstance(error, InputError) else [f"{type(error).__name__}: {error}"]
+        raise InputError(
+            [f"{path}: it is of another training: {each}" for each in told] + ["Delete it, or choose another --run."]
+        ) from error

@@ -52,9 +52,21 @@ def read_report(run: Path) -> Report | None:
     """What a training wrote at its end, or `--finish` before; None where there is none that is whole."""
     try:
         report = json.loads((run / REPORT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    return report if isinstance(report, dict) and {"model", "training", "ended"} <= report.keys() else None
+    return report if isinstance(report, dict) and _is_whole(report) else None
+
+
+def _is_whole(report: Report) -> bool:
+    """Whether all that is read of it later is there, and of its kind."""
+    try:
+        scores(report)
+        Progress.from_dict(report.get("progress", {}))
+        kept = {"update": report["training"]["updates"], "seconds": report["training"]["seconds"]}
+        Progress.from_dict(kept)
+        return isinstance(report["model"]["sha256"], str) and isinstance(report["ended"], str)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return False
 
 
 def tell_finished(run: Path, recipe: Recipe, report: Report, display: Display) -> None:

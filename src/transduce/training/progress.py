@@ -35,6 +35,28 @@ class Progress:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """What `to_dict` gave."""
-        return cls(**values)
+    def from_dict(cls, values: Any) -> Self:
+        """What `to_dict` gave.
+
+        Raises:
+            ValueError: it did not give this; which key is wrong.
+        """
+        kinds = {name: type(value) for name, value in asdict(cls()).items()}
+        if not isinstance(values, dict):
+            raise ValueError("no progress: a table is wanted")
+        if wrong := [name for name, value in values.items() if not _is(value, kinds.get(name))]:
+            raise ValueError(f"no progress: {', '.join(map(str, wrong[:20]))} cannot be")
+        found = cls(**values)
+        if found.best and not _is(found.best.get("update"), float):
+            raise ValueError("no progress: best names no update")
+        return found
+
+
+def _is(value: Any, kind: type | None) -> bool:
+    """Whether it is a counter, a time, a table of figures or a list of pairs of counters."""
+    if kind is dict:
+        return isinstance(value, dict) and all(isinstance(each, int | float) for each in value.values())
+    if kind is list:
+        pairs = isinstance(value, list) and all(isinstance(each, list) and len(each) == 2 for each in value)
+        return pairs and all(_is(number, int) for each in value for number in each)
+    return type(value) in ((int,) if kind is int else (int, float) if kind is float else ()) and 0 <= value < 2**53

@@ -22,6 +22,7 @@ NOTED = "data.json"
 MAY_CHANGE = ("training.minutes", "training.log_every", "training.tensorboard", "search")
 MAY_GROW = ("training.updates", "training.patience")
 OTHERS = ("start", "tokenizer")  # what `fingerprints_of` names
+SECTIONS = ("data", "tokenizer", "training", "search")  # of a recipe, that are looked into
 FILES = ("source", "target", "tsv", "text", "file")  # keys of a recipe whose values are paths
 
 Table = dict[str, Any]
@@ -94,11 +95,14 @@ def resolved_table(run: Path) -> Table | None:
     """
     path = run / RESOLVED
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: the recipe of this run cannot be read: {error}. Choose another --run.") from error
+    if wrong := [name for name in SECTIONS if not isinstance(found.get(name, {}), dict)]:
+        raise InputError(f"{path}: the recipe of this run is damaged: {', '.join(wrong)}: a table is wanted.")
+    return found
 
 
 def claim_data(run: Path, fingerprints: Mapping[str, Any]) -> None:
@@ -119,8 +123,7 @@ def check_data(run: Path, fingerprints: Mapping[str, Any]) -> None:
     noted = run / NOTED
     if not noted.exists():
         return
-    before = json.loads(noted.read_text(encoding="utf-8"))
-    now = _plain(fingerprints)
+    before, now = _read_noted(noted), _plain(fingerprints)
     unknown = [key for key in OTHERS if (key in before) != (key in now)]  # earlier versions noted none of these
     changed = sorted({*differences(_without_names(before), _without_names(now))} - {*unknown})
     if changed:
@@ -128,6 +131,20 @@ def check_data(run: Path, fingerprints: Mapping[str, Any]) -> None:
             f"{run}: its training began with other data; changed since: {', '.join(changed)} (fingerprints are in "
             f"{noted}). Bring the files back, choose another directory with --run, or delete this one."
         )
+
+
+def _read_noted(path: Path) -> Table:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            return found
+        problem = "a table is wanted"
+    except (OSError, ValueError, RecursionError) as error:
+        problem = str(error)
+    raise InputError(
+        f"{path}: the fingerprints of this run's data cannot be read: {problem}. Choose another directory with --run, "
+        "or delete this one."
+    )
 
 
 def fingerprints_of(recipe: Recipe) -> Table:
@@ -163,7 +180,7 @@ def _grows(run: Path, recipe: Recipe, key: str) -> bool:
     """Whether a limit is higher than the run's; a limit that is unset is the highest."""
     name = key.partition(".")[2]
     before, now = (resolved_table(run) or {}).get("training", {}).get(name), getattr(recipe.training, name)
-    return now is None or (before is not None and now > before)
+    return now is None or (isinstance(before, int | float) and now > before)
 
 
 def _comparable(table: Table) -> Table:
