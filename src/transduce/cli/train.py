@@ -32,7 +32,9 @@ def train(
     """Train a recipe; the same command again goes on where it stopped. Text pairs are examined first."""
     from rich.console import Console
 
+    from transduce.data.files import fingerprint
     from transduce.devices import use_device
+    from transduce.model_file import NAME
     from transduce.recipe import load_recipe
     from transduce.training.display import Display
 
@@ -57,9 +59,8 @@ def train(
     folder = run or Path("runs") / resolved.name
     report = (finish_taught if finish else train_taught)(resolved, folder, Display(console))
     tell_summary(resolved, folder, report, Display(console))
-    console.print(
-        f"{folder / 'model.safetensors'}  sha256 {report['model']['sha256']}", highlight=False, soft_wrap=True
-    )
+    path = folder / NAME  # `transduce shortlist` may have added to it: its hash is not always the report's
+    console.print(f"{path}  sha256 {fingerprint(path)}", highlight=False, soft_wrap=True)
 
 
 def _of_run(recipe: Path, run: Path | None, finish: bool) -> tuple[Path, Path | None]:
