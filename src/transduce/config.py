@@ -23,7 +23,9 @@ class Config(BaseModel):
         if not isinstance(table, dict):
             return table
         fields = cls.model_fields
-        return {key: _read(key, value, fields[key].annotation) if key in fields else value for key, value in table.items()}
+        return {
+            key: _read(key, value, fields[key].annotation) if key in fields else value for key, value in table.items()
+        }
 
 
 def _read(key: str, value: Any, annotation: Any) -> Any:
@@ -51,4 +53,6 @@ def _is_one(table: dict[str, Any], kind: Any) -> bool:
     """Whether it is a table of this kind itself, not tables of it by name."""
     if not (isinstance(kind, type) and issubclass(kind, Config)) or not table:
         return False
-    return table.keys() <= kind.model_fields.keys() and not any(isinstance(each, dict) or each == UNSET for each in table.values())
+    if any(isinstance(value, dict) or value == UNSET for value in table.values()):
+        return False
+    return table.keys() <= kind.model_fields.keys()
