@@ -4,8 +4,10 @@ import asyncio
 import http.client
 import json
 import random
+import re
 import socket
 import time
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -404,6 +406,13 @@ def test_pages_ask_no_other_host(server: Server) -> None:
     assert f"curl {server.address}/v1/models" in page  # the examples work as they stand
     assert "http" not in page.replace(server.address, "").replace("over HTTP", "")
     assert "<script" not in page
+
+
+def test_the_example_of_a_translation_works_as_it_stands(server: Server) -> None:
+    page = unescape(server.client.get("/docs").text)
+    [example] = re.findall(r"curl \S+/translate -H 'content-type: application/json' -d '(.*?)'</pre>", page)
+    answer = server.client.post("/translate", json=json.loads(example))
+    assert answer.status_code == 200, answer.text
 
 
 def test_the_explorers_page_is_shown_with_a_policy_for_it(served_file: Path) -> None:
