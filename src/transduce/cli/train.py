@@ -65,9 +65,14 @@ def train(
 
 def _of_run(recipe: Path, run: Path | None, finish: bool) -> tuple[Path, Path | None]:
     """A run directory, or the recipe that one holds, names both; any other recipe does not say where it was trained."""
+    from transduce.errors import InputError
     from transduce.training.run_directory import NOTED, RESOLVED
 
     if recipe.is_dir():
+        if not (recipe / RESOLVED).exists():
+            raise InputError(
+                f"{recipe}: a recipe or a run directory is wanted, and this folder is no run's: it holds no {RESOLVED}."
+            )
         return recipe / RESOLVED, run or recipe
     if finish and recipe.name == RESOLVED and (recipe.parent / NOTED).exists():
         return recipe, run or recipe.parent
