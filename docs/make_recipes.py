@@ -39,7 +39,7 @@ A recipe is a TOML file. `transduce train RECIPE key=value ...` resolves it and 
 and into the model file. `base = "other.toml"` takes what the recipe does not say from another one, which may have a
 base itself. `--dry-run` shows what it would do. Unknown keys are errors that name the nearest known one. A key without
 a default that may be left out is unset by "none": `training.minutes=none`, `data.test=none`. A list of one entry may
-be written without its brackets.
+be written without its brackets, and a single test set without a name: `test = { source = .., target = .. }`.
 
 This page is made from the code by `python docs/make_recipes.py`.
 """

@@ -165,6 +165,22 @@ def test_capture_takes_what_load_gave(model: Pipeline) -> None:
     assert record.keys() == inner.keys()
 
 
+def test_a_record_says_what_it_holds_instead(model: Pipeline) -> None:
+    with transduce.capture(model) as record:
+        model.predict(TEXT)
+    with pytest.raises(
+        KeyError, match=r"decoder\.blocks\.9\.cross; this record holds encoder\.blocks\.0\.self_attention, "
+    ):
+        record["decoder.blocks.9.cross"]
+    assert "decoder.blocks.9.cross" not in record
+
+
+def test_attention_is_told_in_one_line(model: Pipeline) -> None:
+    told = repr(model.predict(TEXT).attention())
+    assert told.startswith(f"<transduce Attention of '{TEXT}' -> '{TRANSLATION}': encoder.blocks.0.self_attention, ")
+    assert "tensor" not in told
+
+
 def test_capture_of_an_ensemble_holds_its_members() -> None:
     both = EnsemblePipeline([translator(seed=3), translator(seed=4)])
     with transduce.capture(both) as record:

@@ -124,6 +124,31 @@ def test_a_list_of_one_can_be_written_without_brackets(tmp_path: Path) -> None:
     assert [file.text for file in load_recipe(written(tmp_path, of_text)).data.train] == ["a"]  # type: ignore[attr-defined]
 
 
+def test_a_single_test_set_needs_no_name(tmp_path: Path) -> None:
+    for files in ('source = "a", target = "b"', 'tsv = "c", target_column = 2'):
+        [alone, named] = [
+            load_recipe(written(tmp_path, f"{LEAST}{written_so}"))
+            for written_so in (f"test = {{ {files} }}\n", f"test.test = {{ {files} }}\n")
+        ]
+        assert alone == named
+        assert [*alone.data.test] == ["test"]  # type: ignore[attr-defined]
+    text = '[task]\nkind = "language_modelling"\n[model]\nkind = "transformer_decoder"\n[data]\ntrain.text = "a"\n'
+    assert load_recipe(written(tmp_path, text + 'test.text = "b"\n')).data.test["test"].text == "b"  # type: ignore[attr-defined]
+    assert load_recipe(written(tmp_path, text + 'test.text.text = "b"\n')).data.test["text"].text == "b"  # type: ignore[attr-defined]
+
+
+def test_a_text_in_the_place_of_a_recipe_is_told_so(tmp_path: Path) -> None:
+    [_, advice] = _problems_of(written(tmp_path, "A dog runs.\n", "train.en"))
+    assert "A recipe is wanted" in advice
+    assert len(_problems_of(written(tmp_path, "A dog runs.\n"))) == 1
+
+
+def _problems_of(recipe: Path) -> list[str]:
+    with pytest.raises(InputError, match="not TOML") as caught:
+        load_recipe(recipe)
+    return caught.value.problems
+
+
 def test_a_byte_order_mark_is_no_part_of_a_recipe(tmp_path: Path) -> None:
     (tmp_path / "marked.toml").write_bytes(b"\xef\xbb\xbf" + LEAST.encode())
     assert load_recipe(tmp_path / "marked.toml") == load_recipe(written(tmp_path, LEAST)).model_copy(

@@ -11,7 +11,8 @@ UNSET = "none"  # what a key that may be left out is unset by, on the command li
 class Config(BaseModel):
     """A frozen set of settings. A default is written once: in the subclass, beside the class that reads it.
 
-    A key that takes a list takes one of its entries as well, and "none" unsets a key that may be left out.
+    A key that takes a list takes one of its entries as well, and so does one that takes tables by name: a table without
+    a name is called as its key. "none" unsets a key that may be left out.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
@@ -22,11 +23,13 @@ class Config(BaseModel):
         if not isinstance(table, dict):
             return table
         fields = cls.model_fields
-        return {key: _read(value, fields[key].annotation) if key in fields else value for key, value in table.items()}
+        return {
+            key: _read(key, value, fields[key].annotation) if key in fields else value for key, value in table.items()
+        }
 
 
-def _read(value: Any, annotation: Any) -> Any:
-    """`value` as a field of this type has it."""
+def _read(key: str, value: Any, annotation: Any) -> Any:
+    """`value` as the field `key`, which is of this type, has it."""
     if value == UNSET and isinstance(value, str) and _may_be_unset(annotation):
         return None
     if get_origin(annotation) is tuple and get_args(annotation)[1:] == (...,):
@@ -34,6 +37,8 @@ def _read(value: Any, annotation: Any) -> Any:
     if get_origin(annotation) is dict and isinstance(value, str) and value == UNSET:
         return {}
     if get_origin(annotation) is dict and isinstance(value, dict):
+        if _is_one(value, get_args(annotation)[1]):
+            return {key: value}
         return {name: each for name, each in value.items() if each != UNSET or get_args(annotation)[1] is Any}
     return value
 
@@ -42,3 +47,12 @@ def _may_be_unset(annotation: Any) -> bool:
     """Whether the type has None, and no choice of its own that is called so."""
     kinds = get_args(annotation)
     return NoneType in kinds and not any(UNSET in get_args(each) for each in kinds)
+
+
+def _is_one(table: dict[str, Any], kind: Any) -> bool:
+    """Whether it is a table of this kind itself, not tables of it by name."""
+    if not (isinstance(kind, type) and issubclass(kind, Config)) or not table:
+        return False
+    if any(isinstance(value, dict) or value == UNSET for value in table.values()):
+        return False
+    return table.keys() <= kind.model_fields.keys()

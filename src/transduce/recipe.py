@@ -227,4 +227,11 @@ def _read(path: Path) -> Table:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not TOML: {error}") from error
+        raise InputError([f"{path}: not TOML: {error}", *_what_a_recipe_is(path)]) from error
+
+
+def _what_a_recipe_is(path: Path) -> list[str]:
+    """For whoever names the text to learn from instead."""
+    if path.suffix == ".toml":
+        return []
+    return ["A recipe is wanted, which names the files to learn from; README.md, Your own data, shows a small one."]

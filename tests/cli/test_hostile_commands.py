@@ -66,8 +66,8 @@ HOSTILE = [  # arguments, what is said; RUN, DATA, TMP and RECIPE are put in
     (["train", "RECIPE", "--run", "TMP/" + "x" * 300], "Choose another one with --run"),
     (["train", "RECIPE", "--run", "/proc/run"], "Choose another one with --run"),
     (["train", "RECIPE", "--run", "TMP/out", "training.learning_rate=1e308"], "training.learning_rate"),
-    (["train", "TMP"], "there is no such recipe"),
-    (["train", "--finish", "TMP"], "there is no such recipe"),
+    (["train", "TMP"], "holds no recipe.toml"),
+    (["train", "--finish", "TMP"], "holds no recipe.toml"),
     (["train", "--finish", "RECIPE", "--run", "TMP/out"], "has no checkpoint yet"),
 ]
 

@@ -14,6 +14,7 @@ import torch
 
 import forked
 import transduce
+from transduce.data.files import fingerprint
 from transduce.model_file import load_model_file
 
 Run = Callable[..., forked.Ended]
@@ -64,6 +65,8 @@ def test_a_model_is_told_its_words_and_uses_them(run: Run, own_run: Path, tiny_c
     facts = json.loads(run("info", own_run, "--json").out)
     assert facts["lexicon"] == {"source_tokens": 24, "candidates": 3, "frequent": 3, "bytes": 300}
     assert not any(tensor["name"].startswith("shortlist") for tensor in facts["tensors"])
+    told = run("train", own_run).out  # which leaves it as it is
+    assert fingerprint(own_run / "model.safetensors") in told.replace("\n", "")
     done = run("predict", own_run, "--shortlist", 4, given=lines)
     assert done.code == 2
     assert "holds 3 candidates a token" in done.err

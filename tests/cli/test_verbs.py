@@ -86,6 +86,11 @@ def test_at_a_terminal_it_asks_and_answers_line_by_line(tiny_run: Path) -> None:
     assert "Traceback" not in said
 
 
+def test_a_byte_order_mark_on_standard_input_is_no_text(run: Run, tiny_run: Path) -> None:
+    plain, marked = (run("predict", tiny_run, "--json", given=mark + b"x y z\n") for mark in (b"", b"\xef\xbb\xbf"))
+    assert (marked.code, marked.out) == (0, plain.out)
+
+
 def test_json_lines_hold_the_nbest_list(run: Run, tiny_run: Path) -> None:
     done = run("predict", tiny_run, "--json", "--nbest", 2, "--beam", 3, given=b"1 2\n\n4")
     found = [json.loads(line) for line in done.out.splitlines()]

@@ -39,6 +39,13 @@ def test_only_newline_ends_a_line(tmp_path: Path, suffix: str) -> None:
 
 
 @packed
+def test_a_byte_order_mark_at_the_beginning_is_no_text(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"text{suffix}"
+    path.write_bytes(PACKERS[suffix]("\ufeffone\n\ufefftwo\n".encode()))
+    assert list(files.read_lines(path)) == ["one", "\ufefftwo"]
+
+
+@packed
 @pytest.mark.parametrize("text", ["", "\n", "a", "a\n", "a\n\n", "\n\na"])
 def test_final_line_with_or_without_newline(tmp_path: Path, suffix: str, text: str) -> None:
     path = tmp_path / f"text{suffix}"

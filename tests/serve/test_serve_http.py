@@ -4,8 +4,10 @@ import asyncio
 import http.client
 import json
 import random
+import re
 import socket
 import time
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -404,6 +406,15 @@ def test_pages_ask_no_other_host(server: Server) -> None:
     assert f"curl {server.address}/v1/models" in page  # the examples work as they stand
     assert "http" not in page.replace(server.address, "").replace("over HTTP", "")
     assert "<script" not in page
+
+
+def test_the_examples_of_requests_work_as_they_stand_for_a_greedy_model_too(tmp_path: Path) -> None:
+    with serving([write_model(tmp_path / "greedy.safetensors", search={"method": "greedy"})]) as running:
+        page = unescape(running.client.get("/docs").text)
+        for path in ("/translate", "/v1/predict"):
+            [example] = re.findall(rf"curl \S+{path} -H 'content-type: application/json' -d '(.*?)'</pre>", page)
+            answer = running.client.post(path, json=json.loads(example))
+            assert answer.status_code == 200, answer.text
 
 
 def test_the_explorers_page_is_shown_with_a_policy_for_it(served_file: Path) -> None:

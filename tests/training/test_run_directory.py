@@ -95,12 +95,20 @@ def test_a_finished_run_keeps_every_byte_and_says_what_could_be_done(
     for said in (
         "finished, and left as it is",
         "all 24 updates done",
-        "BLEU 0.00",
-        "perplexity",
         "training.updates=48",
     ):
         assert said in shown
     assert "Going on" not in shown
+    told = forked.transduce(tmp_path, "train", tiny_recipe, "--run", finished).out
+    assert (told.count("BLEU"), told.count("perplexity")) == (1, 1)  # the table of its scores, and no second telling
+
+
+def test_a_folder_that_is_no_run_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    for arguments in (["corpus"], ["corpus", "--finish"]):
+        done = forked.transduce(tmp_path, "train", tmp_path / arguments[0], *arguments[1:])
+        assert done.code == 2
+        assert "a recipe or a run directory is wanted, and this folder is no run's: it holds no recipe.toml" in done.err
 
 
 def test_a_finished_run_needs_neither_checkpoints_nor_data(tiny_recipe: Path, finished: Path, tmp_path: Path) -> None:

@@ -25,6 +25,10 @@ class Record(dict[str, list[Tensor]]):
         super().__init__()
         self._names = names
 
+    def __missing__(self, name: str) -> list[Tensor]:
+        held = ", ".join(self) or "nothing: no attention was computed"
+        raise KeyError(f"{name}; this record holds {held}")
+
     def take(self, module: nn.Module, alpha_BHTS: Tensor) -> None:
         """Called by attention modules. Weights of modules outside the captured model are not kept."""
         if module in self._names:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from transduce.errors import InputError
 
 
 def read_source(path: Path | None) -> list[str]:
-    """The lines of a file or of standard input, UTF-8; only a newline ends a line.
+    """The lines of a file or of standard input, UTF-8; only a newline ends a line, and a byte order mark is no text.
 
     Raises:
         InputError: not UTF-8; the lines are named. Standard input is closed.
@@ -22,7 +23,7 @@ def read_source(path: Path | None) -> list[str]:
         return list(read_lines(path))
     if sys.stdin is None:
         raise InputError("standard input is closed, and no --source is named: nothing to read.")
-    raw = sys.stdin.buffer.read()
+    raw = sys.stdin.buffer.read().removeprefix(BOM_UTF8)
     parts = raw.split(b"\n")
     if parts[-1] == b"":
         parts.pop()

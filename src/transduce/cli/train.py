@@ -32,7 +32,9 @@ def train(
     """Train a recipe; the same command again goes on where it stopped. Text pairs are examined first."""
     from rich.console import Console
 
+    from transduce.data.files import fingerprint
     from transduce.devices import use_device
+    from transduce.model_file import NAME
     from transduce.recipe import load_recipe
     from transduce.training.display import Display
 
@@ -57,16 +59,20 @@ def train(
     folder = run or Path("runs") / resolved.name
     report = (finish_taught if finish else train_taught)(resolved, folder, Display(console))
     tell_summary(resolved, folder, report, Display(console))
-    console.print(
-        f"{folder / 'model.safetensors'}  sha256 {report['model']['sha256']}", highlight=False, soft_wrap=True
-    )
+    path = folder / NAME  # `transduce shortlist` may have added to it: its hash is not always the report's
+    console.print(f"{path}  sha256 {fingerprint(path)}", highlight=False, soft_wrap=True)
 
 
 def _of_run(recipe: Path, run: Path | None, finish: bool) -> tuple[Path, Path | None]:
     """A run directory, or the recipe that one holds, names both; any other recipe does not say where it was trained."""
+    from transduce.errors import InputError
     from transduce.training.run_directory import NOTED, RESOLVED
 
     if recipe.is_dir():
+        if not (recipe / RESOLVED).exists():
+            raise InputError(
+                f"{recipe}: a recipe or a run directory is wanted, and this folder is no run's: it holds no {RESOLVED}."
+            )
         return recipe / RESOLVED, run or recipe
     if finish and recipe.name == RESOLVED and (recipe.parent / NOTED).exists():
         return recipe, run or recipe.parent

@@ -9,6 +9,7 @@ import hashlib
 import io
 import lzma
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,7 +104,7 @@ def read_raw_lines(path: str | Path) -> Iterator[bytes]:
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """Every line without its "\\n", as text.
+    """Every line without its "\\n", as text, and without the byte order mark that some editors begin a file with.
 
     Raises:
         InputError: lines that are not UTF-8. All are counted and the first ten numbered (from 1); raised when
@@ -112,7 +113,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
     raw_lines = enumerate(read_raw_lines(path), start=1)
     for number, raw in raw_lines:
         try:
-            yield raw.decode("utf-8")
+            yield (raw.removeprefix(BOM_UTF8) if number == 1 else raw).decode("utf-8")
         except UnicodeDecodeError as error:
             bad = [number] + [later for later, raw in raw_lines if not is_utf8(raw)]
             raise InputError(_not_utf8(path, bad)) from error

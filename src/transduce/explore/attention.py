@@ -71,6 +71,11 @@ class Attention:
     start: str
     layers: tuple[Layer, ...]
 
+    def __repr__(self) -> str:
+        read = f"{self.source.text[:40]!r} -> " if self.source else ""
+        names = ", ".join(layer.name for layer in self.layers) or "nothing that attends"
+        return f"<transduce Attention of {read}{self.target.text[:40]!r}: {names}; drawn in a notebook, or by .plot()>"
+
     def of(self, kind: str) -> list[Layer]:
         """The layers of one kind: "encoder", "decoder", "cross" or "other"."""
         return [layer for layer in self.layers if layer.part.kind == kind]

@@ -18,6 +18,7 @@ summary { cursor: pointer; }
 
 
 ADDRESS = "http://localhost:8000"
+EXAMPLE_LANGUAGES = ("en", "de")  # of the examples in `schemas.py`
 
 
 def api_page(description: dict[str, Any]) -> str:
@@ -35,10 +36,16 @@ def api_page(description: dict[str, Any]) -> str:
     return f'<!doctype html><html lang="en"><head>{head}</head><body><main>{main}</main></body></html>'
 
 
-def as_asked_at(page: str, base: str) -> str:
-    """An `api_page` whose examples call the address that it was asked for at."""
+def as_asked_at(page: str, base: str, languages: tuple[str, str] = EXAMPLE_LANGUAGES) -> str:
+    """An `api_page` whose examples call the address that it was asked for at, and translate what the server does."""
     address = base.rstrip("/")
+    page = page.replace(_asked_for(*EXAMPLE_LANGUAGES), _asked_for(*languages))
     return page.replace(ADDRESS, address) if re.fullmatch(r"https?://[\w.:\[\]-]+(/[\w./-]*)?", address) else page
+
+
+def _asked_for(source: str, target: str) -> str:
+    """What a request says of languages, as the page shows it."""
+    return escape(json.dumps({"source": source, "target": target}, ensure_ascii=False)[1:-1].replace("'", "\\u0027"))
 
 
 def _operation(path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]) -> str:

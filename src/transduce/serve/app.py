@@ -59,7 +59,7 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
     for room in (libretranslate, v1, explorer, operations):
         app.include_router(room.routes(service))
     _errors(app)
-    _pages(app, page)
+    _pages(app, page, service)
     paths = {*app.openapi()["paths"], "/", "/docs", "/openapi.json"}
     if service.settings.origins:  # pages of these may also read what they are answered
         app.add_middleware(
@@ -117,7 +117,7 @@ def _errors(app: FastAPI) -> None:
         return problem(500, FAILED, {"connection": "close"})  # as the server does, once it has logged the error
 
 
-def _pages(app: FastAPI, page: str | None) -> None:
+def _pages(app: FastAPI, page: str | None, service: Service) -> None:
     api = api_page(app.openapi())
     policies = {content: page_policy(content) for content in (api, page or api)}
 
@@ -127,7 +127,8 @@ def _pages(app: FastAPI, page: str | None) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
-        return shown(api, as_asked_at(api, str(request.base_url)))
+        model = service.models.default
+        return shown(api, as_asked_at(api, str(request.base_url), (model.source, model.target)))
 
     def shown(content: str, written: str) -> Response:
         return HTMLResponse(written, headers={"content-security-policy": policies[content]})

@@ -113,7 +113,7 @@ class Models:
         if not models:
             raise InputError("no model to serve: name at least one run directory or model file.")
         if len(self._models) < len(models):
-            raise InputError("two models have one name; give them different ones: serve a=runs/one b=runs/two.")
+            raise InputError("two models have one name; give them different ones: a=runs/one b=runs/two.")
 
     @classmethod
     def open(cls, asked: Sequence[str | PathLike[str]], use: Use = PLAIN, run: Path | None = None) -> "Models":
@@ -128,7 +128,7 @@ class Models:
         named = [_named(str(each)) for each in asked]
         names = [name for name, _ in named]
         if len(set(names)) < len(names):
-            raise InputError(f"two models have one name in {', '.join(names)}; name them: serve a=.. b=..")
+            raise InputError(f"two models have one name in {', '.join(names)}; name them: a=runs/one b=runs/two.")
         runs = [run] + [None] * len(named)
         return cls([Model(name, path, use, run) for (name, path), run in zip(named, runs, strict=False)])
 

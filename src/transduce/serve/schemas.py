@@ -92,7 +92,7 @@ class SearchRequest(BaseModel):
 class PredictRequest(SearchRequest):
     """What `transduce predict` does, over HTTP: a text is what a line is there."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"texts": ["Two dogs run."], "nbest": 3}})
+    model_config = ConfigDict(json_schema_extra={"example": {"texts": ["Two dogs run."], "beam": 4, "nbest": 3}})
 
     texts: Texts = Field(description="Each is translated, or continued, by itself.")
     split: Split = Field(default="auto", description=SPLIT[0].upper() + SPLIT[1:])

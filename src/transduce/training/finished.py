@@ -73,8 +73,6 @@ def tell_finished(run: Path, recipe: Recipe, report: Report, display: Display) -
     """That nothing is left to do, and what could be."""
     updates = int(report["training"]["updates"])
     display.tell(f"{run}: finished, and left as it is. Training ended: {report['ended']}.")
-    for line in scores(report):
-        display.tell(line)
     if fingerprint(run / NAME) != report["model"]["sha256"]:
         display.tell(f"{NAME} is not as it was when training ended: `transduce shortlist` adds to it, for one.")
     if search := changed_search(run, recipe):
@@ -83,21 +81,6 @@ def tell_finished(run: Path, recipe: Recipe, report: Report, display: Display) -
         f"To train it further: training.updates={2 * max(updates, recipe.training.updates)}"
         f"{_other_limits(recipe)}. To train another: --run with another directory."
     )
-
-
-def scores(report: Report) -> list[str]:
-    """A line for each test, with what the model reached there."""
-    lines = []
-    for name, test in report.get("tests", {}).items():
-        told = [_score(score) for score in test.get("scores", {}).values()]
-        told += [f"perplexity {test['likelihood']['perplexity']:.3f}"] if "likelihood" in test else []
-        lines.append(f"{name}: {', '.join(told)}")
-    return lines
-
-
-def _score(score: Mapping[str, Any]) -> str:
-    interval = score.get("interval")
-    return f"{score['name']} {score['value']:.2f}" + (" [{:.2f}, {:.2f}]".format(*interval) if interval else "")
 
 
 def set_aside(run: Path, display: Display) -> None:
