@@ -19,6 +19,7 @@ from transduce.training.loop import why_ended
 from transduce.training.progress import Progress
 from transduce.training.run_directory import changed_search, check_data, check_recipe, is_begun
 from transduce.training.schedule import learning_rate
+from transduce.training.summary import rows
 
 Report = dict[str, Any]
 
@@ -60,7 +61,7 @@ def read_report(run: Path) -> Report | None:
 def _is_whole(report: Report) -> bool:
     """Whether all that is read of it later is there, and of its kind."""
     try:
-        scores(report)
+        list(rows(report))
         Progress.from_dict(report.get("progress", {}))
         kept = {"update": report["training"]["updates"], "seconds": report["training"]["seconds"]}
         Progress.from_dict(kept)

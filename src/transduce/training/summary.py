@@ -18,22 +18,22 @@ from transduce.training.log import REPORT
 
 def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Display) -> None:
     """Of a finished training in `run`, whose report this is."""
-    rows = list(_rows(report))
-    if rows:
+    scores = list(rows(report))
+    if scores:
         table = Table("test set", "metric", "score", "95 % interval", box=None, header_style="bold", pad_edge=False)
         for column in table.columns[2:]:
             column.justify = "right"
-        for row in rows:
+        for row in scores:
             table.add_row(*(Text(cell) for cell in row))
         display.console.print(table)
     files = [NAME, REPORT, *(f"figures/{path.name}" for path in sorted((run / "figures").glob("*.png")))]
-    display.tell(f"In {run}: {', '.join(files)}" + (" (scores with their signatures)" if rows else ""))
+    display.tell(f"In {run}: {', '.join(files)}" + (" (scores with their signatures)" if scores else ""))
     display.tell("Next:")
     for command in _commands(recipe, run):
         display.tell(f"  {command}")
 
 
-def _rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+def rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """Test set, metric, value and interval; the name of a test set once."""
     for name, test in report.get("tests", {}).items():
         scores = [_score(each) for each in test.get("scores", {}).values()]
