@@ -12,7 +12,7 @@ from rich.console import Console
 import forked
 from transduce.recipe import load_recipe, parse_recipe
 from transduce.training.display import Display
-from transduce.training.summary import tell_summary
+from transduce.training.summary import rows, tell_summary
 
 
 def told(run: Path, table: dict[str, object] | None = None) -> list[str]:
@@ -39,6 +39,15 @@ def test_scores_are_told_with_their_intervals_and_files_with_their_place(tiny_ru
     for file in place.removeprefix(f"In {tiny_run}: ").partition(" (")[0].split(", "):
         assert (tiny_run / file).is_file()
     assert "report.json" in place
+
+
+def test_two_scores_of_one_name_are_told_apart() -> None:
+    scores = {
+        key: {"name": name, "value": 1.0, "interval": None, "signature": f"tok:{key}"}
+        for key, name in (("bleu", "BLEU"), ("bleu-lc-moses", "BLEU"), ("chrf", "chrF"))
+    }
+    found = [row[1] for row in rows({"tests": {"t": {"scores": scores, "likelihood": {"perplexity": 1.0}}}})]
+    assert found == ["BLEU (bleu)", "BLEU (bleu-lc-moses)", "chrF", "perplexity a token"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")

@@ -1,6 +1,7 @@
 """What is told at the end of a training: test scores with intervals, where everything lies, what to type next."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,17 +37,19 @@ def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Dis
 def rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """Test set, metric, value and interval; the name of a test set once."""
     for name, test in report.get("tests", {}).items():
-        scores = [_score(each) for each in test.get("scores", {}).values()]
+        names = Counter(each["name"] for each in test.get("scores", {}).values())
+        scores = [_score(each, key if names[each["name"]] > 1 else "") for key, each in test.get("scores", {}).items()]
         likelihood = test["likelihood"]
         scores.append(("perplexity a token", f"{likelihood['perplexity']:.2f}", ""))
         for place, score in enumerate(scores):
             yield (name if place == 0 else "", *score)
 
 
-def _score(score: dict[str, Any]) -> tuple[str, str, str]:
+def _score(score: dict[str, Any], metric: str) -> tuple[str, str, str]:
+    """metric: its name in task.metrics, where two are called the same by people."""
     digits = decimals(score["signature"])
     interval = "" if score["interval"] is None else "[{0:.{2}f}, {1:.{2}f}]".format(*score["interval"], digits)
-    return score["name"], f"{score['value']:.{digits}f}", interval
+    return score["name"] + (f" ({metric})" if metric else ""), f"{score['value']:.{digits}f}", interval
 
 
 def _commands(recipe: Recipe, run: Path) -> Iterator[str]:
