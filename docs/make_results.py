@@ -92,7 +92,7 @@ def _trainings(records: list[dict[str, Any]]) -> str:
         _training(each) for each in sorted(records, key=lambda each: (each["recipe"], each["change"], each["seed"]))
     ]
     note = "\n## Trainings\n\nMinutes are of the wall clock, with whatever else the machine was doing.\n\n"
-    return note + _table([*head, "date", "commit"], rows)
+    return note + _table(head, rows)
 
 
 def _sorted(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

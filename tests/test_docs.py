@@ -3,16 +3,19 @@
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_page_of_recipes_is_up_to_date() -> None:
-    spec = importlib.util.spec_from_file_location("make_recipes", ROOT / "docs" / "make_recipes.py")
+@pytest.mark.parametrize("name", ["recipes", "results"])
+def test_a_page_that_is_made_is_up_to_date(name: str) -> None:
+    spec = importlib.util.spec_from_file_location(f"make_{name}", ROOT / "docs" / f"make_{name}.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run: python docs/make_recipes.py"
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(), f"run: python docs/make_{name}.py"
 
 
 def test_every_link_of_the_readme_leads_somewhere() -> None:
