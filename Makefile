@@ -21,7 +21,7 @@ help:
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/transduce/native/*.h src/transduce/native/*.cpp)
+$(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/transduce/kernels/native/*.h src/transduce/kernels/native/*.cpp)
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Transduce needs Python 3.11 or newer; say which: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-FOLDER = "src/transduce/native"
+FOLDER = "src/transduce/kernels/native"
 AVX512 = ["-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"]
 VARIANTS = {  # of x86 processors, slowest first; which of them a machine can run is looked up when it is needed
     "plain": [],
@@ -20,9 +20,9 @@ VARIANTS = {  # of x86 processors, slowest first; which of them a machine can ru
 
 
 def kernels(variant: str, flags: list[str]) -> Extension:
-    """One module, `transduce.native.<variant>`. OpenMP's functions are those of the library that torch has loaded."""
+    """One module, `transduce.kernels.native.<variant>`. OpenMP's functions are those of the library that torch has loaded."""
     return Extension(
-        f"transduce.native.{variant}",
+        f"transduce.kernels.native.{variant}",
         [f"{FOLDER}/kernels.cpp"],
         depends=[str(path) for path in sorted(Path(FOLDER).glob("*.h"))],
         define_macros=[("MODULE", variant)],

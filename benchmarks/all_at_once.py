@@ -16,7 +16,7 @@ import torch
 
 import transduce
 from transduce.data.files import read_lines
-from transduce.pipeline import Pipeline
+from transduce.pipeline.pipeline import Pipeline
 
 ROUNDS = 4
 BEAM, GREEDY = "teacher, beam 5", "teacher, greedy"

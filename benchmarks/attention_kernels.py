@@ -2,7 +2,7 @@
 
     python benchmarks/attention_kernels.py
 
-Sets `FUSED_FROM_KEYS` in attention/core.py. Prints milliseconds a step (median of interleaved runs) and their ratio.
+Sets `FUSED_FROM_KEYS` in attention/scaled_dot_product.py. Prints milliseconds a step (median of interleaved runs) and their ratio.
 """
 
 import statistics
@@ -11,8 +11,8 @@ import time
 import torch
 import torch.nn.functional as F
 
-from transduce.allocator import keep_freed_memory
-from transduce.attention.core import attend_visibly
+from transduce.attention.scaled_dot_product import attend_visibly
+from transduce.runtime.allocator import keep_freed_memory
 
 HEADS, WIDTH, TOKENS, RUNS = 4, 32, 4096, 7
 

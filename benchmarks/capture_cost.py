@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from transduce.attention.cache import KeyValue
-from transduce.attention.core import attend
 from transduce.attention.heads import MultiHeadAttention
+from transduce.attention.scaled_dot_product import attend
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig

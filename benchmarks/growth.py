@@ -27,9 +27,9 @@ import torch
 
 import transduce
 from transduce.data.files import read_lines
-from transduce.environment import library_versions, machine
 from transduce.models.protocols import Padded
-from transduce.pipeline import Pipeline
+from transduce.pipeline.pipeline import Pipeline
+from transduce.runtime.environment import library_versions, machine
 
 RESULT = Path(__file__).parent / "results" / "growth.json"
 BEFORE = (1, 16, 32, 64, 128, 256, 512)

@@ -19,10 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transduce.environment import library_versions, machine
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoder, LinearTransformerDecoderConfig
 from transduce.models.protocols import Sizes, map_tree
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
+from transduce.runtime.environment import library_versions, machine
 
 RESULTS = Path(__file__).parent / "results"
 LENGTHS = [100, 200, 500, 1000, 2000, 5000, 10_000]

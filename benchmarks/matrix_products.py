@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.environment import machine
-from transduce.linear import _product, linear, pack
+from transduce.kernels.matmul import _product, linear, pack
+from transduce.runtime.environment import machine
 
 SHAPES = ((256, 256), (256, 1024), (1024, 256), (256, 8000))
 

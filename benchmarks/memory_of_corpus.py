@@ -84,7 +84,7 @@ def train(recipe: str, run: str) -> None:
     """In the process that is measured."""
     from rich.console import Console
 
-    from transduce.recipe import load_recipe
+    from transduce.recipe.recipe import load_recipe
     from transduce.training.display import Display
     from transduce.training.run import run_training
 

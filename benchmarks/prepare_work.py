@@ -14,7 +14,7 @@ from rich.console import Console
 
 from transduce.data.batches import Batches
 from transduce.data.files import read_lines
-from transduce.recipe import parse_recipe
+from transduce.recipe.recipe import parse_recipe
 from transduce.training.display import Display
 from transduce.training.run import open_task
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import transduce
-from transduce.inference import decode
-from transduce.pipeline import Pipeline, search_settings
-from transduce.recipe import load_recipe
+from transduce.inference.decode import decode
+from transduce.pipeline.pipeline import Pipeline, search_settings
+from transduce.recipe.recipe import load_recipe
 from transduce.tasks.protocols import Dataset
 from transduce.training.run import cache_folder
 

@@ -27,15 +27,15 @@ from typing import Any
 import httpx
 from serve_load import started
 
-from transduce.environment import library_versions, machine
+from transduce.runtime.environment import library_versions, machine
 
 sys.path += [str(Path(__file__).resolve().parents[1] / "tests" / each) for each in ("", "serve")]
 from hostile import hurting
 
 from random_models import SHORT, model_file, translator
 from served import CODES
+from transduce.core.model_file import save_model_file
 from transduce.data.patterns import once_a_run
-from transduce.model_file import save_model_file
 
 
 def main() -> None:

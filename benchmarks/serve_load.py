@@ -31,7 +31,7 @@ import psutil
 
 import transduce
 from transduce.data.files import read_lines
-from transduce.environment import library_versions, machine
+from transduce.runtime.environment import library_versions, machine
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "serve"))
 from hostile import check_description, send_malformed

@@ -30,7 +30,7 @@ from speed_report import name_of
 
 import transduce
 from transduce.data.files import read_lines
-from transduce.environment import library_versions, machine
+from transduce.runtime.environment import library_versions, machine
 
 HERE = Path(__file__).parent
 WORKERS = HERE / "peers"

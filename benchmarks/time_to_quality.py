@@ -28,7 +28,7 @@ import sacrebleu
 from quality_report import table
 from speed import HERE, OURS, PINNED, RESULTS, WORKERS, make_environments, python
 
-from transduce.environment import library_versions, machine
+from transduce.runtime.environment import library_versions, machine
 
 FOLDER = HERE.parent / "runs" / "time-to-quality"
 CLOCKS = ("training_processor_seconds", "training_seconds", "processor_seconds", "seconds")

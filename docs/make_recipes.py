@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from transduce.compare.config import CompareConfig
-from transduce.config import Config
+from transduce.core.config import Config
 from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
@@ -27,10 +27,10 @@ from transduce.models.rnn_decoder import RnnDecoderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
+from transduce.recipe.training import Teachers, TrainingConfig
 from transduce.search.settings import Search
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
 from transduce.tasks.translation import TranslationConfig, TranslationData
-from transduce.training.config import Teachers, TrainingConfig
 
 PAGE = Path(__file__).with_name("recipes.md")
 HEAD = """# Recipes

@@ -75,7 +75,7 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Ite
     """The directory of one finished training of the tiny recipe; nobody may write into it."""
     from rich.console import Console
 
-    from transduce.recipe import load_recipe
+    from transduce.recipe.recipe import load_recipe
     from transduce.training.display import Display
     from transduce.training.run import run_training
 
@@ -102,7 +102,7 @@ def sentence_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def kernels() -> None:
     """Skips where no kernels were compiled."""
-    from transduce import native
+    from transduce.kernels import native
 
     if native.kernels() is None:
         pytest.skip("no kernels: there was no C++ compiler when the package was installed, or TRANSDUCE_NATIVE=off")
@@ -111,7 +111,7 @@ def kernels() -> None:
 @pytest.fixture(params=["kernels", "torch"])
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test runs twice: with the kernels in C++, and as if there were none."""
-    from transduce import native
+    from transduce.kernels import native
 
     if request.param == "torch":
         monkeypatch.setattr(native, "_wanted", False)

@@ -103,7 +103,7 @@ def foreign_device(patch: Callable[[str, Any], None]) -> Iterator[torch.device]:
 
     Tensors of a class of ours know neither torch's inference mode nor autocast nor fused AdamW, which are left out.
     """
-    for name in ("transduce.pipeline.device_for", "transduce.training.start.resolve_device"):
+    for name in ("transduce.pipeline.pipeline.device_for", "transduce.training.initialization.resolve_device"):
         patch(name, lambda *asked: THERE)
     patch("torch.autograd.grad_mode.inference_mode.__enter__", _without_gradients)
     patch("torch.autograd.grad_mode.inference_mode.__exit__", _as_before)

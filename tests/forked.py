@@ -113,9 +113,9 @@ def _live(arguments: list[str], cache: str, folder: Path, fate: Fate) -> None:
 
 
 def _die_in_write(number: int) -> None:
-    from transduce import storage
+    from transduce.core import tensor_file
 
-    replace, calls = storage.replace, iter(range(1, 1_000_000))
+    replace, calls = tensor_file.replace, iter(range(1, 1_000_000))
 
     def dying(chunks: Iterable[Any]) -> Iterator[Any]:
         yield next(iter(chunks))
@@ -124,7 +124,7 @@ def _die_in_write(number: int) -> None:
     def counted(path: Path, chunks: Iterable[Any], size: int) -> None:
         replace(path, dying(chunks) if next(calls) == number else chunks, size)
 
-    storage.replace = counted
+    tensor_file.replace = counted
 
 
 def _die_once_there(path: Path) -> None:

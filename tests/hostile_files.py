@@ -70,10 +70,10 @@ def sound(kind: str) -> str:
     """A sound toy model of that kind, as JSON of its parts but the tensors' bytes."""
     import torch
 
+    from transduce.core.model_file import lasting_tensors
     from transduce.data.tokenizer import Tokenizer
-    from transduce.model_file import lasting_tensors
-    from transduce.pipeline import make_model, make_task
-    from transduce.recipe import parse_recipe
+    from transduce.pipeline.pipeline import make_model, make_task
+    from transduce.recipe.recipe import parse_recipe
 
     model: dict[str, Any] = {"kind": kind, "d_model": 8}
     if kind not in ("rnn", "rnn_decoder", "convolution"):
@@ -528,7 +528,7 @@ def outcome(path: Path) -> str:
     """What loading, predicting and showing it come to: "right", "refused: .." or "failed: .."."""
     import transduce
     from transduce.cli.info import info
-    from transduce.errors import TransduceError
+    from transduce.core.errors import TransduceError
 
     try:
         with contextlib.redirect_stdout(io.StringIO()):
@@ -572,7 +572,7 @@ def prepare() -> None:
     import torch
 
     import transduce.cli.info
-    import transduce.pipeline  # noqa: F401
+    import transduce.pipeline.pipeline  # noqa: F401
 
     torch.set_num_threads(1)
     for kind in [*KINDS, "transformer_decoder", "rnn_decoder"]:

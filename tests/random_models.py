@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 
+from transduce.core.model_file import ModelFile, lasting_tensors
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.model_file import ModelFile, lasting_tensors
-from transduce.pipeline import Pipeline, make_model, make_task, pack_tokenizers
-from transduce.recipe import parse_recipe
+from transduce.pipeline.pipeline import Pipeline, make_model, make_task, pack_tokenizers
+from transduce.recipe.recipe import parse_recipe
 
 SYLLABLES = [first + last for first in "bdfgklmnprst" for last in "aeiou"]
 SHORT = {"max_length_factor": 0.5, "max_length_offset": 4}

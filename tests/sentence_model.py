@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from transduce.recipe import load_recipe
+from transduce.recipe.recipe import load_recipe
 from transduce.training.display import Display
 from transduce.training.run import run_training
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from random_models import model_file, translator
-from transduce.model_file import save_model_file
+from transduce.core.model_file import save_model_file
 from transduce.serve.app import create_app
 from transduce.serve.models import Models
 from transduce.serve.run import Stopping, config_of, listen

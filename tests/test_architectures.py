@@ -10,8 +10,8 @@ import pytest
 import forked
 import transduce
 from forked import Fate
+from transduce.core.registry import known, resolve
 from transduce.models.protocols import Encodes
-from transduce.names import known, resolve
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from transduce.atomic import human_size, write_json, write_text
-from transduce.errors import InputError, TransduceError
-from transduce.storage import read_tensors, write_tensors
+from transduce.core.atomic import human_size, write_json, write_text
+from transduce.core.errors import InputError, TransduceError
+from transduce.core.tensor_file import read_tensors, write_tensors
 
 
 def run(script: str, *arguments: object, before: str = "") -> subprocess.CompletedProcess[str]:
@@ -75,8 +75,8 @@ def test_a_folder_in_the_way_is_reported_and_nothing_is_left(tmp_path: Path) -> 
 
 SIZE_LIMIT = """
 import resource, signal, sys, torch
-from transduce.errors import TransduceError
-from transduce.storage import write_tensors
+from transduce.core.errors import TransduceError
+from transduce.core.tensor_file import write_tensors
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
@@ -107,8 +107,8 @@ def test_a_write_that_the_system_cuts_off_leaves_what_was_there(tmp_path: Path, 
 DISK_FULL = """
 import os, sys, torch
 from pathlib import Path
-from transduce.errors import TransduceError
-from transduce.storage import read_tensors, write_tensors
+from transduce.core.errors import TransduceError
+from transduce.core.tensor_file import read_tensors, write_tensors
 path = Path(sys.argv[1]) / "model.safetensors"
 write_tensors(path, {"old": torch.zeros(1000)}, {})
 try:
@@ -133,7 +133,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 KEEP_WRITING = """
 import itertools, sys
-from transduce.atomic import write_text
+from transduce.core.atomic import write_text
 for version in itertools.count(1):
     write_text(sys.argv[1], f"{version}\\n" * 1_000_000)
     print(version, flush=True)
@@ -178,7 +178,7 @@ def test_an_interruption_removes_the_half_written_file(tmp_path: Path) -> None:
     script = """
 import os, signal, sys
 from pathlib import Path
-from transduce.atomic import replace
+from transduce.core.atomic import replace
 signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 def chunks():
     yield b"half"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.bounded_json import table_of_settings, table_of_texts, table_of_values, what
+from transduce.core.bounded_json import table_of_settings, table_of_texts, table_of_values, what
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 small = st.recursive(st.none() | st.booleans() | st.integers(-(10**15), 10**15) | texts, st.lists, max_leaves=8)

@@ -13,14 +13,14 @@ from typer.testing import CliRunner
 import transduce
 from foreign_device import THERE, Foreign, foreign_device
 from random_models import language_model, model_file, sentences, translator
-from transduce import native
 from transduce.cli.app import app
-from transduce.devices import VARIABLE, resolve_device, use_device
-from transduce.errors import InputError
+from transduce.core.errors import InputError
+from transduce.core.model_file import ModelFile, lasting_tensors, load_model_file
 from transduce.explore.offline import offline
-from transduce.model_file import ModelFile, lasting_tensors, load_model_file
-from transduce.pipeline import EnsemblePipeline, Pipeline
-from transduce.recipe import load_recipe
+from transduce.kernels import native
+from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
+from transduce.recipe.recipe import load_recipe
+from transduce.runtime.devices import VARIABLE, resolve_device, use_device
 from transduce.training.display import Display
 from transduce.training.run import run_training
 

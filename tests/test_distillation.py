@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from random_models import language_model, model_file, sentences, translator
-from transduce import distillation
+from transduce.core.errors import InputError, Interrupted
+from transduce.core.model_file import save_model_file
 from transduce.data.corpus import PairFiles, TextFile
-from transduce.distillation import distil, training_sources
-from transduce.errors import InputError, Interrupted
-from transduce.model_file import save_model_file
-from transduce.pipeline import Pipeline, search_settings
+from transduce.distillation.translations import distil, training_sources, translations
+from transduce.pipeline.pipeline import Pipeline, search_settings
 
 LINES = [*sentences(37), "", "ba ba\u2028de", "  ", "fi\r", "go " * 12]
 COUNT = len(LINES)
@@ -26,7 +25,7 @@ COUNT = len(LINES)
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distillation, "PART", 10)
+    monkeypatch.setattr(translations, "PART", 10)
 
 
 @pytest.fixture
@@ -133,11 +132,12 @@ def test_killed_and_gone_on_with(folder: Path) -> None:
 import os, signal, sys
 from pathlib import Path
 import torch
-from transduce import distillation, load
+from transduce import load
+from transduce.distillation.translations import translations
 from transduce.data.corpus import TextFile
-from transduce.pipeline import search_settings
+from transduce.pipeline.pipeline import search_settings
 torch.set_num_threads(1)
-distillation.PART = 10
+translations.PART = 10
 done = 0
 def advance(lines):
     global done
@@ -146,7 +146,7 @@ def advance(lines):
         os.kill(os.getpid(), signal.SIGKILL)
 teacher, folder = load({str(folder / "teacher.safetensors")!r}), Path({str(folder)!r})
 search = search_settings(teacher.recipe.search, {{"beam": 3}})
-distillation.distil(teacher, "0" * 64, [TextFile(text="in.txt")], folder, folder / "out", search, 4, advance)
+translations.distil(teacher, "0" * 64, [TextFile(text="in.txt")], folder, folder / "out", search, 4, advance)
 """
     done = subprocess.run([sys.executable, "-c", script], env=os.environ, check=False)
     assert done.returncode == -signal.SIGKILL

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 import transduce
 from random_models import language_model, model_file, sentences, translator
-from transduce.errors import InputError
-from transduce.evaluation import Files, Settings, evaluate_files
-from transduce.model_file import save_model_file
+from transduce.core.errors import InputError
+from transduce.core.model_file import save_model_file
+from transduce.evaluation.evaluate import Files, Settings, evaluate_files
+from transduce.kernels.native.beam import Mean
 from transduce.models.protocols import Padded, Tree
-from transduce.native.beam import Mean
-from transduce.pipeline import EnsemblePipeline, Pipeline
+from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 from transduce.search.ensemble import Ensemble
 from transduce.search.forced import forced
 

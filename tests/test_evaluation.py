@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from random_models import language_model, sentences, translator
+from transduce.core.errors import InputError
 from transduce.data.files import fingerprint
-from transduce.errors import InputError
-from transduce.evaluation import Files, Settings, evaluate_files, verdict
+from transduce.evaluation.evaluate import Files, Settings, evaluate_files, verdict
 from transduce.metrics.bleu import bleu, bleu_tally
 from transduce.metrics.paired import Difference, paired_bootstrap
-from transduce.pipeline import Pipeline
+from transduce.pipeline.pipeline import Pipeline
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import torch
 from rich.console import Console
 
 import transduce
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.models.protocols import Padded
-from transduce.pipeline import Pipeline
-from transduce.recipe import load_recipe
+from transduce.pipeline.pipeline import Pipeline
+from transduce.recipe.recipe import load_recipe
 from transduce.training.display import Display
 from transduce.training.run import run_training
 

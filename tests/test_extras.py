@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from transduce import extras
+from transduce.core import extras
 
 ROOT = Path(__file__).resolve().parents[1]
 

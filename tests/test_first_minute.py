@@ -11,8 +11,8 @@ import pytest
 import transduce
 from random_models import language_model, translator
 from sentence_model import all_pairs
-from transduce.errors import InputError
-from transduce.pipeline import EnsemblePipeline, Pipeline
+from transduce.core.errors import InputError
+from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 from transduce.tasks.protocols import Prediction
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")

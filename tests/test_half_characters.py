@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from random_models import model_file, translator
-from transduce.errors import InputError
+from transduce.core.errors import InputError
+from transduce.core.model_file import save_model_file
 from transduce.explore.exploration import asked, explore
-from transduce.model_file import save_model_file
-from transduce.pipeline import Pipeline
+from transduce.pipeline.pipeline import Pipeline
 
 HALF = "a\ud800"
 

@@ -12,10 +12,10 @@ from random_models import language_model, sentences, translator
 from transduce.data.collate import padded
 from transduce.data.corpus import PairFiles, TextFile, open_pairs_store, open_text_store
 from transduce.data.filters import FilterConfig
-from transduce.inference import decode
-from transduce.likelihood import Likelihood, dataset_likelihood
+from transduce.inference.decode import decode
+from transduce.inference.likelihood import Likelihood, dataset_likelihood
 from transduce.models.protocols import Padded
-from transduce.pipeline import Pipeline
+from transduce.pipeline.pipeline import Pipeline
 from transduce.search.forced import forced
 from transduce.search.settings import Search
 

@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce import linear as module
-from transduce.linear import BLOCK, Linear, _by_onednn, linear
-from transduce.native import left_out
+from transduce.kernels import matmul as module
+from transduce.kernels.matmul import BLOCK, Linear, _by_onednn, linear
+from transduce.kernels.native import left_out
 
 SHAPES = [(1, 3, 5), (7, 256, 64), (300, 64, 256)]
 
@@ -85,7 +85,7 @@ def test_a_packed_weight_gives_the_same(product: bool) -> None:
 ANY_NUMBER_OF_ROWS = """
 import torch
 from transduce.layers.embedding import Embedding
-from transduce.linear import BLOCK, Linear, make_programs, pack_all
+from transduce.kernels.matmul import BLOCK, Linear, make_programs, pack_all
 model = torch.nn.ModuleList([Linear(512, 640), Linear(512, 640, bias=False), Embedding(640, 512)])
 pack_all(model)
 with torch.inference_mode():

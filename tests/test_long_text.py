@@ -5,11 +5,11 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce import long_text
+from transduce.inference.decode import splitting
 
 
 def split_to_fit(text: str, length: Callable[[str], int], limit: int) -> list[str]:
-    return [text[start:end] for start, end in long_text.split_to_fit(text, length, limit)]
+    return [text[start:end] for start, end in splitting.split_to_fit(text, length, limit)]
 
 
 def words(text: str) -> int:

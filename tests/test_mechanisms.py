@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from transduce.names import known, resolve
+from transduce.core.registry import known, resolve
+from transduce.recipe.training import TrainingConfig
 from transduce.search.settings import Search
 from transduce.tasks.translation import TranslationConfig
-from transduce.training.config import TrainingConfig
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`([\w/]+\.py(?::\w+)?)`", PAGE)))
-ROOMS = ["attention.scores", "attention.weighing", "attention.relative", "layers.recurrent", "models"]
+ROOMS = ["attention.scores", "attention.normalizers", "attention.relative", "layers.recurrent", "models"]
 KEYS = sorted(set(re.findall(r"`((?:model|training|search|task)\.\w+)`", PAGE)))
 
 

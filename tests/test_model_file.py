@@ -9,8 +9,8 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, trainers
 
-from transduce.errors import InputError
-from transduce.model_file import (
+from transduce.core.errors import InputError
+from transduce.core.model_file import (
     ModelFile,
     check_weights,
     describe,
@@ -19,7 +19,7 @@ from transduce.model_file import (
     load_model_file,
     save_model_file,
 )
-from transduce.storage import read_metadata, read_tensors, write_tensors
+from transduce.core.tensor_file import read_metadata, read_tensors, write_tensors
 
 
 def tokenizer(words: str) -> str:

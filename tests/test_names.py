@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from transduce.attention.scores import LocationAware, Score
-from transduce.errors import InputError
+from transduce.core.errors import InputError
+from transduce.core.registry import check, known, resolve, suggest
 from transduce.models.transformer import Transformer
-from transduce.names import check, known, resolve, suggest
 
 
 def test_known_are_the_files_of_a_room() -> None:

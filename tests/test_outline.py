@@ -9,9 +9,9 @@ import torch
 
 import transduce
 from random_models import model_file, translator
-from transduce.errors import InputError
-from transduce.model_file import ModelFile, save_model_file
-from transduce.pipeline import Pipeline
+from transduce.core.errors import InputError
+from transduce.core.model_file import ModelFile, save_model_file
+from transduce.pipeline.pipeline import Pipeline
 
 FILE = model_file(translator())
 
@@ -47,7 +47,7 @@ def test_settings_of_another_size_than_the_weights(tmp_path: Path, settings: dic
 
 def test_they_are_compared_before_the_weights_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(tmp_path, with_model(encoder_layers=1))
-    monkeypatch.setattr("transduce.model_file.read_tensors", lambda path: pytest.fail("the weights were read"))
+    monkeypatch.setattr("transduce.core.model_file.read_tensors", lambda path: pytest.fail("the weights were read"))
     with pytest.raises(InputError, match="not in the model"):
         transduce.load(path)
 

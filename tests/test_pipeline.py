@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import transduce
 from random_models import SYLLABLES, language_model, model_file, sentences, translator
-from transduce.errors import InputError
-from transduce.model_file import save_model_file
-from transduce.pipeline import Pipeline, search_settings
+from transduce.core.errors import InputError
+from transduce.core.model_file import save_model_file
+from transduce.pipeline.pipeline import Pipeline, search_settings
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Prediction
 

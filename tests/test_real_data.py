@@ -7,10 +7,10 @@ import pytest
 from rich.console import Console
 
 import transduce
-from transduce.inference import decode
-from transduce.recipe import load_recipe
+from transduce.inference.decode import decode
+from transduce.recipe.recipe import load_recipe
 from transduce.search.settings import Search
-from transduce.training.alarms import alarms
+from transduce.training.diagnostics import alarms
 from transduce.training.display import Display
 from transduce.training.run import open_task, run_training
 from transduce.training.validation import target_entropy

@@ -7,8 +7,8 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.errors import InputError
-from transduce.recipe import Recipe, apply_overrides, load_recipe, merge, parse_recipe
+from transduce.core.errors import InputError
+from transduce.recipe.recipe import Recipe, apply_overrides, load_recipe, merge, parse_recipe
 
 RECIPES = Path(__file__).resolve().parents[1] / "recipes"
 LEAST = '[data]\ntrain = [{ source = "a", target = "b" }]\n'

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from growing import grows_as_a_line
-from transduce.sentences import rejoined, segments
+from transduce.inference.sentences import rejoined, segments
 
 
 def cut(text: str, lines: bool = True) -> list[str]:

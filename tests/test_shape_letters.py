@@ -15,8 +15,9 @@ from torch import Tensor
 
 import transduce
 from transduce.attention import capture
-from transduce.attention.choices import choices, surrogate
 from transduce.attention.pooling import AttentionPooling
+from transduce.attention.reinforce import choices, surrogate
+from transduce.core.registry import known, resolve
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.layers.ctc import ids_of, log_likelihood, log_probabilities_of, token_log_probabilities, written
 from transduce.models.convolution import Convolution, ConvolutionConfig
@@ -27,7 +28,6 @@ from transduce.models.rnn import Rnn, RnnConfig
 from transduce.models.rnn_decoder import RnnDecoder, RnnDecoderConfig
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
-from transduce.names import known, resolve
 
 ROOMS = tuple(str(Path(transduce.__file__).parent / room) for room in ("native", "attention", "layers", "models"))
 LETTERS = re.compile(r"_([A-Z][A-Z0-9]*)$")
@@ -142,7 +142,7 @@ def test_names_say_what_shapes_are_of_every_score_and_weighing() -> None:
     x_BSD, real_BS = torch.randn(3, 5, 6), torch.arange(5) < torch.tensor([[5], [2], [4]])
     with watched() as (problems, seen):
         for score in known("attention.scores"):
-            for weighing in known("attention.weighing"):
+            for weighing in known("attention.normalizers"):
                 with choices() as made:
                     AttentionPooling(score, weighing, 6, queries=2)(x_BSD, real_BS)
                 if made.log_probability is not None:

@@ -10,10 +10,10 @@ import torch
 
 import transduce
 from random_models import language_model, model_file, sentences, translator
+from transduce.core.errors import InputError
+from transduce.core.model_file import save_model_file
 from transduce.data.lexicon import Lexicon
-from transduce.errors import InputError
-from transduce.model_file import save_model_file
-from transduce.pipeline import EnsemblePipeline, Pipeline
+from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 from transduce.search.shortlist import Shortlisted
 
 SEARCHES: list[dict[str, Any]] = [{"method": "greedy"}, {"beam": 4, "nbest": 4}, {"method": "sample", "seed": 1}]

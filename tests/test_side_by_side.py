@@ -13,11 +13,11 @@ import pytest
 from rich.console import Console
 
 import forked
-from transduce.errors import InputError, TransduceError
-from transduce.recipe import Recipe, load_recipe
-from transduce.side_by_side import train_all
-from transduce.taught import train_taught
+from transduce.core.errors import InputError, TransduceError
+from transduce.distillation.pipeline import train_taught
+from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.training.display import Display
+from transduce.training.parallel_runs import train_all
 from transduce.training.run import run_training
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are stopped with POSIX signals")

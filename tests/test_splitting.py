@@ -12,12 +12,12 @@ import transduce
 from random_models import language_model, model_file, translator
 from sentence_model import all_pairs
 from served import Server, serving
+from transduce.core.errors import InputError
+from transduce.core.model_file import save_model_file
 from transduce.data.corpus import PairFiles, sampled_pairs
-from transduce.errors import InputError
 from transduce.explore.offline import offline
-from transduce.model_file import save_model_file
-from transduce.pipeline import Pipeline
-from transduce.sentences import examined
+from transduce.inference.sentences import examined
+from transduce.pipeline.pipeline import Pipeline
 
 TWO = "The animal was tired. The street was wide."
 TRANSLATED = "Das Tier war müde. Das Sträßchen war breit."

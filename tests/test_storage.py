@@ -13,8 +13,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from transduce.errors import InputError
-from transduce.storage import DTYPES, HEADER_LIMIT, read_header, read_metadata, read_tensors, write_tensors
+from transduce.core.errors import InputError
+from transduce.core.tensor_file import DTYPES, HEADER_LIMIT, read_header, read_metadata, read_tensors, write_tensors
 
 METADATA = {"format": "test", "config": '{"kind": "transformer", "name": "Übung"}'}
 
@@ -90,9 +90,7 @@ def test_a_read_tensor_can_be_changed_and_the_file_stays(sound: Path) -> None:
 def test_equal_input_gives_equal_bytes_in_any_order_and_process(tmp_path: Path, sound: Path) -> None:
     backwards = dict(reversed(some_tensors().items()))
     write_tensors(tmp_path / "again", backwards, dict(reversed(METADATA.items())))
-    script = (
-        "import sys, torch; from transduce.storage import *; write_tensors(sys.argv[2], *read_tensors(sys.argv[1]))"
-    )
+    script = "import sys, torch; from transduce.core.tensor_file import *; write_tensors(sys.argv[2], *read_tensors(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", script, str(sound), str(tmp_path / "other")], check=True)
     digests = {
         hashlib.sha256(path.read_bytes()).hexdigest() for path in (sound, tmp_path / "again", tmp_path / "other")
@@ -253,7 +251,7 @@ def test_not_there_empty_or_a_folder(tmp_path: Path) -> None:
 
 def test_reading_metadata_imports_no_torch(sound: Path) -> None:
     script = (
-        "import sys; from transduce.storage import read_metadata; "
+        "import sys; from transduce.core.tensor_file import read_metadata; "
         "print(read_metadata(sys.argv[1])['format']); sys.exit('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(sound)], capture_output=True, text=True, check=True)

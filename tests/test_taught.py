@@ -14,9 +14,9 @@ from rich.console import Console
 
 import forked
 import transduce
-from transduce.errors import InputError
-from transduce.recipe import load_recipe
-from transduce.taught import student, teachers_of, train_taught
+from transduce.core.errors import InputError
+from transduce.distillation.pipeline import student, teachers_of, train_taught
+from transduce.recipe.recipe import load_recipe
 from transduce.training.display import Display
 from transduce.training.run import run_training
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import safetensors.torch
 import torch
 
-from transduce.storage import read_tensors, write_tensors
+from transduce.core.tensor_file import read_tensors, write_tensors
 
 
 def test_numbers_begin_at_a_multiple_of_8_however_long_the_header_is(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ import torch
 from torch import nn
 
 from random_models import model_file, translator
+from transduce.core.skip_init import undrawn
+from transduce.kernels.matmul import Linear
 from transduce.layers.embedding import Embedding
 from transduce.layers.recurrent import Lstm
-from transduce.linear import Linear
-from transduce.pipeline import Pipeline
-from transduce.undrawn import undrawn
+from transduce.pipeline.pipeline import Pipeline
 
 
 def test_parameters_are_not_drawn_while_it_is_entered_and_all_else_is() -> None:

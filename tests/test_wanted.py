@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import transduce
 from random_models import language_model, sentences, translator
+from transduce.core.errors import InputError
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
-from transduce.errors import InputError
-from transduce.pipeline import Pipeline
+from transduce.inference.constraints import Demands, Wanted, read_wanted, wanted_of_each
+from transduce.pipeline.pipeline import Pipeline
 from transduce.search.phrases import occurrences, plain
-from transduce.search.spelling import Spelling
-from transduce.wanted import Demands, Wanted, read_wanted, wanted_of_each
+from transduce.search.token_text import Spelling
 
 KINDS = ["bpe", "unigram", "character", "byte", "whitespace"]
 TEXTS = ["ba de fi, go", "Bade (fi) go-ku!", "é ba café", "ku ku  ba", "中国 ba 我爱中国人", "ba\u00a0de 'fi'"]

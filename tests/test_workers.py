@@ -18,13 +18,13 @@ import torch
 
 import forked
 import transduce
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.search import one_call
+from transduce.runtime.workers import each
+from transduce.search import fused_search
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Prediction
-from transduce.workers import each
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
@@ -108,7 +108,7 @@ def test_workers_do_not_outlive_who_asked_for_them(tmp_path: Path) -> None:
     script = """
 import os, time
 from pathlib import Path
-from transduce.workers import each
+from transduce.runtime.workers import each
 def work(number):
     Path(f"{number}.pid").write_text(str(os.getpid()))
     time.sleep(60)
@@ -159,12 +159,12 @@ def test_threads_search_where_a_process_cannot_be_copied(
 def test_what_goes_in_one_call(tiny_run: Path) -> None:
     pipeline = transduce.load(tiny_run)
     source = Padded(torch.tensor([[5, 6, 2]]), torch.tensor([3]))
-    assert one_call.suits(pipeline.model, source, 20, Search())
-    assert one_call.suits(pipeline.model, source, 20, Search(method="greedy", beam=1))
+    assert fused_search.suits(pipeline.model, source, 20, Search())
+    assert fused_search.suits(pipeline.model, source, 20, Search(method="greedy", beam=1))
     for asked in ({"method": "sample"}, {"coverage": 0.2}, {"groups": 5}, {"no_repeat_ngram": 3}):
-        assert not one_call.suits(pipeline.model, source, 20, Search(**asked))
+        assert not fused_search.suits(pipeline.model, source, 20, Search(**asked))
     relative = Transformer(TransformerConfig(d_model=16, heads=2, feed_forward=16, positions="alibi"), Sizes(20, 20))
-    assert not one_call.suits(relative.eval(), source, 20, Search())
+    assert not fused_search.suits(relative.eval(), source, 20, Search())
 
 
 def test_predict_has_workers(tiny_run: Path, tiny_corpus: Path, tmp_path: Path) -> None:

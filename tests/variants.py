@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 FOLDERS = ("attention", "guards", "layers", "models", "native", "search", "tasks", "training")
 
@@ -35,7 +35,7 @@ VARIANTS = [
 
 def can_run(environment: dict[str, str]) -> str:
     """Why this processor cannot; "" if it can."""
-    from transduce import native
+    from transduce.kernels import native
 
     os.environ["TRANSDUCE_NATIVE"] = environment["TRANSDUCE_NATIVE"]
     native._found.cache_clear()

@@ -13,12 +13,12 @@ from decoding import END, WORKERS, Rows, arguments, in_batches, measure
 from work import PAD, START, Work
 
 import transduce
-from transduce.allocator import keep_freed_memory
 from transduce.data.collate import padded
 from transduce.data.lexicon import Lexicon, Pairs, learn
-from transduce.search.run import search
+from transduce.runtime.allocator import keep_freed_memory
+from transduce.runtime.workers import each
+from transduce.search.dispatch import search
 from transduce.search.settings import Search
-from transduce.workers import each
 
 
 def lexicon_of(path: Path, candidates: int) -> tuple[Lexicon, int]:

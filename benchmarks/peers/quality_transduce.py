@@ -17,7 +17,7 @@ from typing import Any
 
 from quality import Curve, arguments
 
-from transduce.training.log import read_from
+from transduce.runtime.event_log import read_from
 
 RECIPES = Path(__file__).parent.parent
 LOOK_EVERY = 0.2  # seconds

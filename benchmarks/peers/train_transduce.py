@@ -6,13 +6,13 @@ WORK names the same batches as everyone's; the update is the one that `transduce
 import torch
 from work import HEADS, HIDDEN, LAYERS, SMOOTHING, WIDTH, Work, arguments, measure_training
 
-from transduce.allocator import keep_freed_memory
 from transduce.data.collate import Batch
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
+from transduce.recipe.training import TrainingConfig
+from transduce.runtime.allocator import keep_freed_memory
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import Trained
-from transduce.training.config import TrainingConfig
 from transduce.training.loop import make_update
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.ablation import without_head
+from transduce.attention.cross_attention import Reader
 from transduce.attention.heads import MultiHeadAttention
 from transduce.attention.linear import LinearAttention
 from transduce.attention.pooling import AttentionPooling
-from transduce.attention.reader import Reader
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 X_BTD = torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(1))
 

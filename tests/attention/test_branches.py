@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from transduce.attention.branches import Branch, Family, Groups, Shared, Store
 from transduce.attention.cache import KeyValue
+from transduce.attention.shared_kv_cache import Branch, Family, Groups, Shared, Store
 
 HEADS, GROUPS, WIDTH = 4, 2, 3
 

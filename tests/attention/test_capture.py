@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from transduce.attention import MultiHeadAttention, attention_weights, capture, core
+from transduce.attention import MultiHeadAttention, attention_weights, capture, scaled_dot_product
 from transduce.attention.capture import active_record
 
 
@@ -39,7 +39,7 @@ X_BTD = torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(1))
 def test_the_record_holds_the_explicit_weights_and_the_output_stays(
     model: Two, monkeypatch: pytest.MonkeyPatch, fused_from: int
 ) -> None:
-    monkeypatch.setattr(core, "FUSED_FROM_KEYS", fused_from)
+    monkeypatch.setattr(scaled_dot_product, "FUSED_FROM_KEYS", fused_from)
     plain = model(X_BTD)
     with capture(model) as record:
         watched = model(X_BTD)
@@ -142,14 +142,14 @@ class Counted(TorchDispatchMode):
 def test_nothing_is_computed_for_it_while_nobody_asks(
     model: Two, monkeypatch: pytest.MonkeyPatch, fused_from: int
 ) -> None:
-    monkeypatch.setattr(core, "FUSED_FROM_KEYS", fused_from)
+    monkeypatch.setattr(scaled_dot_product, "FUSED_FROM_KEYS", fused_from)
     attention = model.first
 
     def bare() -> Tensor:
         """The same without a place where one could ask."""
         memory = attention.keys_values(X_BTD)
         query_BHTE = torch.unflatten(attention.query(X_BTD), -1, (2, 4)).transpose(1, 2)
-        read_BHTE = core.attend(query_BHTE, memory.key, memory.value)
+        read_BHTE = scaled_dot_product.attend(query_BHTE, memory.key, memory.value)
         joined: Tensor = attention.output(read_BHTE.transpose(1, 2).flatten(2))
         return joined
 

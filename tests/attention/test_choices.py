@@ -9,15 +9,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention import attend
-from transduce.attention.choices import active_choices, choices, surrogate
-from transduce.attention.core import attend_by
+from transduce.attention.normalizers import Gumbel, Hard, Weighing
 from transduce.attention.pooling import AttentionPooling
+from transduce.attention.reinforce import active_choices, choices, surrogate
+from transduce.attention.scaled_dot_product import attend_by
 from transduce.attention.scores import ScaledDot
-from transduce.attention.weighing import Gumbel, Hard, Weighing
 from transduce.data.collate import Batch
 from transduce.models.protocols import Padded
-from transduce.training.config import TrainingConfig
-from transduce.training.objective import objective
+from transduce.objectives.next_token import objective
+from transduce.recipe.training import TrainingConfig
 
 
 class Told(Hard):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transduce.attention import capture
 from transduce.attention.convolution import PixelAttention, QuadraticPositions, from_convolution
 from transduce.attention.grid import quadratic_scores
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "make_grid_heads.py"
 

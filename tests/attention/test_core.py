@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from slow_attention import random_mask, slow_attention
 from torch import Tensor
 
-from transduce.attention import attend, attend_visibly, attention_weights, core, masks
-from transduce.attention.core import attend_by
+from transduce.attention import attend, attend_visibly, attention_weights, masks, scaled_dot_product
+from transduce.attention.normalizers import Softmax
+from transduce.attention.scaled_dot_product import attend_by
 from transduce.attention.scores import ScaledDot
-from transduce.attention.weighing import Softmax
-from transduce.names import resolve
+from transduce.core.registry import resolve
 
 
 def random_qkv(
@@ -28,7 +28,7 @@ def random_qkv(
 @pytest.fixture(params=["explicit", "fused"])
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each of the two kernels, made to run whatever the size."""
-    monkeypatch.setattr(core, "FUSED_FROM_KEYS", 0 if request.param == "fused" else 10**9)
+    monkeypatch.setattr(scaled_dot_product, "FUSED_FROM_KEYS", 0 if request.param == "fused" else 10**9)
     return str(request.param)
 
 
@@ -59,7 +59,7 @@ def the_weather_is_nice_today() -> tuple[Tensor, Tensor]:
 
 def test_golden_the_weather_is_nice_today(kernel: str) -> None:
     query, key = the_weather_is_nice_today()
-    dot, softmax = resolve("attention.scores", "dot")(3, 3), resolve("attention.weighing", "softmax")(3)
+    dot, softmax = resolve("attention.scores", "dot")(3, 3), resolve("attention.normalizers", "softmax")(3)
     scores = dot(query, key)
     assert scores.flatten().tolist() == pytest.approx([1.04, 0.26, 1.20, 0.58, 0.74])
     output, alpha = attend_by(dot, softmax, query, dot.keys(key), key, None, torch.zeros(1, 1, dtype=torch.int64))
@@ -117,9 +117,9 @@ def test_nothing_changes_where_the_kernel_changes(keys: int) -> None:
 def test_the_fused_kernel_starts_at_its_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
     used = []
     monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *args: used.append(args[1].shape[2]) or args[2])
-    for keys in (core.FUSED_FROM_KEYS - 1, core.FUSED_FROM_KEYS):
+    for keys in (scaled_dot_product.FUSED_FROM_KEYS - 1, scaled_dot_product.FUSED_FROM_KEYS):
         attend(*random_qkv(1, 1, 1, keys))
-    assert used == [core.FUSED_FROM_KEYS]
+    assert used == [scaled_dot_product.FUSED_FROM_KEYS]
 
 
 def test_gradients_are_right(kernel: str) -> None:

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.attention import KeyValue, MultiHeadAttention, attend, capture, core, masks
+from transduce.attention import KeyValue, MultiHeadAttention, attend, capture, masks, scaled_dot_product
 from transduce.attention.relative import Rotary, Shaw
-from transduce.names import known, resolve
+from transduce.core.registry import known, resolve
 
 
 def pair(width: int, heads: int) -> tuple[MultiHeadAttention, nn.MultiheadAttention]:
@@ -32,7 +32,7 @@ def randomise(module: nn.Module) -> None:
 
 @pytest.fixture(params=["explicit", "fused"], autouse=True)
 def _kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "FUSED_FROM_KEYS", 0 if request.param == "fused" else 10**9)
+    monkeypatch.setattr(scaled_dot_product, "FUSED_FROM_KEYS", 0 if request.param == "fused" else 10**9)
 
 
 @pytest.mark.parametrize("heads", [1, 2, 8])
@@ -154,7 +154,7 @@ def test_few_heads_of_keys_and_values_are_many_that_are_equal(key_value_heads: i
 
 
 @pytest.mark.parametrize("score", at_once("attention.scores"))
-@pytest.mark.parametrize("weighing", at_once("attention.weighing"))
+@pytest.mark.parametrize("weighing", at_once("attention.normalizers"))
 def test_any_score_with_any_weighing_one_head_of_one_sentence_at_a_time(score: str, weighing: str) -> None:
     torch.manual_seed(0)
     attention = MultiHeadAttention(8, 2, score=score, weighing=weighing, key_value_heads=1).double().eval()
@@ -174,10 +174,10 @@ def test_any_score_with_any_weighing_one_head_of_one_sentence_at_a_time(score: s
 
 
 @pytest.mark.parametrize(
-    "parts", [{"score": "location_aware"}, *({"weighing": name} for name in known("attention.weighing"))]
+    "parts", [{"score": "location_aware"}, *({"weighing": name} for name in known("attention.normalizers"))]
 )
 def test_sequential_parts_have_no_place_here(parts: dict[str, str]) -> None:
-    if parts.get("weighing") in at_once("attention.weighing"):
+    if parts.get("weighing") in at_once("attention.normalizers"):
         MultiHeadAttention(8, 2, **parts)
         return
     with pytest.raises(AssertionError, match="all queries are computed at once"):

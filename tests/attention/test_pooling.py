@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from transduce.attention.capture import capture
 from transduce.attention.masks import padding
 from transduce.attention.pooling import AttentionPooling
-from transduce.names import known
+from transduce.core.registry import known
 
 B, S, D, R = 2, 5, 6, 3
 REAL_BS = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
@@ -29,7 +29,7 @@ def test_it_is_the_self_attentive_embedding() -> None:
         torch.testing.assert_close(embedding_BRD[row], annotation_RS @ hidden_SD)
 
 
-@pytest.mark.parametrize("weighing", known("attention.weighing"))
+@pytest.mark.parametrize("weighing", known("attention.normalizers"))
 @pytest.mark.parametrize("score", known("attention.scores"))
 def test_any_score_and_any_weighing_reads_query_by_query(score: str, weighing: str) -> None:
     torch.manual_seed(1)

@@ -17,7 +17,7 @@ from transduce.attention.positions import (
     sinusoidal,
     turn,
 )
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 # sin and cos of t and of t / 100, t = 0 .. 3, to six digits.
 GOLDEN_D4 = [

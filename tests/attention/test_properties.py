@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from transduce.attention import MultiHeadAttention, attend, attention_weights, masks
-from transduce.names import resolve
+from transduce.core.registry import resolve
 
 
 def self_attention(attention: MultiHeadAttention, x_BTD: Tensor, allowed: Tensor | None = None) -> Tensor:

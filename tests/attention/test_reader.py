@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from transduce.attention.capture import capture
+from transduce.attention.cross_attention import Reader
 from transduce.attention.masks import padding
-from transduce.attention.reader import Reader
-from transduce.names import known
+from transduce.core.registry import known
 
 SCORES = known("attention.scores")
 POSITION = torch.zeros(1, 1, dtype=torch.int64)

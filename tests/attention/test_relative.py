@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.attention import MultiHeadAttention, capture, core, masks
+from transduce.attention import MultiHeadAttention, capture, masks, scaled_dot_product
 from transduce.attention.relative import T5, Alibi, Relative, Rotary, Shaw, buckets, distances, slopes
-from transduce.names import known, resolve
+from transduce.core.registry import known, resolve
 
 HEADS, WIDTH, LENGTH = 3, 4, 7
 KINDS = known("attention.relative")
@@ -17,7 +17,7 @@ KINDS = known("attention.relative")
 
 @pytest.fixture(params=["explicit", "fused"])
 def _kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "FUSED_FROM_KEYS", 0 if request.param == "fused" else 10**9)
+    monkeypatch.setattr(scaled_dot_product, "FUSED_FROM_KEYS", 0 if request.param == "fused" else 10**9)
 
 
 def make(name: str, causal: bool) -> Relative:

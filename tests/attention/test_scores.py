@@ -6,7 +6,7 @@ from slow_weighing import SLOW_SCORES, slow_filters
 from torch import Tensor
 
 from transduce.attention.scores import Score
-from transduce.names import known, resolve
+from transduce.core.registry import known, resolve
 
 B, H, S, E, F = 2, 2, 5, 4, 3
 

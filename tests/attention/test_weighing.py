@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.attention.monotonic import expected_alignment
-from transduce.attention.weighing import LocalMonotonic, LocalPredictive, Monotonic, Weighing
-from transduce.names import known, resolve
+from transduce.attention.normalizers import LocalMonotonic, LocalPredictive, Monotonic, Weighing
+from transduce.core.registry import known, resolve
 
-NAMES = known("attention.weighing")
+NAMES = known("attention.normalizers")
 SLOW = {
     "softmax": slow_softmax,
     "sparsemax": slow_sparsemax,
@@ -36,14 +36,14 @@ B, H, T, S, E = 2, 2, 3, 6, 4
 
 def weighing(name: str, training: bool = False, dtype: torch.dtype = torch.float32) -> Weighing:
     torch.manual_seed(1)
-    made: Weighing = resolve("attention.weighing", name)(E).to(dtype)
+    made: Weighing = resolve("attention.normalizers", name)(E).to(dtype)
     return made.train(training)
 
 
 def inputs(name: str, seed: int = 0, dtype: torch.dtype = torch.float32, keys: int = S) -> tuple[Tensor, Tensor]:
     """Scores and queries; one query of each sentence for a sequential weighing."""
     generator = torch.Generator().manual_seed(seed)
-    queries = 1 if resolve("attention.weighing", name).sequential else T
+    queries = 1 if resolve("attention.normalizers", name).sequential else T
     scores = 2 * torch.randn(B, H, queries, keys, dtype=dtype, generator=generator)
     return scores, torch.randn(B, H, queries, E, dtype=dtype, generator=generator)
 

@@ -12,8 +12,8 @@ from visiting import TEXT, Open, Visit, chromium, visiting
 from random_models import language_model, model_file, translator
 from served import Server, serving
 from tiny_recipe import TINY_RECIPE
+from transduce.core.model_file import save_model_file
 from transduce.explore.page_file import page
-from transduce.model_file import save_model_file
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def trained_run(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> 
     """A run of the tiny recipe that went on for long enough to say something; nobody may write into it."""
     from rich.console import Console
 
-    from transduce.recipe import load_recipe
+    from transduce.recipe.recipe import load_recipe
     from transduce.training.display import Display
     from transduce.training.run import run_training
 

@@ -12,10 +12,10 @@ from visiting import TEXT, Open, Visit, visiting
 
 from random_models import SHORT, model_file, translator
 from served import Server, serving
+from transduce.core.model_file import load_model_file, save_model_file
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page
-from transduce.model_file import load_model_file, save_model_file
-from transduce.pipeline import load
+from transduce.pipeline.pipeline import load
 
 LAYER = "decoder.blocks.0.cross_attention"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}

@@ -14,7 +14,7 @@ from visiting import TEXT, VIEWS, Open, visiting
 
 from served import Server, serving
 from transduce.explore.page_file import page
-from transduce.pipeline import load
+from transduce.pipeline.pipeline import load
 
 LAYER = "decoder.blocks.0.cross_attention"
 SVG = "{http://www.w3.org/2000/svg}"

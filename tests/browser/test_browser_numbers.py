@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from visiting import Open, Visit
 
-from transduce.explore.colours import HEADS, glow, ink
-from transduce.explore.words import by_words
+from transduce.interpret.colours import HEADS, glow, ink
+from transduce.interpret.words import by_words
 from words_of import WORDS_OF
 
 

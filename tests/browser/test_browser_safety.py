@@ -10,11 +10,11 @@ from visiting import TEXT, VIEWS, Open, Visit, visiting
 
 from random_models import model_file, translator
 from served import serving
+from transduce.core.model_file import save_model_file
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page
-from transduce.model_file import save_model_file
-from transduce.pipeline import load, pack_tokenizers
+from transduce.pipeline.pipeline import load, pack_tokenizers
 
 WORDS = (
     "<script>window.hacked=1</script>",

@@ -9,8 +9,8 @@ from visiting import VIEWS, Visit, visiting
 
 from random_models import SYLLABLES, model_file, translator
 from served import serving
+from transduce.core.model_file import save_model_file
 from transduce.explore.page_file import page
-from transduce.model_file import save_model_file
 
 WORDS = 199
 TEXT = " ".join(SYLLABLES[i % len(SYLLABLES)] for i in range(WORDS))

@@ -17,11 +17,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from transduce.cli import demo as command
-from transduce.data import demo as corpus
-from transduce.errors import InputError
-from transduce.explore.pronouns import Head, Look
-from transduce.extras import installing
-from transduce.model_file import load_model_file
+from transduce.core.errors import InputError
+from transduce.core.extras import installing
+from transduce.core.model_file import load_model_file
+from transduce.demo import corpus
+from transduce.demo.pronouns import Head, Look
 
 TINY = [
     "model.d_model=16", "model.heads=2", "model.feed_forward=16", "training.updates=2", "training.decode_sentences=5",

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from transduce.cli.doctor import doctor
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 PROGRAM = typer.Typer()
 PROGRAM.command()(doctor)

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from transduce.extras import installing
+from transduce.core.extras import installing
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 

@@ -11,8 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 from transduce.cli.info import flat, info, printable
-from transduce.errors import InputError
-from transduce.model_file import ModelFile, describe, save_model_file
+from transduce.core.errors import InputError
+from transduce.core.model_file import ModelFile, describe, save_model_file
 
 app = typer.Typer()
 app.command()(info)
@@ -75,11 +75,11 @@ def test_information_needs_no_torch(saved: Path) -> None:
     script = (
         "import sys; from pathlib import Path; import transduce.cli.info; "
         "light = set(sys.modules); transduce.cli.info.info(Path(sys.argv[1]), as_json=True); "
-        "print(*({'torch', 'numpy', 'rich.console', 'transduce.storage'} & light), file=sys.stderr); "
+        "print(*({'torch', 'numpy', 'rich.console', 'transduce.core.tensor_file'} & light), file=sys.stderr); "
         "sys.exit('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(saved)], capture_output=True, text=True, check=True)
-    assert "transduce.storage" not in done.stderr
+    assert "transduce.core.tensor_file" not in done.stderr
     assert json.loads(done.stdout)["metrics"] == {"BLEU": 41.4972}
 
 

@@ -14,8 +14,8 @@ import torch
 
 import forked
 import transduce
+from transduce.core.model_file import load_model_file
 from transduce.data.files import fingerprint
-from transduce.model_file import load_model_file
 
 Run = Callable[..., forked.Ended]
 

@@ -16,8 +16,8 @@ import pytest
 
 import forked
 import transduce
-from transduce import native
-from transduce.processor import bf16_is_faster, capabilities
+from transduce.kernels import native
+from transduce.kernels.cpu import bf16_is_faster, capabilities
 
 Run = Callable[..., forked.Ended]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from transduce.compare.budget import parse_budget
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 
 @pytest.mark.parametrize(

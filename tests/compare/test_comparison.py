@@ -20,14 +20,14 @@ from transduce.compare import run as comparing
 from transduce.compare.config import Comparison, load_comparison
 from transduce.compare.results import Costs
 from transduce.compare.run import run_comparison
-from transduce.errors import InputError
-from transduce.likelihood import dataset_likelihood
+from transduce.core.errors import InputError
+from transduce.inference.likelihood import dataset_likelihood
 from transduce.metrics.bleu import bleu_tally
 from transduce.metrics.paired import mean_interval, paired_bootstrap
-from transduce.pipeline import load
-from transduce.recipe import load_recipe
+from transduce.pipeline.pipeline import load
+from transduce.recipe.recipe import load_recipe
+from transduce.runtime.event_log import read_log
 from transduce.training.display import Display
-from transduce.training.log import read_log
 from transduce.training.run import open_task, run_training
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
@@ -318,7 +318,7 @@ def test_two_comparisons_do_not_share_a_directory(timed: tuple[Path, Path], monk
 
 
 def test_a_worker_whose_parent_is_gone_leaves() -> None:
-    code = "import transduce.apart as apart; apart.leave_when_alone()"
+    code = "import transduce.runtime.child_process as apart; apart.leave_when_alone()"
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
     assert process.stdin
     process.stdin.close()

@@ -6,8 +6,8 @@ import pytest
 
 from transduce.compare.budget import UNLIMITED
 from transduce.compare.config import Comparison, folder_name, load_comparison
-from transduce.errors import InputError
-from transduce.names import known
+from transduce.core.errors import InputError
+from transduce.core.registry import known
 
 RECIPES = Path(__file__).parents[2] / "recipes" / "compare"
 BASE = '[data]\ntrain = [{ source = "a", target = "b" }]\n[data.test.one]\nsource = "a"\ntarget = "b"\n'

@@ -10,10 +10,10 @@ from transduce.compare import run as comparing
 from transduce.compare import worker
 from transduce.compare.config import load_comparison
 from transduce.compare.run import run_comparison
-from transduce.errors import InputError
-from transduce.likelihood import dataset_likelihood
+from transduce.core.errors import InputError
+from transduce.inference.likelihood import dataset_likelihood
 from transduce.metrics.perplexity import perplexity
-from transduce.pipeline import load
+from transduce.pipeline.pipeline import load
 from transduce.training.display import Display
 from transduce.training.run import open_task
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from transduce.compare.complexity import COMPLEXITIES, complexity_of
 from transduce.compare.growth import fitted_exponent, layer_count, measure_growth
-from transduce.names import known, resolve
-from transduce.recipe import Recipe, parse_recipe
+from transduce.core.registry import known, resolve
+from transduce.recipe.recipe import Recipe, parse_recipe
 
 
 def recipe(**model: object) -> Recipe:

@@ -12,8 +12,8 @@ from transduce.attention import MultiHeadAttention
 from transduce.compare.operations import count_operations, operations_a_token, updates_for_tokens
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import collate
-from transduce.pipeline import make_model
-from transduce.recipe import load_recipe
+from transduce.pipeline.pipeline import make_model
+from transduce.recipe.recipe import load_recipe
 from transduce.training.display import Display
 from transduce.training.run import open_task
 

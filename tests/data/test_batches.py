@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches, Rows
 from transduce.data.store import Store, write_store
-from transduce.errors import InputError
 
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 BUDGETS = st.integers(1, 400)

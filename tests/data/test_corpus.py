@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import collate
 from transduce.data.corpus import (
@@ -28,7 +29,6 @@ from transduce.data.corpus import (
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.store import Store
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
-from transduce.errors import InputError
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
 TWO = PairFiles(source="s.txt", target="t.txt")

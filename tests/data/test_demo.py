@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transduce.data.demo import (
+from transduce.demo.corpus import (
     PRONOUN_PAIR,
     SIZES,
     actions,
@@ -18,8 +18,8 @@ from transduce.data.demo import (
     nouns_differ_in_gender,
     write_corpus,
 )
-from transduce.data.demo_grammar import Phrase, elide
-from transduce.data.demo_lexicon import lexicon
+from transduce.demo.grammar import Phrase, elide
+from transduce.demo.lexicon import lexicon
 
 SPLITS = ("train", "validation", "test")
 PRONOUN = re.compile(r"\b(it|they)\b")

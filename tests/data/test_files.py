@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transduce.core.errors import InputError
 from transduce.data import files
-from transduce.errors import InputError
 
 Packer = Callable[[bytes], bytes]
 

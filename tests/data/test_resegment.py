@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from transduce.core.errors import InputError
 from transduce.data.files import read_lines
 from transduce.data.resegment import Resegmenter
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
-from transduce.errors import InputError
 
 TEXTS = ["Two dogs run, and two cats sleep.", "the newest, widest, lowest  dogs", "", "Größe: 3 €"]
 

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from transduce.core.errors import InputError
 from transduce.data.store import BLOCK, Store, cache_key, cached_store, write_store
-from transduce.errors import InputError
 
 FIELDS = {"source": 1000, "target": 100_000}
 SMALL = [{"source": [i % 1000, 7], "target": list(range(i % 5))} for i in range(50)]

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Inner
 from tokenizers import models
 
+from transduce.core.errors import InputError
 from transduce.data.files import read_lines
 from transduce.data.tokenizer import SPECIAL, Tokenizer, TokenizerConfig, train_tokenizer
-from transduce.errors import InputError
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
 KINDS = ["bpe", "unigram", "byte", "character", "whitespace"]

@@ -4,7 +4,7 @@ from typing import Any
 
 from random_models import _pipeline as pipeline_of
 from random_models import translator
-from transduce.pipeline import Pipeline
+from transduce.pipeline.pipeline import Pipeline
 
 TEXT = "ba de fi go ku"
 STACK: dict[str, Any] = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "tied": "none"}

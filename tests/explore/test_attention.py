@@ -15,11 +15,11 @@ import transduce.explore
 from random_models import language_model, sentences
 from transduce.attention.capture import capture
 from transduce.attention.heads import MultiHeadAttention
-from transduce.errors import InputError
-from transduce.explore.attention import Attention, Layer
-from transduce.explore.layers import NAMES, attending
+from transduce.core.errors import InputError
+from transduce.interpret.attention import Attention, Layer
+from transduce.interpret.layers import NAMES, attending
 from transduce.models.protocols import Padded
-from transduce.pipeline import EnsemblePipeline, Pipeline
+from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 from transduce.tasks.protocols import Prediction
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.explore.colours import HEADS, glow, ink, oklab_to_srgb, readable_on
+from transduce.interpret.colours import HEADS, glow, ink, oklab_to_srgb, readable_on
 
 LINEAR_TO_LMS = np.array(
     [

@@ -13,23 +13,23 @@ from pipelines import DECODERS, MODELS, TEXT, pipeline
 from torch import Tensor, nn
 
 from transduce.attention.capture import capture
+from transduce.attention.cross_attention import Reader
 from transduce.attention.heads import MultiHeadAttention
 from transduce.attention.linear import LinearAttention
 from transduce.attention.positions import sinusoidal
-from transduce.attention.reader import Reader
 from transduce.attention.relative import slopes
-from transduce.errors import InputError
-from transduce.explore.described import described
+from transduce.core.errors import InputError
 from transduce.explore.example import example
 from transduce.explore.exploration import asked, explore
-from transduce.explore.given import Given
-from transduce.explore.importance import importance
-from transduce.explore.numbers import from_base64
-from transduce.explore.placed import placed
-from transduce.explore.rollout import rollout, rollout_dict
-from transduce.explore.steps import steps
+from transduce.interpret.capabilities import described
+from transduce.interpret.importance import importance
+from transduce.interpret.model_inputs import Given
+from transduce.interpret.numbers import from_base64
+from transduce.interpret.positions import placed
+from transduce.interpret.rollout import rollout, rollout_dict
+from transduce.interpret.steps import steps
 from transduce.models.protocols import Padded, writes_at_once
-from transduce.pipeline import EnsemblePipeline, Pipeline
+from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 
 EVERY = [*MODELS, *DECODERS]
 
@@ -181,7 +181,7 @@ def test_a_heads_importance_is_what_its_columns_of_the_output_matrix_do(name: st
 
 
 def test_long_sentences_go_in_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    from transduce.explore import importance as room
+    from transduce.interpret import importance as room
 
     made = pipeline("transformer")
     given = given_of(made)
@@ -195,7 +195,7 @@ def test_long_sentences_go_in_smaller_batches(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _attention(made: Pipeline, given: Given) -> Any:
-    from transduce.explore.attention import looked
+    from transduce.interpret.attention import looked
 
     return looked(made.model, made.task, given, TEXT, written(made, given))[0]
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from transduce.errors import InputError
-from transduce.explore.colours import ink
-from transduce.explore.figures import (
+from transduce.core.errors import InputError
+from transduce.core.extras import installing
+from transduce.interpret.colours import ink
+from transduce.interpret.figures import (
     DPI,
     Spotlight,
     attention_figure,
@@ -18,7 +19,6 @@ from transduce.explore.figures import (
     spotlight_figure,
     training_curves,
 )
-from transduce.extras import installing
 
 TIRED = ["The", "animal", "didn't", "cross", "the", "street", "because", "it", "was", "too", "tired", "."]
 WIDE = [*TIRED[:-2], "wide", "."]
@@ -164,6 +164,6 @@ def test_a_missing_matplotlib_is_named(monkeypatch):
 def test_importing_is_cheap():
     import subprocess
 
-    program = "import sys, transduce.explore.figures; print('matplotlib' in sys.modules)"
+    program = "import sys, transduce.interpret.figures; print('matplotlib' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert out.stdout == "False\n"

@@ -11,7 +11,7 @@ import pytest
 from pipelines import TEXT, pipeline
 
 import transduce
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page
 

@@ -8,9 +8,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from transduce.errors import InputError
-from transduce.explore.colours import glow
-from transduce.explore.picture import heat_map, shaded_words, spotlight
+from transduce.core.errors import InputError
+from transduce.interpret.colours import glow
+from transduce.interpret.terminal import heat_map, shaded_words, spotlight
 
 ENGLISH = ["The", "animal", "was", "too", "tired"]
 FRENCH = ["L'", "animal", "était", "trop", "fatigué"]

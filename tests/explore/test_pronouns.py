@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from transduce.core.errors import InputError
+from transduce.core.model_file import ModelFile
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.errors import InputError
-from transduce.explore.pronouns import Head, Look, Sought, clearest, looks
-from transduce.model_file import ModelFile
-from transduce.pipeline import Pipeline, make_model, make_task, pack_tokenizers
-from transduce.recipe import parse_recipe
+from transduce.demo.pronouns import Head, Look, Sought, clearest, looks
+from transduce.pipeline.pipeline import Pipeline, make_model, make_task, pack_tokenizers
+from transduce.recipe.recipe import parse_recipe
 
 TIRED = Sought("The animal didn't cross the street because it was too tired.", "it", "animal")
 WIDE = Sought("Because it was wide, the street wasn't crossed.", "it", "street")

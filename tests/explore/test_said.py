@@ -6,10 +6,10 @@ import pytest
 import torch
 from pipelines import TEXT, pipeline
 
-from transduce.explore.attention import looked
-from transduce.explore.given import given_of, next_tokens
-from transduce.explore.layers import Attends
-from transduce.explore.said import by_token, held
+from transduce.interpret.attention import looked
+from transduce.interpret.ctc_alignment import by_token, held
+from transduce.interpret.layers import Attends
+from transduce.interpret.model_inputs import given_of, next_tokens
 
 BLANK = 0
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
-from transduce.explore.sides import Side, Token, end_token, read_tokens, shown_tokens, side, written_tokens
+from transduce.interpret.token_spans import Side, Token, end_token, read_tokens, shown_tokens, side, written_tokens
 from words_of import WORDS_OF
 
 TEXTS = ["Zwei Hunde laufen schnell, oder?", "Übung macht den Meister.", "两只狗在跑。", "naïve café «x»", "a b  c\n"]

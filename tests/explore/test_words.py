@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.explore.words import by_words, graphemes, parts_in, words_in
+from transduce.interpret.words import by_words, graphemes, parts_in, words_in
 from words_of import WORDS_OF
 
 GROUPS = [[0], [1, 2], [3], [4, 5, 6, 7], [8]]

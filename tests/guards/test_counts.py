@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from transduce.data.collate import Batch
 from transduce.models.protocols import Padded, Sizes, select
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.search.run import search
+from transduce.recipe.training import TrainingConfig
+from transduce.search.dispatch import search
 from transduce.search.settings import Search
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import Trained
-from transduce.training.config import TrainingConfig
 from transduce.training.loop import make_update
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
+from transduce.attention.cross_attention import Reader
 from transduce.attention.masks import padding
-from transduce.attention.reader import Reader
 from transduce.layers.convolution import (
     BlockState,
     DecoderBlock,

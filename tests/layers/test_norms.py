@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from transduce.core.model_file import ModelFile, lasting_tensors, load_model_file, save_model_file
 from transduce.layers.norms import BatchNorm, LayerNorm, NoNorm, NormKind, RMSNorm, make_norm
-from transduce.model_file import ModelFile, lasting_tensors, load_model_file, save_model_file
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.pipeline import load_weights
+from transduce.pipeline.pipeline import load_weights
 from transduce.training.average import MovingAverage
 
 pytestmark = pytest.mark.usefixtures("either_way")

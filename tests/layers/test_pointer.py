@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
+from transduce.core.registry import resolve
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.layers.pointer import Copies, Pointer, with_copies
 from transduce.models.protocols import Padded, Sizes
-from transduce.names import resolve
 
 IDS = 9
 # Words 4 and 2 stand twice; behind the ends of the second and third row stand words that are in it and not in it.

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from transduce.core.registry import known
 from transduce.layers.recurrent import Cell, Gru, Lstm, Tanh, parts_after, reversed_within, unroll
-from transduce.names import known
 
 WIDTH, INPUT, ROWS, LENGTH = 5, 4, 3, 6
 CELLS: list[tuple[type[Cell], type[nn.RNNCellBase], type[nn.RNNBase]]] = [

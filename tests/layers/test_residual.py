@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce import native
+from transduce.kernels import native
 from transduce.layers.residual import NormPlacement, Residual
 
 pytestmark = pytest.mark.usefixtures("either_way")

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from transduce.attention.relative import Relative
 from transduce.attention.scores import Dot
+from transduce.core.registry import known
 from transduce.layers.stack import ADDED, Stack, StackConfig
-from transduce.names import known
 
 POSITIONS = [*ADDED, *known("attention.relative")]
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.metrics.bleu import bleu, moses_bleu
 from transduce.metrics.bleu_formula import d2l_bleu, notes_bleu, notes_bleu_tally
 from transduce.metrics.moses import moses_tokenizer

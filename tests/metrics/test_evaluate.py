@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.metrics.bleu import bleu, moses_bleu
 from transduce.metrics.bleu_formula import notes_bleu_tally
 from transduce.metrics.chrf import chrf

@@ -8,7 +8,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.metrics.bleu import bleu_tally
 from transduce.metrics.bootstrap import SEED
 from transduce.metrics.chrf import chrf_tally

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.metrics.perplexity import perplexity, perplexity_of
 
 PROBABILITIES = [0.5, 0.25, 0.125, 0.125]

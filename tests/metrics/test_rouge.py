@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from rouge_score.tokenizers import DefaultTokenizer
 
-from transduce.errors import InputError
-from transduce.extras import installing
+from transduce.core.errors import InputError
+from transduce.core.extras import installing
 from transduce.metrics.rouge import Words, notes_rouge, notes_rouge_tally, rouge
 from transduce.metrics.words import words
 

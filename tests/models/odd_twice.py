@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transduce.data.collate import Batch
 from transduce.models.protocols import Padded
-from transduce.search.run import search
+from transduce.search.dispatch import search
 from transduce.search.settings import Search
 
 START, END, LEAST, MOST = 1, 2, 4, 12  # digits are LEAST .. MOST - 1

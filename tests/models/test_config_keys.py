@@ -12,14 +12,14 @@ from pydantic import ValidationError
 from test_contracts import TARGET_IDS, TINY, logits
 from torch import Tensor
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
+from transduce.core.registry import known, resolve
 from transduce.models.protocols import Padded, Sizes
-from transduce.names import known, resolve
-from transduce.recipe import parse_recipe
+from transduce.recipe.recipe import parse_recipe
 
 ROOMS = {
     "score": "attention.scores",
-    "weighing": "attention.weighing",
+    "weighing": "attention.normalizers",
     "positions": "attention.relative",
     "cell": "layers.recurrent",
 }

@@ -16,13 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention import capture
+from transduce.core.model_file import ModelFile, lasting_tensors, load_model_file, save_model_file
+from transduce.core.registry import known, resolve
 from transduce.data.collate import Batch
+from transduce.kernels.matmul import pack_all
 from transduce.layers.embedding import Embedding
 from transduce.layers.feedforward import Activation
 from transduce.layers.norms import NormKind
 from transduce.layers.stack import StackConfig
-from transduce.linear import pack_all
-from transduce.model_file import ModelFile, lasting_tensors, load_model_file, save_model_file
 from transduce.models.protocols import (
     Aligns,
     Encodes,
@@ -37,11 +38,10 @@ from transduce.models.protocols import (
     select,
     writes_at_once,
 )
-from transduce.names import known, resolve
-from transduce.pipeline import load_weights
-from transduce.search.run import only_method
-from transduce.training.config import TrainingConfig
-from transduce.training.objective import objective
+from transduce.objectives.next_token import objective
+from transduce.pipeline.pipeline import load_weights
+from transduce.recipe.training import TrainingConfig
+from transduce.search.dispatch import only_method
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ RNN_VARIANTS: list[dict[str, Any]] = [
     *({"cell": cell, "attention": kind} for cell, kind in zip(known("layers.recurrent"), ATTENTIONS, strict=False)),
     *({"cell": "lstm", "attention": kind} for kind in ("bahdanau", "none")),  # whose state is two tensors
     *({"attention": "luong", "feeding": False, "score": score} for score in known("attention.scores")),
-    *({"attention": "bahdanau", "weighing": weighing, "heads": 2} for weighing in known("attention.weighing")),
+    *({"attention": "bahdanau", "weighing": weighing, "heads": 2} for weighing in known("attention.normalizers")),
     {"attention": "none", "cell": "lstm", "feeding": False, "bridge": "copy", "direction": "backward"},
     {"cell": "lstm", "encoder_layers": 3, "decoder_layers": 2, "residual": True, "direction": "forward"},
     {"cell": "lstmn", "encoder_layers": 2, "decoder_layers": 2, "bridge": "copy", "residual": True},
@@ -161,7 +161,7 @@ def at_once(room: str) -> list[str]:
 # Of models of stacks every part there is, in as few models as that takes: the first of each row, the second, ..
 PARTS: dict[str, list[Any]] = {
     "score": at_once("attention.scores"),
-    "weighing": at_once("attention.weighing"),
+    "weighing": at_once("attention.normalizers"),
     "positions": known("attention.relative"),
     "norm_kind": list(get_args(NormKind)),
     "activation": list(get_args(Activation))[::-1],  # not squares with running statistics, which hold nothing down

@@ -8,13 +8,13 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from transduce.attention.capture import capture
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.layers.embedding import Embedding
 from transduce.models import convolution
 from transduce.models.convolution import Convolution, ConvolutionConfig
 from transduce.models.protocols import Padded, Sizes
-from transduce.search.run import search
+from transduce.search.dispatch import search
 from transduce.search.settings import Search
 
 START, END, IDS = 0, 1, 12

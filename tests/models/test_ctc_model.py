@@ -8,8 +8,8 @@ from odd_twice import learn, right_of_100
 
 from transduce.models.ctc import Ctc, CtcConfig
 from transduce.models.protocols import Padded, Sizes
+from transduce.objectives.ctc import alignment_loss
 from transduce.search.settings import Search
-from transduce.training.alignment import alignment_loss
 
 SIZES = {"d_model": 32, "heads": 2, "feed_forward": 32, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
 

@@ -10,8 +10,8 @@ from odd_twice import learn, right_of_100
 
 from transduce.models.non_autoregressive import NonAutoregressive, NonAutoregressiveConfig
 from transduce.models.protocols import Padded, Sizes
+from transduce.objectives.masked_lm import masked_loss
 from transduce.search.settings import Search
-from transduce.training.masked_words import masked_loss
 
 SIZES = {"d_model": 32, "heads": 2, "feed_forward": 32, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
 

@@ -9,7 +9,7 @@ from transduce.attention import capture
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.rnn import Rnn, RnnConfig
-from transduce.search.run import search
+from transduce.search.dispatch import search
 from transduce.search.settings import Search
 
 SYMBOLS, START, END = 8, 8, 9

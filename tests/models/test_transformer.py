@@ -5,7 +5,7 @@ import torch
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.search.run import search
+from transduce.search.dispatch import search
 from transduce.search.settings import Search
 
 SYMBOLS, START, END = 10, 10, 11

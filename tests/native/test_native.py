@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-import transduce.native
-from transduce.errors import InputError
-from transduce.native import TYPES, VARIANTS, kernels, left_out, serves
+import transduce.kernels.native
+from transduce.core.errors import InputError
+from transduce.kernels.native import TYPES, VARIANTS, kernels, left_out, serves
 
 
 def test_the_kernels_are_there_where_they_are_required() -> None:
@@ -27,15 +27,15 @@ def chosen_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Non
 
     def choose(value: str) -> None:
         monkeypatch.setenv("TRANSDUCE_NATIVE", value)
-        transduce.native._found.cache_clear()
+        transduce.kernels.native._found.cache_clear()
 
     yield choose
     monkeypatch.undo()
-    transduce.native._found.cache_clear()
+    transduce.kernels.native._found.cache_clear()
 
 
 def test_off_leaves_them_out() -> None:
-    code = "from transduce.native import kernels; print(kernels())"
+    code = "from transduce.kernels.native import kernels; print(kernels())"
     off = {**os.environ, "TRANSDUCE_NATIVE": "off"}
     done = subprocess.run([sys.executable, "-c", code], env=off, capture_output=True, text=True, check=True)
     assert done.stdout == "None\n"
@@ -62,7 +62,7 @@ def test_a_variant_that_was_not_compiled_is_refused(
     value: str, chosen_anew: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variant in VARIANTS:
-        monkeypatch.setitem(sys.modules, f"transduce.native.{variant}", None)  # as if its file were not there
+        monkeypatch.setitem(sys.modules, f"transduce.kernels.native.{variant}", None)  # as if its file were not there
     chosen_anew(value)
     with pytest.raises(InputError, match=f"TRANSDUCE_NATIVE={value}: it was not compiled; install a C.. compiler"):
         kernels()
@@ -89,15 +89,15 @@ def test_only_fp32_and_bf16_on_a_cpu() -> None:
 
 @pytest.mark.usefixtures("kernels")
 def test_every_variant_that_this_processor_can_run_computes_the_same(chosen_anew: Callable[[str], None]) -> None:
-    from transduce.native.norm import layer_norm
+    from transduce.kernels.native.norm import layer_norm
 
     x, gain, bias = torch.randn(9, 40), torch.randn(40), torch.randn(40)
     expected = torch.nn.functional.layer_norm(x, (40,), gain, bias)
-    variants = transduce.native._variants()
+    variants = transduce.kernels.native._variants()
     assert variants[-1] == "plain"
     for variant in variants:
         chosen_anew(variant)
-        assert kernels().__name__ == f"transduce.native.{variant}"
+        assert kernels().__name__ == f"transduce.kernels.native.{variant}"
         torch.testing.assert_close(layer_norm(x, gain, bias, 1e-5, torch.float32), expected)
 
 

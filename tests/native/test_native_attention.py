@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.native import attention as native
+from transduce.kernels.native import attention as native
 
 pytestmark = pytest.mark.usefixtures("kernels")
 SIZES = [  # batch, heads, groups, queries, keys, width

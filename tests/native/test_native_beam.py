@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from transduce.attention import capture
-from transduce.errors import InputError, TransduceError
-from transduce.linear import Precision, pack_all
+from transduce.core.errors import InputError, TransduceError
+from transduce.kernels.matmul import Precision, pack_all
+from transduce.kernels.native.linear import can_pack
 from transduce.models.protocols import Padded, Sizes, Tree
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.native.linear import can_pack
+from transduce.search.dispatch import search
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.run import search
 from transduce.search.settings import Search
 
 pytestmark = pytest.mark.usefixtures("kernels")

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from random_models import model_file, sentences, translator
 from transduce.attention.heads import MultiHeadAttention
+from transduce.kernels.matmul import pack_all
 from transduce.layers.block import Block
-from transduce.linear import pack_all
-from transduce.pipeline import Pipeline
+from transduce.pipeline.pipeline import Pipeline
 
 TEXTS = [text for text in sentences(30, seed=4) if text][:12]
 SEARCHES: list[dict[str, Any]] = [{"method": "greedy"}, {"beam": 3}, {"beam": 2, "coverage": 0.2}]  # the last in steps
@@ -203,7 +203,7 @@ def test_weights_given_for_one_call_are_used_for_that_call() -> None:
 
 
 def test_weights_changed_in_8_bits() -> None:
-    from transduce.native.linear import can_pack
+    from transduce.kernels.native.linear import can_pack
 
     if not can_pack(torch.zeros(1, 1), whole=True):
         pytest.skip("no 8-bit products in kernels on this processor")

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from transduce.native import left_out
-from transduce.search.choice import Live, Offered, likeliest
+from transduce.kernels.native import left_out
+from transduce.search.beam_selection import Live, Offered, likeliest
 
 pytestmark = pytest.mark.usefixtures("kernels")
 BEAM = 5

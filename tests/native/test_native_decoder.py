@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.int8 import quantised
-from transduce.layers.one_token import OneToken
-from transduce.linear import Precision, pack_all
+from transduce.fused.decoder_step import OneToken
+from transduce.kernels.int8 import quantised
+from transduce.kernels.matmul import Precision, pack_all
+from transduce.kernels.native import kernels as found
+from transduce.kernels.native.linear import Packed, can_pack
+from transduce.kernels.native.top import log_softmax_, top
 from transduce.models.protocols import Padded, Sizes, select
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.native import kernels as found
-from transduce.native.linear import Packed, can_pack
-from transduce.native.top import log_softmax_, top
 
 pytestmark = pytest.mark.usefixtures("kernels")
 SIZES = [(1, 1, 1), (1, 8, 3), (5, 33, 70), (4, 6, 64), (61, 256, 65), (130, 64, 33)]  # rows, inputs, outputs

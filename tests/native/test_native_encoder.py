@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from transduce.attention import capture
-from transduce.layers.one_pass import OnePass
-from transduce.linear import Precision, pack_all
+from transduce.fused.encoder import OnePass
+from transduce.kernels.matmul import Precision, pack_all
+from transduce.kernels.native.linear import can_pack
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.native.linear import can_pack
 
 pytestmark = pytest.mark.usefixtures("kernels")
 LENGTHS = [7, 3, 1, 9, 5]

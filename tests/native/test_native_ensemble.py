@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from transduce.linear import Precision, pack_all
+from transduce.kernels.matmul import Precision, pack_all
+from transduce.kernels.native.beam import Mean
+from transduce.kernels.native.linear import can_pack
 from transduce.models.protocols import Padded, Sizes, Tree
 from transduce.models.rnn import Rnn, RnnConfig
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.native.beam import Mean
-from transduce.native.linear import can_pack
+from transduce.search.dispatch import search
 from transduce.search.ensemble import Ensemble
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.run import search
 from transduce.search.settings import Search
 
 pytestmark = pytest.mark.usefixtures("kernels")

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.native import norm as native
+from transduce.kernels.native import norm as native
 
 pytestmark = pytest.mark.usefixtures("kernels")
 

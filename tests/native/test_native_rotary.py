@@ -6,7 +6,7 @@ from torch import Tensor
 
 from transduce.attention.positions import rotate, turns
 from transduce.attention.relative import Rotary
-from transduce.native import left_out, rotary
+from transduce.kernels.native import left_out, rotary
 
 pytestmark = pytest.mark.usefixtures("kernels")
 SHAPES = [(1, 1, 1, 2), (3, 4, 7, 8), (2, 3, 70, 6), (5, 2, 1, 32)]  # B, H, T, E

@@ -7,10 +7,10 @@ import torch
 from test_native_beam import END, LENGTHS, SETTINGS, START, Steps, found, in_one_call, model_of, sources
 from torch import Tensor
 
-from transduce.errors import InputError
-from transduce.linear import Precision
+from transduce.core.errors import InputError
+from transduce.kernels.matmul import Precision
+from transduce.kernels.native.linear import can_pack
 from transduce.models.protocols import Padded
-from transduce.native.linear import can_pack
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.settings import Search
 

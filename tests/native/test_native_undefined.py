@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from transduce.int8 import Int8
-from transduce.native.linear import Packed, can_pack
+from transduce.kernels.int8 import Int8
+from transduce.kernels.native.linear import Packed, can_pack
 
-FOLDER = Path(__file__).parents[2] / "src/transduce/native"
+FOLDER = Path(__file__).parents[2] / "src/transduce/kernels/native"
 EMPTY = "int main() { return 0; }"
 PROGRAM = """
 #include "linear.h"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tiny_steps import END, START, Counted, PrefixTable, RandomTree, TinyAttention, padded, slow_beam
 
 from transduce.models.protocols import select
+from transduce.search.dispatch import search
 from transduce.search.length import LengthRule
-from transduce.search.run import search
 from transduce.search.settings import Search
 
 few = settings(max_examples=25, deadline=None)
@@ -154,7 +154,7 @@ def test_state_and_memory_are_left_alone_where_the_order_stays(monkeypatch: pyte
         copies.append(rows.tolist())
         return select(tree, rows)
 
-    monkeypatch.setattr("transduce.search.job.select", noting)
+    monkeypatch.setattr("transduce.search.request.select", noting)
     model, source = PrefixTable({(2, 2): (0, 1, 0, 0)}, otherwise=(0, 0.1, 0.9, 0)), padded([[3], [4]])
     search(model, source, 2, Search(beam=1), start=START, end=END, limits=[3, 3])
     assert [rows for rows in copies if rows] == []

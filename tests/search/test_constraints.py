@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tiny_steps import END, START, PrefixTable, RandomTree, TinyAttention, padded
 from toy_words import Toy, best_outputs, ended
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.search.constraint import Constraint
+from transduce.search.dispatch import search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.phrases import Phrases, held, lacking
-from transduce.search.run import search
 from transduce.search.settings import Search
 
 WORDS = Toy(" a", " b", "a", "b", "ab")  # "ab" can be written in two ways, and is neither "a" nor "b"

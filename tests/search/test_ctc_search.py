@@ -11,10 +11,10 @@ from tiny_steps import RandomTree, padded
 from torch import Tensor
 
 from random_models import sentences, translator
-from transduce.errors import InputError, TransduceError
+from transduce.core.errors import InputError, TransduceError
 from transduce.models.protocols import Aligns, Padded
+from transduce.search.dispatch import quickest, search
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.run import quickest, search
 from transduce.search.settings import Search
 
 BLANK, END, FORBIDDEN, VOCABULARY = 0, 1, 2, 5

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_steps import END, START, RandomTree, next_log_probabilities, outputs, padded
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.search import exhaustive
+from transduce.search.dispatch import search
 from transduce.search.exhaustive import leaves
-from transduce.search.run import search
 from transduce.search.settings import Search
 
 

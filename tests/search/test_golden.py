@@ -11,9 +11,9 @@ import pytest
 from tiny_steps import END, START, PrefixTable
 
 from transduce.search.cost import beam_cost, exhaustive_cost, greedy_cost
+from transduce.search.dispatch import search
 from transduce.search.forced import forced
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.run import search
 from transduce.search.settings import Search
 
 A, B, C = 2, 3, 4

@@ -9,7 +9,7 @@ from toy_words import Toy, stands
 
 from transduce.search.automaton import Automaton
 from transduce.search.phrases import Phrases, ends, goes_on, held, kind, lacking, occurrences, plain
-from transduce.search.spelling import Reader
+from transduce.search.token_text import Reader
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from toy_words import best_outputs, ended
 
 from transduce.attention.capture import active_record
-from transduce.errors import InputError
+from transduce.core.errors import InputError
+from transduce.core.registry import resolve
 from transduce.models.protocols import Padded, Sizes, Steps, Tree
-from transduce.names import resolve
-from transduce.search.choice import dealt
+from transduce.search.beam_selection import dealt
 from transduce.search.coverage import LEAST
-from transduce.search.run import search
+from transduce.search.dispatch import search
 from transduce.search.settings import Search
 
 few = settings(max_examples=15, deadline=None)

@@ -6,9 +6,9 @@ import pytest
 import torch
 from tiny_steps import END, START, PrefixTable, RandomTree, padded
 
-from transduce.errors import InputError, TransduceError
+from transduce.core.errors import InputError, TransduceError
 from transduce.models.protocols import Padded, Steps, Tree
-from transduce.search.run import search
+from transduce.search.dispatch import search
 from transduce.search.settings import Search
 
 ALL = [Search(), Search(method="greedy"), Search(method="sample"), Search(method="exhaustive")]

@@ -8,8 +8,8 @@ import pytest
 import torch
 from tiny_steps import END, START, PrefixTable, RandomTree, padded
 
+from transduce.search.dispatch import search
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.run import search
 from transduce.search.sample import cut, inverse
 from transduce.search.settings import Search
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tiny_steps import END, START, RandomTree, TinyAttention, padded
 
 from transduce.models.protocols import Steps
+from transduce.search.dispatch import search
 from transduce.search.forced import forced
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.run import search
 from transduce.search.settings import Search
 
 METHODS = [

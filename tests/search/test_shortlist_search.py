@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tiny_steps import END, START, PrefixTable, RandomTree, TinyAttention, next_log_probabilities, padded
 from torch import Tensor
 
-from transduce.errors import InputError, TransduceError
+from transduce.core.errors import InputError, TransduceError
 from transduce.models.protocols import Steps
-from transduce.search.run import search
+from transduce.search.dispatch import search
 from transduce.search.settings import Search
 from transduce.search.shortlist import restricted, words_of
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transduce.search.top import top
+from transduce.search.topk import top
 
 value = st.sampled_from([-math.inf, -3.0, -2.0, -1.0, 0.0]) | st.floats(-5, 0, width=32)
 tables = st.integers(1, 8).flatmap(

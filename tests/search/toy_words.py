@@ -13,7 +13,7 @@ from transduce.search.constraint import Constraint
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length import LengthRule
 from transduce.search.phrases import Phrases
-from transduce.search.spelling import Spelling
+from transduce.search.token_text import Spelling
 
 
 class Toy:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from served import Server, serving, write_model
-from transduce.pipeline import Pipeline, load
+from transduce.pipeline.pipeline import Pipeline, load
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ import torch
 
 from random_models import language_model, model_file
 from served import serving
-from transduce.model_file import save_model_file
-from transduce.pipeline import Pipeline
+from transduce.core.model_file import save_model_file
+from transduce.pipeline.pipeline import Pipeline
 from transduce.serve.attention import links
 
 

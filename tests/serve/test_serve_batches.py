@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from served import Gate
-from transduce.pipeline import Pipeline
+from transduce.pipeline.pipeline import Pipeline
 from transduce.serve.batches import Batches, BrokeDown, Busy, Stopped
 from transduce.serve.measures import Measures
 from transduce.serve.models import Loaded

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from transduce.cli.serve import hosts_of
-from transduce.extras import installing
-from transduce.pipeline import Pipeline
+from transduce.core.extras import installing
+from transduce.pipeline.pipeline import Pipeline
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 

@@ -8,16 +8,16 @@ import pytest
 
 from random_models import language_model, model_file
 from served import Gate, Server, serving
-from transduce.explore.described import described
+from transduce.core.model_file import save_model_file
 from transduce.explore.example import example
 from transduce.explore.exploration import asked, explore
-from transduce.explore.importance import importance
-from transduce.explore.placed import placed
-from transduce.explore.steps import steps
-from transduce.model_file import save_model_file
-from transduce.pipeline import Pipeline
+from transduce.interpret.capabilities import described
+from transduce.interpret.importance import importance
+from transduce.interpret.positions import placed
+from transduce.interpret.steps import steps
+from transduce.pipeline.pipeline import Pipeline
+from transduce.runtime.event_log import trained
 from transduce.serve.explorer_schemas import ExplorationAnswer, StepsAnswer
-from transduce.training.log import trained
 
 TEXT = "ba de fi go"
 

@@ -14,9 +14,9 @@ from hostile import hurting
 
 from random_models import model_file, translator
 from served import CODES, Server, serving
+from transduce.core.model_file import save_model_file
 from transduce.data.tokenizer import Tokenizer
-from transduce.model_file import save_model_file
-from transduce.pipeline import Pipeline
+from transduce.pipeline.pipeline import Pipeline
 
 HALF = "\ud800"
 HALVES: list[tuple[str, dict[str, Any]]] = [

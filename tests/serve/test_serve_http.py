@@ -17,7 +17,7 @@ from libretranslatepy import LibreTranslateAPI
 
 from random_models import sentences
 from served import Gate, Server, serving, write_model
-from transduce.pipeline import Pipeline
+from transduce.pipeline.pipeline import Pipeline
 
 
 def predicted(offline: Pipeline, text: str, **search: Any) -> str:

@@ -9,8 +9,8 @@ import torch
 import transduce
 from random_models import language_model, model_file
 from served import CODES, write_model
-from transduce.errors import InputError
-from transduce.model_file import load_model_file, save_model_file
+from transduce.core.errors import InputError
+from transduce.core.model_file import load_model_file, save_model_file
 from transduce.serve.languages import BY_CODE, name_of
 from transduce.serve.models import Models, Use
 

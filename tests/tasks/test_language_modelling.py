@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 import transduce
+from transduce.core.errors import InputError
 from transduce.data.tokenizer import TokenizerConfig
-from transduce.errors import InputError
-from transduce.recipe import parse_recipe
+from transduce.recipe.recipe import parse_recipe
 from transduce.search.settings import Search
 from transduce.tasks.language_modelling import LanguageModelling, LanguageModellingConfig, LanguageModellingData
 from transduce.training.display import Display
@@ -33,7 +33,7 @@ def sentences(count: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def learnt(tmp_path_factory: pytest.TempPathFactory) -> transduce.pipeline.Pipeline:
+def learnt(tmp_path_factory: pytest.TempPathFactory) -> transduce.pipeline.pipeline.Pipeline:
     folder = tmp_path_factory.mktemp("language")
     (folder / "train.txt").write_text("".join(f"{line}\n" for line in sentences(400)))
     (folder / "test.txt").write_text("".join(f"{line}\n" for line in sentences(40)))
@@ -62,7 +62,7 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> transduce.pipeline.Pipel
     return transduce.load(folder / "run")
 
 
-def test_it_finds_the_likelier_sentence(learnt: transduce.pipeline.Pipeline) -> None:
+def test_it_finds_the_likelier_sentence(learnt: transduce.pipeline.pipeline.Pipeline) -> None:
     pairs = [
         ("she spread butter on the bread", "she spread socks on the bread"),
         ("he pulled socks on the feet", "he pulled jam on the feet"),
@@ -75,14 +75,14 @@ def test_it_finds_the_likelier_sentence(learnt: transduce.pipeline.Pipeline) -> 
         assert first.log_probability > second.log_probability + 2, likely
 
 
-def test_it_continues_a_prompt(learnt: transduce.pipeline.Pipeline) -> None:
+def test_it_continues_a_prompt(learnt: transduce.pipeline.pipeline.Pipeline) -> None:
     food, clothes = learnt.predict(["she spread jam on the", "he pulled shoes on the"], method="greedy")
     assert food.text.removeprefix("she spread jam on the ") in EATEN
     assert clothes.text.removeprefix("he pulled shoes on the ") in WORN
     assert food.ended
 
 
-def test_samples_are_sentences_of_the_language(learnt: transduce.pipeline.Pipeline) -> None:
+def test_samples_are_sentences_of_the_language(learnt: transduce.pipeline.pipeline.Pipeline) -> None:
     known = {" ".join(line.split()[1:3]) for line in sentences(400)}
     found = learnt.predict(["she"] * 30, method="sample", top_p=0.9)
     assert len({each.text for each in found}) > 8

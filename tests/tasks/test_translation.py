@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from random_models import translator
+from transduce.core.errors import InputError
 from transduce.data.tokenizer import TokenizerConfig
-from transduce.errors import InputError
 from transduce.search.settings import Search
 from transduce.tasks.translation import Translation, TranslationConfig, TranslationData
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from rich.console import Console
 
-from transduce.data.demo import write_corpus
-from transduce.environment import library_versions, machine
-from transduce.recipe import parse_recipe
+from transduce.demo.corpus import write_corpus
+from transduce.recipe.recipe import parse_recipe
+from transduce.runtime.environment import library_versions, machine
 from transduce.training.display import Display
 from transduce.training.run import run_training
 

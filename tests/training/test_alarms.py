@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.training.alarms import alarms, unigram_entropy
+from transduce.training.diagnostics import alarms, unigram_entropy
 
 SOURCES, REFERENCES = ["a b", "c d", "e f"], ["A B", "C D", "E F"]
 

@@ -4,13 +4,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from transduce.core.errors import InputError
 from transduce.data.collate import Batch
-from transduce.errors import InputError
 from transduce.models.ctc import Ctc, CtcConfig
 from transduce.models.protocols import Padded, Sizes
-from transduce.training.alignment import alignment_loss
-from transduce.training.config import TrainingConfig
-from transduce.training.objective import objective
+from transduce.objectives.ctc import alignment_loss
+from transduce.objectives.next_token import objective
+from transduce.recipe.training import TrainingConfig
 
 SIZES = {"d_model": 16, "heads": 2, "feed_forward": 24, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
 

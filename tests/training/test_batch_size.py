@@ -9,17 +9,17 @@ import pytest
 import torch
 from rich.console import Console
 
+from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches
-from transduce.errors import InputError
-from transduce.inputs import batches_of
-from transduce.recipe import Recipe, load_recipe
+from transduce.inference.inputs import batches_of
+from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.training import batch_size
 from transduce.training.batch_size import SHARE, Trial, _where_growth_ends, with_measured_batch
 from transduce.training.display import Display
 from transduce.training.dry_run import dry_run
+from transduce.training.initialization import new_training
 from transduce.training.memory import _free_of_group, activation_bytes, free_bytes
 from transduce.training.run import open_task, run_training
-from transduce.training.start import new_training
 
 AUTO = ["batch.tokens=auto", "batch.effective_tokens=2048", "training.accumulate=1", "training.updates=4"]
 

@@ -11,19 +11,19 @@ from rich.console import Console
 from torch import Tensor
 
 from forked import UNHARMED, Fate, transduce
+from transduce.core.errors import InputError
+from transduce.core.model_file import lasting_tensors
 from transduce.data.batches import Batches
-from transduce.errors import InputError
-from transduce.inputs import batches_of
-from transduce.model_file import lasting_tensors
-from transduce.recipe import load_recipe, parse_recipe
+from transduce.inference.inputs import batches_of
+from transduce.recipe.recipe import load_recipe, parse_recipe
+from transduce.recipe.training import TrainingConfig
+from transduce.runtime.event_log import Log, read_log
 from transduce.training.checkpoint import Checkpoints
-from transduce.training.config import TrainingConfig
 from transduce.training.display import Display
-from transduce.training.log import Log, read_log
+from transduce.training.initialization import new_training
 from transduce.training.loop import Hands, train
 from transduce.training.run import _check_metrics, open_task, run_training
 from transduce.training.signals import StopRequest
-from transduce.training.start import new_training
 
 METRICS = 'task.metrics=["chrf", "ter"]'
 LEAST = {"data": {"train": [{"source": "a", "target": "b"}], "validation": {"source": "a", "target": "b"}}}

@@ -11,9 +11,9 @@ import pytest
 import torch
 from rich.console import Console
 
-from transduce.errors import InputError
-from transduce.recipe import load_recipe
-from transduce.storage import read_tensors, write_tensors
+from transduce.core.errors import InputError
+from transduce.core.tensor_file import read_tensors, write_tensors
+from transduce.recipe.recipe import load_recipe
 from transduce.training.display import Display
 from transduce.training.finished import read_report
 from transduce.training.run import run_training

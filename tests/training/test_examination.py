@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import forked
-from transduce.errors import InputError
-from transduce.recipe import Recipe, load_recipe
+from transduce.core.errors import InputError
+from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.training import examination
 from transduce.training.examination import examine_data
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from random_models import language_model, translator
+from transduce.core.model_file import describe, load_model_file
 from transduce.data.store import Store
-from transduce.explore.described import described
-from transduce.model_file import describe, load_model_file
+from transduce.interpret.capabilities import described
 from transduce.tasks.protocols import Dataset
 from transduce.training.examples import LETTERS, examples
 

@@ -12,15 +12,15 @@ from rich.console import Console
 import transduce
 from random_models import language_model, translator
 from transduce.attention import capture
-from transduce.errors import InputError, TransduceError
-from transduce.inference import decode
+from transduce.core.errors import InputError, TransduceError
+from transduce.inference.decode import decode
 from transduce.models.protocols import Padded
-from transduce.recipe import load_recipe
+from transduce.recipe.recipe import load_recipe
+from transduce.runtime.event_log import read_log
 from transduce.search.settings import Search
 from transduce.training.display import Display
 from transduce.training.dry_run import dry_run
-from transduce.training.figures import attention_of, mean_weights
-from transduce.training.log import read_log
+from transduce.training.plots import attention_of, mean_weights
 from transduce.training.run import run_training
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from transduce.errors import InputError, TransduceError
-from transduce.training.log import Log, read_from, read_log, trained
+from transduce.core.errors import InputError, TransduceError
+from transduce.runtime.event_log import Log, read_from, read_log, trained
 
 
 def logged(run: Path, *updates: int, after: int = 0) -> None:

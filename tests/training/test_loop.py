@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 
 from random_models import translator
+from transduce.core.errors import TransduceError
+from transduce.core.model_file import lasting_tensors
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import Batch, collate
 from transduce.data.store import Store, write_store
-from transduce.errors import TransduceError
-from transduce.model_file import lasting_tensors
+from transduce.recipe.training import TrainingConfig
+from transduce.runtime.event_log import Log, read_log
 from transduce.training import loop
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import Checkpoints, Trained
-from transduce.training.config import TrainingConfig
-from transduce.training.log import Log, read_log
 from transduce.training.loop import Hands, Workers, make_update, train
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress

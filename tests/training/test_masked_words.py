@@ -12,15 +12,15 @@ import torch.nn.functional as F
 
 from forked import UNHARMED, Fate, transduce
 from random_models import language_model, sentences, translator
+from transduce.core.errors import InputError
 from transduce.data.collate import Batch, words
 from transduce.data.corpus import PairFiles, open_pairs_store
 from transduce.data.filters import FilterConfig
-from transduce.errors import InputError
-from transduce.likelihood import Likelihood, batch_log_probabilities, dataset_likelihood
+from transduce.inference.likelihood import Likelihood, batch_log_probabilities, dataset_likelihood
 from transduce.models.protocols import Padded
-from transduce.training.config import TrainingConfig
-from transduce.training.masked_words import hide, masked_loss
-from transduce.training.objective import objective
+from transduce.objectives.masked_lm import hide, masked_loss
+from transduce.objectives.next_token import objective
+from transduce.recipe.training import TrainingConfig
 
 FILLS = {"kind": "non_autoregressive", "tied": "none", "d_model": 16, "heads": 2, "feed_forward": 24, "dropout": 0.0}
 

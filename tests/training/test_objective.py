@@ -7,12 +7,12 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from random_models import translator
+from transduce.core.errors import InputError
 from transduce.data.collate import Batch
-from transduce.errors import InputError
 from transduce.models.protocols import Padded, Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.training.config import TrainingConfig
-from transduce.training.objective import objective
+from transduce.objectives.next_token import objective
+from transduce.recipe.training import TrainingConfig
 
 
 def model_and_batch(dropout: float) -> tuple[Transformer, Batch]:

@@ -12,8 +12,8 @@ from transduce.models.protocols import Sizes
 from transduce.models.rnn_decoder import RnnDecoder, RnnDecoderConfig
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
+from transduce.recipe.training import TrainingConfig
 from transduce.training import optimizer
-from transduce.training.config import TrainingConfig
 from transduce.training.optimizer import Muon, Optimizers, orthogonalised
 
 RATES = [1e-3, 3e-3, 2e-3, 5e-4, 1e-3, 1e-2]

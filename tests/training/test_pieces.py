@@ -14,15 +14,15 @@ from torch import Tensor, nn
 from forked import Fate, transduce
 from hungry import ask_for_too_much, make_hungry
 from random_models import translator
+from transduce.core.errors import TransduceError
 from transduce.data.collate import Batch
-from transduce.errors import TransduceError
 from transduce.models.protocols import Padded
-from transduce.recipe import load_recipe
-from transduce.training.config import TrainingConfig
+from transduce.recipe.recipe import load_recipe
+from transduce.recipe.training import TrainingConfig
+from transduce.runtime.event_log import read_log
 from transduce.training.display import Display
-from transduce.training.log import read_log
 from transduce.training.memory import is_out_of_memory
-from transduce.training.pieces import Cuts, add_gradients, whole
+from transduce.training.microbatches import Cuts, add_gradients, whole
 from transduce.training.run import run_training
 
 TRANSFORMER = {"d_model": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "feed_forward": 24, "tied": "none"}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from transduce.processor import bf16_is_faster, capabilities, foreign_x86
+from transduce.kernels.cpu import bf16_is_faster, capabilities, foreign_x86
 from transduce.training.precision import resolve_precision
 
 INTEL = {"architecture": "x86_64", "cpu_name": "Intel(R) Xeon(R) Processor"}

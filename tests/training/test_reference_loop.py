@@ -14,17 +14,17 @@ from rich.console import Console
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from transduce.core.model_file import load_model_file
+from transduce.core.tensor_file import read_tensors
 from transduce.data.batches import Batches, Rows
 from transduce.data.store import Store
-from transduce.model_file import load_model_file
 from transduce.models.protocols import Padded
-from transduce.recipe import parse_recipe
-from transduce.storage import read_tensors
+from transduce.recipe.recipe import parse_recipe
+from transduce.runtime.event_log import read_log
 from transduce.tasks.protocols import Task
 from transduce.training.display import Display
-from transduce.training.log import read_log
+from transduce.training.initialization import new_training
 from transduce.training.run import open_task, run_training
-from transduce.training.start import new_training
 
 UPDATES, PEAK, WARMUP, CLIP, SMOOTHING, DECAY, AVERAGE = 24, 0.02, 5, 2.0, 0.1, 0.05, 0.8
 EVERY = 4  # updates between lines of the log, and between validations

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forked import UNHARMED, Ended, Fate, transduce
-from transduce.training.log import read_log
+from transduce.runtime.event_log import read_log
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
 

@@ -18,13 +18,13 @@ import forked
 import transduce
 from forked import Fate
 from transduce.cli.app import main
-from transduce.errors import InputError
-from transduce.model_file import load_model_file
-from transduce.recipe import load_recipe
-from transduce.taught import train_taught
+from transduce.core.errors import InputError
+from transduce.core.model_file import load_model_file
+from transduce.distillation.pipeline import train_taught
+from transduce.recipe.recipe import load_recipe
+from transduce.runtime.event_log import read_log
 from transduce.training.display import Display
 from transduce.training.lock import alone_in
-from transduce.training.log import read_log
 from transduce.training.run import finish_training, run_training
 from transduce.training.schedule import learning_rate
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from transduce.training.config import TrainingConfig
+from transduce.recipe.training import TrainingConfig
 from transduce.training.schedule import learning_rate
 
 

@@ -7,15 +7,15 @@ import pytest
 import torch
 from rich.console import Console
 
+from transduce.core.errors import InputError
+from transduce.core.model_file import lasting_tensors, load_model_file
 from transduce.data.lexicon import read_links
 from transduce.data.word_vectors import Vectors, word_vectors
-from transduce.errors import InputError
 from transduce.layers.embedding import Embedding
-from transduce.model_file import lasting_tensors, load_model_file
-from transduce.recipe import Recipe, load_recipe, parse_recipe
+from transduce.recipe.recipe import Recipe, load_recipe, parse_recipe
 from transduce.training.display import Display
+from transduce.training.initialization import begin_with, count_embeddings, new_training
 from transduce.training.run import open_task, run_training
-from transduce.training.start import begin_with, count_embeddings, new_training
 
 
 def begun(recipe: Recipe) -> tuple[dict[str, torch.Tensor], list[str]]:

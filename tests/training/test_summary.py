@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import forked
-from transduce.recipe import load_recipe, parse_recipe
+from transduce.recipe.recipe import load_recipe, parse_recipe
 from transduce.training.display import Display
 from transduce.training.summary import rows, tell_summary
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from forked import start, transduce
-from transduce.training.config import TrainingConfig
-from transduce.training.log import read_log
+from transduce.recipe.training import TrainingConfig
+from transduce.runtime.event_log import read_log
 from transduce.training.progress import Progress
 from transduce.training.schedule import learning_rate
 from transduce.training.timed_schedule import EVENT, TimedSchedule

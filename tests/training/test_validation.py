@@ -13,13 +13,13 @@ from rich.console import Console
 from random_models import sentences, translator
 from transduce.data.corpus import PairFiles, open_pairs_store
 from transduce.data.filters import FilterConfig
-from transduce.inference import decode
-from transduce.likelihood import dataset_likelihood
+from transduce.inference.decode import decode
+from transduce.inference.likelihood import dataset_likelihood
 from transduce.metrics.bleu import bleu
+from transduce.recipe.training import TrainingConfig
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Dataset
-from transduce.training.alarms import unigram_entropy
-from transduce.training.config import TrainingConfig
+from transduce.training.diagnostics import unigram_entropy
 from transduce.training.display import Display
 from transduce.training.validation import Validator, spread, target_entropy
 

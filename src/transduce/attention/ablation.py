@@ -15,10 +15,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from transduce.attention.cross_attention import Reader
 from transduce.attention.heads import MultiHeadAttention
 from transduce.attention.linear import LinearAttention
-from transduce.attention.reader import Reader
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 EVERY = slice(None)
 HasHeads = MultiHeadAttention | LinearAttention | Reader

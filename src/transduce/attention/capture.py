@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 
 class Record(dict[str, list[Tensor]]):

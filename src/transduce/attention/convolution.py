@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from transduce.attention.capture import active_record
 from transduce.attention.grid import quadratic_scores
-from transduce.attention.weighing import softmax
-from transduce.errors import InputError
+from transduce.attention.normalizers import softmax
+from transduce.core.errors import InputError
 
 SHARP = 50.0  # the nearest wrong pixel of a grid then weighs exp(-50), which fp32 does not see beside 1
 

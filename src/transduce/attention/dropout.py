@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.native import dropout as native
+from transduce.kernels.native import dropout as native
 
 
 def dropout(x: Tensor, rate: float) -> Tensor:

@@ -2,14 +2,14 @@
 
 Everything else is one of these: self-attention is `by_rows(x W_q, x W_k, x W_v)`, masked self-attention the same with
 `masks.causal`, cross-attention has the queries from a decoder and keys and values from an encoder, soft attention over
-plain vectors has values that are the keys. In models all of them run through `transduce.attention.core`.
+plain vectors has values that are the keys. In models all of them run through `transduce.attention.scaled_dot_product`.
 
 Shapes: T or M queries, S keys, E width of a key, F width of a value. Any axes may stand before those named.
 """
 
 from torch import Tensor
 
-from transduce.attention.weighing import softmax
+from transduce.attention.normalizers import softmax
 
 
 def by_rows(query_TE: Tensor, key_SE: Tensor, value_SF: Tensor, allowed: Tensor | None = None) -> Tensor:

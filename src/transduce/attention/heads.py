@@ -9,15 +9,15 @@ Shapes: B batch, T queries, S keys, D model width, H heads, G heads of keys and 
 import torch
 from torch import Tensor, nn
 
-from transduce.attention.branches import Attended
 from transduce.attention.cache import KeyValue
 from transduce.attention.capture import active_record
-from transduce.attention.core import attend, attend_by
+from transduce.attention.normalizers import Softmax
 from transduce.attention.relative import Relative, Rotary
+from transduce.attention.scaled_dot_product import attend, attend_by
 from transduce.attention.scores import ScaledDot
-from transduce.attention.weighing import Softmax
-from transduce.linear import Linear
-from transduce.names import resolve
+from transduce.attention.shared_kv_cache import Attended
+from transduce.core.registry import resolve
+from transduce.kernels.matmul import Linear
 
 
 class MultiHeadAttention(nn.Module):
@@ -28,7 +28,7 @@ class MultiHeadAttention(nn.Module):
         heads: H.
         dropout: rate on the attention weights while training.
         score: the name of a score of `transduce.attention.scores`, or a user's own; not a sequential one.
-        weighing: the name of a weighing of `transduce.attention.weighing`, or a user's own; not a sequential one.
+        weighing: the name of a weighing of `transduce.attention.normalizers`, or a user's own; not a sequential one.
         positions: relative positions; None for cross-attention, and where the input already holds positions.
         key_value_heads: G, a divisor of heads: so many heads of keys and values, each for H / G heads of queries.
             1 is multi-query attention (Shazeer 2019), more are grouped (Ainslie et al. 2023); the cache holds G heads.
@@ -59,7 +59,7 @@ class MultiHeadAttention(nn.Module):
         if zero_init:
             nn.init.zeros_(self.output.weight)
         self.score = resolve("attention.scores", score)(self.head_width, self.head_width)
-        self.weigh = resolve("attention.weighing", weighing)(self.head_width)
+        self.weigh = resolve("attention.normalizers", weighing)(self.head_width)
         self.positions = positions
         assert not (self.score.sequential or self.weigh.sequential), "here all queries are computed at once"
         plain = type(self.score) is ScaledDot and type(self.weigh) is Softmax

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.attention.capture import active_record
-from transduce.linear import Linear
+from transduce.kernels.matmul import Linear
 
 CHUNK = 64
 

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.capture import active_record
-from transduce.attention.core import attend_by
 from transduce.attention.masks import padding
-from transduce.names import resolve
+from transduce.attention.scaled_dot_product import attend_by
+from transduce.core.registry import resolve
 
 
 class AttentionPooling(nn.Module):
@@ -22,7 +22,7 @@ class AttentionPooling(nn.Module):
 
     Args:
         score: the name of a score of `transduce.attention.scores`, or a user's own.
-        weighing: the name of a weighing of `transduce.attention.weighing`, or a user's own.
+        weighing: the name of a weighing of `transduce.attention.normalizers`, or a user's own.
         key_width: K.
         queries: R.
     """
@@ -31,7 +31,7 @@ class AttentionPooling(nn.Module):
         super().__init__()
         self.query_RK = nn.Parameter(torch.randn(queries, key_width) * key_width**-0.5)
         self.score = resolve("attention.scores", score)(key_width, key_width)
-        self.weigh = resolve("attention.weighing", weighing)(key_width)
+        self.weigh = resolve("attention.normalizers", weighing)(key_width)
 
     def forward(self, x_BSD: Tensor, real_BS: Tensor | None = None, key_BSK: Tensor | None = None) -> Tensor:
         """M (B, R, D). A record is handed alpha, (B, 1, R, S).

@@ -10,7 +10,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 BASE = 10_000.0
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.positions import rotate, turns
-from transduce.native import rotary
+from transduce.kernels.native import rotary
 
 BUCKETS, FARTHEST = 32, 128  # Raffel et al. 2020, section 2.1
 CLIPPED = 16  # Shaw et al. 2018, section 4.1

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from transduce.linear import Linear
+from transduce.kernels.matmul import Linear
 
 COSINE_START = 10.0
 SHORTEST = 1e-3  # a shorter vector counts as this long: the direction of 0 would have a gradient without bound

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from transduce.attention.core import attend
+from transduce.attention.scaled_dot_product import attend
 
 Pattern = Literal["full", "local", "strided", "fixed"]
 Rule = Callable[[Tensor, Tensor], Tensor]

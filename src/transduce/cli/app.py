@@ -23,7 +23,7 @@ from transduce.cli.score import score
 from transduce.cli.serve import serve
 from transduce.cli.shortlist import shortlist
 from transduce.cli.train import train
-from transduce.errors import InputError, Interrupted, TransduceError
+from transduce.core.errors import InputError, Interrupted, TransduceError
 from transduce.version import __version__
 
 app = typer.Typer(
@@ -46,7 +46,7 @@ def version(
 ) -> None:
     """What is true of all verbs."""
     if show:
-        from transduce.environment import kernels_in_words, library_versions
+        from transduce.runtime.environment import kernels_in_words, library_versions
 
         versions = library_versions()
         typer.echo(f"transduce {__version__}")

@@ -29,7 +29,7 @@ def compare(
     from transduce.compare.config import load_comparison
     from transduce.compare.run import run_comparison
     from transduce.compare.show import show
-    from transduce.devices import use_device
+    from transduce.runtime.devices import use_device
     from transduce.training.display import Display
 
     use_device(device)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from transduce.explore.pronouns import Head, Look, Sought
-    from transduce.pipeline import Pipeline
-    from transduce.recipe import Recipe
+    from transduce.demo.pronouns import Head, Look, Sought
+    from transduce.pipeline.pipeline import Pipeline
+    from transduce.recipe.recipe import Recipe
 
 RECIPE = Path(__file__).with_suffix(".toml")
 UNSEEN = "Sentences it has never seen"
@@ -58,7 +58,7 @@ def demo(
 
 def _corpus(folder: Path, console: "Console") -> Path:
     """The folder with the corpus in it; its last file is written last."""
-    from transduce.data.demo import write_corpus
+    from transduce.demo.corpus import write_corpus
 
     if not (folder / "test.fr").exists():
         console.print(f"Writing the built-in corpus, English to French, to {folder}", highlight=False, soft_wrap=True)
@@ -69,15 +69,15 @@ def _corpus(folder: Path, console: "Console") -> Path:
 def _recipe(corpus: Path, overrides: Sequence[str]) -> "Recipe":
     import json
 
-    from transduce.recipe import load_recipe
+    from transduce.recipe.recipe import load_recipe
 
     return load_recipe(RECIPE, [f"data.root={json.dumps(corpus.as_posix())}", *overrides])
 
 
 def _trained(recipe: "Recipe", run: Path, console: "Console") -> "Pipeline":
     """The model of a finished run of this very recipe, or of one that is trained now."""
-    from transduce.data.demo import PRONOUN_PAIR
-    from transduce.pipeline import load
+    from transduce.demo.corpus import PRONOUN_PAIR
+    from transduce.pipeline.pipeline import load
     from transduce.training.display import Display
     from transduce.training.finished import finished_report
     from transduce.training.run import run_training
@@ -115,7 +115,7 @@ def _show_scores(console: "Console", pipeline: "Pipeline", pairs: Pairs, outputs
     from rich.table import Table
     from rich.text import Text
 
-    from transduce.data.demo import nouns_differ_in_gender
+    from transduce.demo.corpus import nouns_differ_in_gender
 
     table = Table(show_header=False, box=None, pad_edge=False)
     scores = pipeline.task.evaluate(outputs, [reference for _, reference in pairs], ["exact_match", "bleu"])
@@ -137,7 +137,7 @@ def _show_scores(console: "Console", pipeline: "Pipeline", pairs: Pairs, outputs
 def _show_pronoun_pair(console: "Console", pipeline: "Pipeline") -> None:
     from rich.text import Text
 
-    from transduce.data.demo import PRONOUN_PAIR
+    from transduce.demo.corpus import PRONOUN_PAIR
 
     _heading(console, 'One word decides what "it" is')
     found = pipeline.predict([question.english for question in PRONOUN_PAIR])
@@ -155,8 +155,8 @@ def _show_attention(console: "Console", pipeline: "Pipeline", run: Path, sentenc
 
     Where no head does it from "it", the model may have learnt to decide at the adjective: that is looked at then.
     """
-    from transduce.data.demo import PRONOUN_PAIR
-    from transduce.explore.pronouns import clearest, looks
+    from transduce.demo.corpus import PRONOUN_PAIR
+    from transduce.demo.pronouns import clearest, looks
 
     both = [question.english for question in PRONOUN_PAIR]
     found = {query: looks(pipeline, _sought(both, query)) for query in QUERIES}
@@ -176,8 +176,8 @@ def _show_attention(console: "Console", pipeline: "Pipeline", run: Path, sentenc
 
 def _sought(sentences: Sequence[str], query: str) -> list["Sought"]:
     """Of every sentence that has such a word, the word and the noun that the pronoun stands for."""
-    from transduce.data.demo import antecedent
-    from transduce.explore.pronouns import Sought
+    from transduce.demo.corpus import antecedent
+    from transduce.demo.pronouns import Sought
 
     asked = [(sentence, QUERIES[query].search(sentence), antecedent(sentence)) for sentence in sentences]
     return [Sought(sentence, match[1], noun) for sentence, match, noun in asked if match and noun]
@@ -187,7 +187,7 @@ def _spotlights(pair: list["Look"]) -> "Table":
     """The sentences side by side, each word with its weight."""
     from rich.table import Table
 
-    from transduce.explore.picture import spotlight
+    from transduce.interpret.terminal import spotlight
 
     grid = Table.grid(expand=True, padding=(0, 2))
     for _ in pair:
@@ -204,8 +204,8 @@ def _say_how_often(console: "Console", found: list[bool]) -> None:
 
 
 def _save_figure(console: "Console", path: Path, head: "Head", pair: list["Look"]) -> None:
-    from transduce.errors import InputError
-    from transduce.explore.figures import Spotlight, save, spotlight_figure
+    from transduce.core.errors import InputError
+    from transduce.interpret.figures import Spotlight, save, spotlight_figure
 
     try:
         figure = spotlight_figure([Spotlight(look.words, look.query, look.weights, str(head)) for look in pair])

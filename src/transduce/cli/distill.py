@@ -38,13 +38,13 @@ def distill(
     trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
 ) -> None:
     """Write a teacher's translations of its training data for a student to learn from; goes on where it stopped."""
-    from transduce.allocator import keep_freed_memory
     from transduce.cli.text import bar, tell
+    from transduce.core.model_file import find_model_file
     from transduce.data.files import fingerprint
-    from transduce.devices import use_device
-    from transduce.distillation import distil
-    from transduce.model_file import find_model_file
-    from transduce.pipeline import load, search_settings
+    from transduce.distillation.translations import distil
+    from transduce.pipeline.pipeline import load, search_settings
+    from transduce.runtime.allocator import keep_freed_memory
+    from transduce.runtime.devices import use_device
 
     keep_freed_memory()
     use_device(device)
@@ -67,9 +67,9 @@ def distill(
 def _sources(file: Path, named: list[Path] | None, recipe: Path | None) -> tuple[list["TextFile"], Path]:
     """What to translate, and the folder that it lies in."""
     from transduce.cli.training_data import training_data
+    from transduce.core.errors import InputError
     from transduce.data.corpus import TextFile
-    from transduce.distillation import training_sources
-    from transduce.errors import InputError
+    from transduce.distillation.translations import training_sources
 
     if named and recipe:
         raise InputError("name --source or --recipe, not both: each says what to translate.")
@@ -87,8 +87,8 @@ def _count(sources: list["TextFile"], root: Path) -> int:
 
 def _student(path: Path, output: Path) -> Any:
     """The student's recipe, its training data replaced."""
-    from transduce.distillation import taught_pairs
-    from transduce.recipe import load_recipe
+    from transduce.distillation.translations import taught_pairs
+    from transduce.recipe.recipe import load_recipe
 
     pairs = taught_pairs(output)
     source, target = (json.dumps(pairs[side], ensure_ascii=False) for side in ("source", "target"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transduce.cli.options import SourceColumnOption, TargetColumnOption, TsvOption
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table

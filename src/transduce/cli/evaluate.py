@@ -16,8 +16,8 @@ from transduce.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from transduce.linear import Precision
-    from transduce.pipeline import Pipeline
+    from transduce.kernels.matmul import Precision
+    from transduce.pipeline.pipeline import Pipeline
 
 
 def evaluate(
@@ -58,10 +58,10 @@ def evaluate(
 
     With two systems or more: is each better than the first, and how sure is that (paired bootstrap).
     """
-    from transduce.allocator import keep_freed_memory
     from transduce.cli.text import bar, write_line
-    from transduce.errors import InputError
-    from transduce.evaluation import Files, Settings, evaluate_files
+    from transduce.core.errors import InputError
+    from transduce.evaluation.evaluate import Files, Settings, evaluate_files
+    from transduce.runtime.allocator import keep_freed_memory
 
     keep_freed_memory()
     asked = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
@@ -86,7 +86,7 @@ def evaluate(
 
 
 def _load(models: list[Path], trust_code: bool, precision: "Precision", device: str) -> "dict[str, Pipeline]":
-    from transduce.pipeline import load
+    from transduce.pipeline.pipeline import load
 
     return {
         name: load(_members(path), trust_code=trust_code, precision=precision, device=device)
@@ -101,7 +101,7 @@ def _members(path: Path) -> list[Path]:
 
 def _by_name(paths: list[Path], taken: list[Path]) -> dict[str, Path]:
     """Systems are told apart by the paths they were given as."""
-    from transduce.errors import InputError
+    from transduce.core.errors import InputError
 
     everything = [str(path) for path in [*taken, *paths]]
     twice = sorted({name for name in everything if everything.count(name) > 1})
@@ -146,7 +146,7 @@ def _figure(figure: dict[str, Any]) -> str:
 
 
 def _digits(signature: str) -> int:
-    from transduce.evaluation import decimals
+    from transduce.evaluation.evaluate import decimals
 
     return decimals(signature)
 
@@ -161,7 +161,7 @@ def _difference(comparison: dict[str, Any]) -> str:
 
 
 def _with_interval(figure: dict[str, Any], sign: str) -> str:
-    from transduce.evaluation import decimals
+    from transduce.evaluation.evaluate import decimals
 
     form = f"{{:{sign}.{decimals(figure['signature'])}f}}"
     interval = "" if figure["interval"] is None else f" [{form}, {form}]".format(*figure["interval"])

@@ -8,7 +8,7 @@ import typer
 
 from transduce.cli.options import DeviceOption
 from transduce.cli.serve import hosts_of, needed
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 if TYPE_CHECKING:
     from transduce.serve.models import Models
@@ -57,8 +57,8 @@ def _check(run: Path | None, file: Path | None, texts: list[str]) -> None:
 
 
 def _write(models: "Models", file: Path, texts: list[str]) -> None:
-    from transduce.atomic import human_size, write_text
     from transduce.cli.text import tell
+    from transduce.core.atomic import human_size, write_text
     from transduce.explore.offline import offline
     from transduce.explore.page_file import page
 

@@ -16,7 +16,7 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, for programs.")] = False,
 ) -> None:
     """Show what a model file holds: settings, tokenizers, provenance, scores, sizes. Runs nothing from it."""
-    from transduce.model_file import describe
+    from transduce.core.model_file import describe
 
     facts = describe(path)
     if as_json:
@@ -46,7 +46,7 @@ def _show(facts: dict[str, Any], tensors: bool) -> None:
 
 
 def _summary(facts: dict[str, Any]) -> dict[str, str]:
-    from transduce.atomic import human_size
+    from transduce.core.atomic import human_size
 
     dtypes = ", ".join(f"{count} {dtype}" for dtype, count in facts["dtypes"].items())
     rows = {

@@ -34,8 +34,8 @@ def columns(tsv: Path | None, source: int | None, target: int | None) -> "tuple[
     Raises:
         InputError: columns of no file.
     """
+    from transduce.core.errors import InputError
     from transduce.data.corpus import Column
-    from transduce.errors import InputError
 
     if tsv:
         return Column(tsv, 0 if source is None else source), Column(tsv, 1 if target is None else target)

@@ -73,11 +73,11 @@ def predict(
 
     At a terminal it asks for lines, and answers each.
     """
-    from transduce.allocator import keep_freed_memory
     from transduce.cli.text import bar, is_terminal, read_source, tell, write_line
-    from transduce.errors import InputError
-    from transduce.pipeline import load
-    from transduce.wanted import read_wanted
+    from transduce.core.errors import InputError
+    from transduce.inference.constraints import read_wanted
+    from transduce.pipeline.pipeline import load
+    from transduce.runtime.allocator import keep_freed_memory
 
     keep_freed_memory()
     at_terminal = source is None and is_terminal(sys.stdin)
@@ -137,7 +137,7 @@ def predict(
 def _answer(predict: "Callable[[str], list[Prediction]]", as_json: bool) -> None:
     """Ask for lines at the terminal and answer each, until there are no more; what is wrong with one is told."""
     from transduce.cli.text import tell, write_line
-    from transduce.errors import InputError
+    from transduce.core.errors import InputError
 
     tell("One line in, one line out; Ctrl-D ends.")
     while True:

@@ -27,10 +27,10 @@ def score(
 ) -> None:
     """Log-probability (nats) of each given target, and the perplexity of all."""
     from transduce.cli.text import bar, tell, write_line
+    from transduce.core.errors import InputError
     from transduce.data.corpus import lines_of
-    from transduce.errors import InputError
-    from transduce.likelihood import Likelihood
-    from transduce.pipeline import load
+    from transduce.inference.likelihood import Likelihood
+    from transduce.pipeline.pipeline import load
 
     sides = columns(tsv, source_column, target_column)
     if bool(sides) == bool(target) or (sides and source):

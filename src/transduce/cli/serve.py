@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption
-from transduce.errors import InputError
-from transduce.extras import missing
+from transduce.core.errors import InputError
+from transduce.core.extras import missing
 
 if TYPE_CHECKING:
     from transduce.serve.settings import ServeSettings
@@ -91,7 +91,7 @@ def needed(what: str) -> Iterator[None]:
 def _settings(asked: Mapping[str, object]) -> "ServeSettings":
     from pydantic import ValidationError
 
-    from transduce.config_errors import explain
+    from transduce.core.config_errors import explain
     from transduce.serve.settings import ServeSettings
 
     try:

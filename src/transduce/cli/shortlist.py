@@ -23,14 +23,14 @@ def shortlist(
     output: Annotated[Path | None, typer.Option(help="Write this model file, and leave the other as it is.")] = None,
 ) -> None:
     """Learn which words translate which and write it into the model's file: predict --shortlist is faster with it."""
-    from transduce.atomic import human_size
     from transduce.cli.text import bar, tell
     from transduce.cli.training_data import training_data
+    from transduce.core.atomic import human_size
+    from transduce.core.errors import InputError
+    from transduce.core.model_file import find_model_file, load_model_file, save_model_file
     from transduce.data.files import count_lines
     from transduce.data.lexicon import ITERATIONS, learn, read_links
-    from transduce.errors import InputError
-    from transduce.model_file import find_model_file, load_model_file, save_model_file
-    from transduce.shortlist import held_out, tokenizers_of, training_stores, use, with_lexicon
+    from transduce.pipeline.shortlists import held_out, tokenizers_of, training_stores, use, with_lexicon
     from transduce.training.run import cache_folder
 
     frequent = frequent or candidates

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 
 def read_source(path: Path | None) -> list[str]:

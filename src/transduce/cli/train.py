@@ -32,17 +32,17 @@ def train(
     """Train a recipe; the same command again goes on where it stopped. Text pairs are examined first."""
     from rich.console import Console
 
+    from transduce.core.model_file import NAME
     from transduce.data.files import fingerprint
-    from transduce.devices import use_device
-    from transduce.model_file import NAME
-    from transduce.recipe import load_recipe
+    from transduce.recipe.recipe import load_recipe
+    from transduce.runtime.devices import use_device
     from transduce.training.display import Display
 
     use_device(device)
     recipe, run = _of_run(recipe, run, finish)
     resolved = load_recipe(recipe, overrides or [])
     console = Console()
-    from transduce.taught import finish_taught, teachers_of, train_taught
+    from transduce.distillation.pipeline import finish_taught, teachers_of, train_taught
     from transduce.training.examination import examine_data
     from transduce.training.run import cache_folder
     from transduce.training.summary import tell_summary
@@ -65,7 +65,7 @@ def train(
 
 def _of_run(recipe: Path, run: Path | None, finish: bool) -> tuple[Path, Path | None]:
     """A run directory, or the recipe that one holds, names both; any other recipe does not say where it was trained."""
-    from transduce.errors import InputError
+    from transduce.core.errors import InputError
     from transduce.training.run_directory import NOTED, RESOLVED
 
     if recipe.is_dir():

@@ -15,8 +15,8 @@ def training_data(file: Path, recipe: Path | None, or_else: str) -> "Translation
     Raises:
         InputError: no recipe, or none for translation.
     """
-    from transduce.errors import InputError
-    from transduce.recipe import load_recipe
+    from transduce.core.errors import InputError
+    from transduce.recipe.recipe import load_recipe
     from transduce.tasks.translation import TranslationData
 
     path = recipe or file.with_name("recipe.toml")

@@ -4,7 +4,7 @@ import math
 import re
 from typing import Literal, NamedTuple
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 Unit = Literal["minutes", "tokens", "flops"]
 

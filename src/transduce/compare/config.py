@@ -21,14 +21,14 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from transduce.compare.budget import UNLIMITED, Budget, parse_budget
-from transduce.config import Config
-from transduce.config_errors import explain
-from transduce.errors import InputError
+from transduce.core.config import Config
+from transduce.core.config_errors import explain
+from transduce.core.errors import InputError
+from transduce.core.registry import resolve, suggest
 from transduce.metrics.evaluate import NAMES
-from transduce.names import resolve, suggest
-from transduce.pipeline import search_settings
-from transduce.recipe import Recipe, Table, apply_overrides, lay_over, parse_recipe, read_table
-from transduce.search.run import AT_ONCE, only_method
+from transduce.pipeline.pipeline import search_settings
+from transduce.recipe.recipe import Recipe, Table, apply_overrides, lay_over, parse_recipe, read_table
+from transduce.search.dispatch import AT_ONCE, only_method
 from transduce.search.settings import READ_BY_ONE, Search
 from transduce.training.run_directory import differences
 from transduce.training.schedule import ENDING

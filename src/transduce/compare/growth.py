@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from transduce.compare.operations import count_operations
+from transduce.core.registry import resolve
 from transduce.models.protocols import Aligns, Fills, Padded, Sizes
-from transduce.names import resolve
-from transduce.recipe import Recipe
+from transduce.recipe.recipe import Recipe
 
 VOCABULARY = 16
 REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so long

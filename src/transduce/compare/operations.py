@@ -14,11 +14,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transduce.data.batches import Batches, Numbers, Rows
 from transduce.data.collate import Batch
-from transduce.inputs import batches_of
-from transduce.native import left_out
-from transduce.recipe import Recipe
+from transduce.inference.inputs import batches_of
+from transduce.kernels.native import left_out
+from transduce.objectives.next_token import objective
+from transduce.recipe.recipe import Recipe
 from transduce.tasks.protocols import Task
-from transduce.training.objective import objective
 
 SAMPLED = 16  # batches that the operations of a token are counted on
 

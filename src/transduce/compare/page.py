@@ -4,9 +4,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from transduce.atomic import write_text
 from transduce.compare.chart import Line, line_chart
 from transduce.compare.tables import Table, all_tables
+from transduce.core.atomic import write_text
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1d2433; max-width: 1320px; margin: 2rem auto; padding: 0 1rem; }

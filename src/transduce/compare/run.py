@@ -15,16 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transduce import apart
-from transduce.atomic import write_json
 from transduce.compare.config import Comparison, folder_name
 from transduce.compare.operations import updates_for_tokens
 from transduce.compare.page import write_pages
 from transduce.compare.results import Costs, Finished, make_results
 from transduce.compare.worker import FAILED, MEASURED
+from transduce.core.atomic import write_json
+from transduce.core.errors import InputError, TransduceError
 from transduce.data.batches import Batches
-from transduce.errors import InputError, TransduceError
-from transduce.recipe import Recipe, Table
+from transduce.recipe.recipe import Recipe, Table
+from transduce.runtime import child_process
 from transduce.tasks.protocols import Task, TaskData
 from transduce.training.display import Display
 from transduce.training.run import open_task
@@ -174,8 +174,8 @@ def _work(job: dict[str, Any], path: Path, lock: int | None) -> int:
     Raises:
         InputError, Interrupted: as the process ended.
     """
-    process = apart.start("transduce.compare.worker", job, path, keep=[] if lock is None else [lock])
-    return apart.exit_code(process, lambda: f"{job['where']}: see above.")
+    process = child_process.start("transduce.compare.worker", job, path, keep=[] if lock is None else [lock])
+    return child_process.exit_code(process, lambda: f"{job['where']}: see above.")
 
 
 def _write(

@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from transduce.atomic import human_size
 from transduce.compare.complexity import complexity_of
+from transduce.core.atomic import human_size
 
 Results = dict[str, Any]
 NOTHING = "–"

@@ -1,6 +1,6 @@
 """One piece of a comparison in a process of its own, so that its memory is its own: a training, or a model's costs.
 
-`python -m transduce.compare.worker JOB.json`, started by `transduce.compare.run`, see `transduce.apart`.
+`python -m transduce.compare.worker JOB.json`, started by `transduce.compare.run`, see `transduce.runtime.child_process`.
 """
 
 import contextlib
@@ -12,20 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.console import Console
 
-from transduce.apart import answer
-from transduce.atomic import write_json, write_text
 from transduce.compare.growth import measure_growth
 from transduce.compare.operations import operations_a_token
+from transduce.core.atomic import write_json, write_text
+from transduce.core.errors import TransduceError
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import collate
 from transduce.data.store import Store
-from transduce.environment import peak_memory_bytes
-from transduce.errors import TransduceError
-from transduce.inference import decode
-from transduce.likelihood import EVALUATION_BATCH, batch_log_probabilities
-from transduce.pipeline import Pipeline, load, make_model
-from transduce.recipe import Recipe, parse_recipe
+from transduce.inference.decode import decode
+from transduce.inference.likelihood import EVALUATION_BATCH, batch_log_probabilities
+from transduce.pipeline.pipeline import Pipeline, load, make_model
+from transduce.recipe.recipe import Recipe, parse_recipe
+from transduce.runtime.child_process import answer
+from transduce.runtime.environment import peak_memory_bytes
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Task
 from transduce.training.display import Display
@@ -37,9 +38,9 @@ MEMORY = "memory.json"
 IMPORTED_LATER = ("torch._dynamo", "sacrebleu", "sacremoses", "pyarrow.ipc", "tokenizers", "tomli_w")  # by any training
 
 
-def train(job: dict[str, Any], display: Display) -> None:
+def train(job: dict[str, Any]) -> None:
     """Train, or go on; then decode the tests by every search. `measured.json` in the run directory is the last step."""
-    run = Path(job["run"])
+    run, display = Path(job["run"]), Display(Console())
     run.mkdir(parents=True, exist_ok=True)
     (run / FAILED).unlink(missing_ok=True)
     for name in IMPORTED_LATER:
@@ -90,8 +91,9 @@ def example_likelihoods(pipeline: Pipeline, task: Task, store: Store) -> list[li
     return found
 
 
-def costs(job: dict[str, Any], display: Display) -> None:
+def costs(job: dict[str, Any]) -> None:
     """What each of the models costs, one file each."""
+    display = Display(Console())
     for each in job["models"]:
         write_json(each["into"], {"recipe": each["recipe"], "lengths": each["lengths"], **cost(each, display)})
         display.tell(f"  {each['where']}: measured")

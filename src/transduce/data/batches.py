@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from transduce.config import Config
+from transduce.core.config import Config
+from transduce.core.errors import InputError
 from transduce.data.store import BLOCK, Store
-from transduce.errors import InputError
 
 Numbers = NDArray[np.int64]
 

@@ -9,14 +9,14 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import Field, model_validator
 
-from transduce.config import Config
+from transduce.core.config import Config
+from transduce.core.errors import InputError
 from transduce.data.files import count_lines, fingerprint, read_lines
 from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
 from transduce.data.resegment import Resegmenter
 from transduce.data.store import Store, cache_key, cached_store, write_store
 from transduce.data.streams import running, sentences, windows
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
-from transduce.errors import InputError
 
 CHUNK = 10_000
 LINES_NAMED = 10

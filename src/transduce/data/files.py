@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from transduce import atomic
-from transduce.errors import InputError
-from transduce.names import suggest
+from transduce.core import atomic
+from transduce.core.errors import InputError
+from transduce.core.registry import suggest
 
 BLOCK_BYTES = 1 << 20
 BAD_LINES_NAMED = 10
@@ -155,7 +155,7 @@ def fingerprint(path: str | Path) -> str:
 def writing(path: str | Path) -> Iterator[BinaryIO]:
     """A stream that is compressed by `path`'s suffix and becomes `path` only when all was written.
 
-    The bytes depend on the content alone (no time stamp inside). Raises as `transduce.atomic.writing` does.
+    The bytes depend on the content alone (no time stamp inside). Raises as `transduce.core.atomic.writing` does.
     """
     path = Path(path)
     with atomic.writing(path) as file, _packer(file, path.suffix.lower()) as stream:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from transduce.config import Config
+from transduce.core.config import Config
 
 LINES_NAMED = 5
 REASONS = ("empty source", "empty target", "too long", "extreme ratio", "copy")

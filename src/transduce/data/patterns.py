@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from transduce.errors import InputError, TransduceError
+from transduce.core.errors import InputError, TransduceError
 
 RUN_UP_TO = re.compile(r"(?P<one>[^\\\[\](){}.*+?|^$]|\\[sShHdDwW]|\[\^?[^\[\]\\&^]+\])\+(?P<end>\\z|\\Z|\$)")
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")  # of a tokenizer.json, that may hold patterns

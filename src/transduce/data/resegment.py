@@ -9,8 +9,8 @@ import json
 import random
 from collections.abc import Sequence
 
+from transduce.core.errors import InputError
 from transduce.data.tokenizer import Tokenizer
-from transduce.errors import InputError
 
 
 class Resegmenter:

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.atomic import writing
-from transduce.errors import InputError
+from transduce.core.atomic import writing
+from transduce.core.errors import InputError
 
 FORMAT = 1
 BLOCK = 4096

@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from transduce.config import Config
+from transduce.core.config import Config
+from transduce.core.errors import InputError, TransduceError
 from transduce.data.patterns import as_our_errors, linear, once_a_run, refuse_surrogates
 from transduce.data.tokenizer_check import check_tokenizer, is_the_librarys, probe
 from transduce.data.unigram import learn_pieces
-from transduce.errors import InputError, TransduceError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Inner

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

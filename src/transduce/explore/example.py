@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
+from transduce.attention.normalizers import Softmax
 from transduce.attention.scores import ScaledDot
-from transduce.attention.weighing import Softmax
-from transduce.explore.steps import Query, worked_out
+from transduce.interpret.steps import Query, worked_out
 
 WIDTH = 64
 PRODUCTS = (112.0, 96.0)

@@ -9,15 +9,15 @@ from typing import Any
 
 from torch import Tensor
 
+from transduce.core.errors import InputError
 from transduce.data.tokenizer import Tokenizer
-from transduce.errors import InputError
-from transduce.explore.attention import looked
-from transduce.explore.given import Given, given_of, source_ids
-from transduce.explore.layers import attending
-from transduce.explore.sides import shown_tokens
+from transduce.inference.sentences import Segment, rejoined, sentences
+from transduce.interpret.attention import looked
+from transduce.interpret.layers import attending
+from transduce.interpret.model_inputs import Given, given_of, source_ids
+from transduce.interpret.token_spans import shown_tokens
 from transduce.models.protocols import writes_at_once
-from transduce.pipeline import EnsemblePipeline, Pipeline, search_settings
-from transduce.sentences import Segment, rejoined, sentences
+from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline, search_settings
 from transduce.tasks.protocols import Prediction
 
 ALTERNATIVES = 10

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from transduce.explore.attention import looked
-from transduce.explore.described import described
 from transduce.explore.example import example
 from transduce.explore.exploration import asked, explore, sentences_of
-from transduce.explore.importance import importance
-from transduce.explore.placed import placed
-from transduce.explore.rollout import rollout_dict
-from transduce.pipeline import Pipeline
-from transduce.training.log import trained
+from transduce.interpret.attention import looked
+from transduce.interpret.capabilities import described
+from transduce.interpret.importance import importance
+from transduce.interpret.positions import placed
+from transduce.interpret.rollout import rollout_dict
+from transduce.pipeline.pipeline import Pipeline
+from transduce.runtime.event_log import trained
 from transduce.version import __version__
 
 VERSION = 1  # of the data's form

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 FOLDER = Path(__file__).parent / "page"
 STYLE = re.compile(r'<link rel="stylesheet" href="([\w./-]+\.css)">')

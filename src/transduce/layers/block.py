@@ -10,7 +10,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention
-from transduce.attention.branches import Branch, Shared
+from transduce.attention.shared_kv_cache import Branch, Shared
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.residual import Residual
 

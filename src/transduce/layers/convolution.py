@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
+from transduce.attention.cross_attention import Reader
 from transduce.attention.dropout import Dropout
-from transduce.attention.reader import Reader
-from transduce.linear import linear
+from transduce.kernels.matmul import linear
 
 HALVED = math.sqrt(0.5)  # keeps the variance of a sum of two independent terms (section 3.4)
 

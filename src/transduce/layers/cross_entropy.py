@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transduce.native import cross_entropy as native
+from transduce.kernels.native import cross_entropy as native
 
 CHUNK = 64  # rows at a time: 64 x 8,000 fp32 logits stay in the processor's cache
 

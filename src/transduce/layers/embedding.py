@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.linear import PacksOwnWeight, linear, predicts
+from transduce.kernels.matmul import PacksOwnWeight, linear, predicts
 
 Tied = Literal["all", "output", "none"]
 

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
-from transduce.linear import Linear
+from transduce.kernels.matmul import Linear
 
 Activation = Literal["relu", "gelu", "squared_relu", "glu", "geglu", "swiglu"]
 

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from transduce.kernels.matmul import linear
 from transduce.layers.cross_entropy import IGNORED, loss_and_gradient, smoothed_cross_entropy
-from transduce.linear import linear
 
 ROWS = 512  # rows of logits at a time on a CPU: of 8,000 words in bf16 8 MB
 ELEMENTS = 2**26  # logits at a time elsewhere

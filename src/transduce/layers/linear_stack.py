@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transduce.attention.dropout import Dropout
 from transduce.attention.linear import LinearAttention, Summary
 from transduce.attention.positions import added_positions
-from transduce.config import Config
+from transduce.core.config import Config
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.residual import NormPlacement, Residual
 

@@ -6,7 +6,7 @@ Shapes: N hypotheses, V vocabulary.
 import torch
 from torch import Tensor
 
-from transduce.native import top as native
+from transduce.kernels.native import top as native
 
 
 def log_probabilities(logits_NV: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from transduce.native import norm as native
+from transduce.kernels.native import norm as native
 
 NormKind = Literal["layer", "rms", "batch"]
 EPSILON = 1e-5

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.attention.cache import KeyValue
-from transduce.attention.reader import Reader
-from transduce.errors import InputError
-from transduce.linear import Linear
+from transduce.attention.cross_attention import Reader
+from transduce.core.errors import InputError
+from transduce.kernels.matmul import Linear
 
 LEAST_COPIED = 1e-30  # in place of log 0 where an attention weight underflows; its gradient is 0
 

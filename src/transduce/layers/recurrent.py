@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
 from transduce.attention.capture import active_record
-from transduce.attention.weighing import softmax
-from transduce.linear import Linear, linear
+from transduce.attention.normalizers import softmax
+from transduce.kernels.matmul import Linear, linear
 
 CellParts = tuple[Tensor, ...]
 """(h,) or (h, c): each (B, H), or (B, T, H) where it is those after all positions. h is what a cell puts out."""

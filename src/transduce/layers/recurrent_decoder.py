@@ -23,13 +23,13 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.attention.cache import KeyValue
+from transduce.attention.cross_attention import Reader
 from transduce.attention.dropout import Dropout
 from transduce.attention.pooling import AttentionPooling
-from transduce.attention.reader import Reader
-from transduce.config import Config
+from transduce.core.config import Config
+from transduce.core.registry import check
+from transduce.kernels.matmul import Linear
 from transduce.layers.recurrent_stack import RecurrentStack, StackParts, StackState
-from transduce.linear import Linear
-from transduce.names import check
 
 
 class DecoderConfig(Config):
@@ -58,13 +58,13 @@ class DecoderConfig(Config):
     score: str = "additive"
     """dot, scaled_dot, cosine, bilinear, additive, location_aware, or your own (see `transduce.attention.scores`)."""
     weighing: str = "softmax"
-    """How scores become weights (see `transduce.attention.weighing`)."""
+    """How scores become weights (see `transduce.attention.normalizers`)."""
     heads: int = Field(default=1, ge=1)
     """Of the attention; must divide hidden."""
     readout: Literal["tanh", "maxout"] = "tanh"
     """What stands between the states and the output: tanh(W x), or the greater of each two of W x."""
 
-    _rooms: ClassVar = {"cell": "layers.recurrent", "score": "attention.scores", "weighing": "attention.weighing"}
+    _rooms: ClassVar = {"cell": "layers.recurrent", "score": "attention.scores", "weighing": "attention.normalizers"}
 
     @field_validator("cell", "score", "weighing")
     @classmethod

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
+from transduce.core.registry import resolve
 from transduce.layers.recurrent import Cell, CellParts, CellState, parts_after, reversed_within, unroll
-from transduce.names import resolve
 
 Direction = Literal["forward", "backward", "both"]
 StackParts = tuple[CellParts, ...]  # of every layer

@@ -14,7 +14,7 @@ Shapes: B batch, T positions, D width.
 import torch
 from torch import Tensor, nn
 
-from transduce.linear import Linear
+from transduce.kernels.matmul import Linear
 
 
 class Ssru(nn.Module):

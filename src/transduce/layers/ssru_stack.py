@@ -11,8 +11,8 @@ from functools import partial
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention
-from transduce.attention.branches import Shared
 from transduce.attention.dropout import Dropout
+from transduce.attention.shared_kv_cache import Shared
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.norms import NoNorm, make_norm
 from transduce.layers.residual import Residual

@@ -11,22 +11,22 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention, masks
-from transduce.attention.branches import Branch, Family, Shared, Store
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import added_positions
 from transduce.attention.relative import Relative
+from transduce.attention.shared_kv_cache import Branch, Family, Shared, Store
 from transduce.attention.sparse import Pattern, causal_mask
-from transduce.config import Config
-from transduce.errors import InputError
+from transduce.core.config import Config
+from transduce.core.errors import InputError
+from transduce.core.registry import known, resolve, suggest
+from transduce.fused.decoder_step import OneToken, in_one_call
+from transduce.fused.encoder import OnePass, in_one_pass
+from transduce.fused.spec import hooks_of, is_exactly
+from transduce.kernels.matmul import Product
 from transduce.layers.block import Block
 from transduce.layers.feedforward import Activation, FeedForward
 from transduce.layers.norms import NoNorm, NormKind, make_norm
-from transduce.layers.one_pass import OnePass, in_one_pass
-from transduce.layers.one_token import OneToken, in_one_call
-from transduce.layers.plain import hooks_of, is_exactly
 from transduce.layers.residual import NormPlacement, Residual
-from transduce.linear import Product
-from transduce.names import known, resolve, suggest
 
 # Per block, keys and values (B, G, T, E) of the positions so far, or of a source; or what hypotheses share of them.
 State = tuple[KeyValue, ...] | tuple[Branch, ...]
@@ -62,7 +62,7 @@ class StackConfig(Config):
     score: str = "scaled_dot"
     """How well a key answers a query: a score of transduce.attention.scores, or your own as my_file:MyScore."""
     weighing: str = "softmax"
-    """From scores to weights: a weighing of transduce.attention.weighing, or your own as my_file:MyWeighing."""
+    """From scores to weights: a weighing of transduce.attention.normalizers, or your own as my_file:MyWeighing."""
     positions: str = "sinusoidal"
     """Where a token stands: none, sinusoidal, learned; by distance rotary, alibi, shaw, t5, or my_file:MyPositions."""
     max_length: int = Field(default=1024, ge=1)
@@ -92,7 +92,7 @@ class StackConfig(Config):
     @field_validator("weighing")
     @classmethod
     def _weighing_of_all_queries_at_once(cls, name: str) -> str:
-        return _at_once("attention.weighing", name)
+        return _at_once("attention.normalizers", name)
 
     @field_validator("positions")
     @classmethod

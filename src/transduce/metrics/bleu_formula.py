@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.metrics.score import References, checked_references, reference_count
 from transduce.metrics.tally import Tally
 from transduce.metrics.words import words

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
+from transduce.core.registry import suggest
 from transduce.metrics.bleu import bleu_tally, moses_bleu_tally
 from transduce.metrics.bleu_formula import notes_bleu_tally
 from transduce.metrics.chrf import chrf_tally
@@ -11,7 +12,6 @@ from transduce.metrics.rouge import notes_rouge_tally, rouge_tally
 from transduce.metrics.score import References, Score, checked_references
 from transduce.metrics.tally import Tally
 from transduce.metrics.ter import ter_tally
-from transduce.names import suggest
 
 Texts = Sequence[str]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.metrics.bootstrap import LEVEL, RESAMPLES, SEED
 from transduce.metrics.tally import Tally
 

@@ -9,7 +9,7 @@ gives 2.95 where the truth is 4.76. Per piece of BPE and per word are different 
 import math
 from collections.abc import Sequence
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.metrics.score import Score
 
 

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from transduce.errors import InputError
-from transduce.extras import missing
+from transduce.core.errors import InputError
+from transduce.core.extras import missing
 from transduce.metrics.bleu_formula import Tokens, ngrams
 from transduce.metrics.score import References, Score, checked_references, reference_count
 from transduce.metrics.tally import Tally, mean_tally

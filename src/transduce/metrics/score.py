@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 References = Sequence[str] | Sequence[Sequence[str]]  # for each hypothesis one reference or several
 

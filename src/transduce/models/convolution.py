@@ -11,10 +11,11 @@ from pydantic import AfterValidator, Field, model_validator
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, masks
+from transduce.attention.cross_attention import Reader
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import Learned, added_positions
-from transduce.attention.reader import Reader
-from transduce.config import Config
+from transduce.core.config import Config
+from transduce.core.registry import check
 from transduce.layers.convolution import (
     HALVED,
     BlockState,
@@ -28,7 +29,6 @@ from transduce.layers.embedding import Embedding, Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.models.protocols import Padded, Sizes
-from transduce.names import check
 
 EMBEDDED = 0.1  # standard deviation with which words and positions start (section 3.5)
 
@@ -47,7 +47,7 @@ class ConvolutionConfig(Config):
     """Neighbouring positions that a convolution sees, itself included; odd."""
     score: Annotated[str, AfterValidator(lambda name: check("attention.scores", name))] = "dot"
     """How well a source position fits a query."""
-    weighing: Annotated[str, AfterValidator(lambda name: check("attention.weighing", name))] = "softmax"
+    weighing: Annotated[str, AfterValidator(lambda name: check("attention.normalizers", name))] = "softmax"
     """From scores to weights."""
     heads: int = Field(default=1, ge=1)
     """Attention heads of each decoder block; must divide d_model."""

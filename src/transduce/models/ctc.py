@@ -15,9 +15,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.attention import masks
+from transduce.kernels.matmul import Linear
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.stack import NoncausalStackConfig, Stack
-from transduce.linear import Linear
 from transduce.models.protocols import Padded, Sizes
 
 

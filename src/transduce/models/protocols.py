@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 import torch
 from torch import Tensor
 
-from transduce.native.beam import Writers
+from transduce.kernels.native.beam import Writers
 
 # Tensor | Reorders | None | tuple[Tree, ...] | list[Tree] | dict[str, Tree]: said in words, as a recursive alias
 # would confuse more.
@@ -89,7 +89,7 @@ class Steps(Protocol):
 
 @runtime_checkable
 class SearchesInOneCall(Protocol):
-    """Steps, and may hand itself over for a whole beam search in one call (`transduce.native.beam`)."""
+    """Steps, and may hand itself over for a whole beam search in one call (`transduce.kernels.native.beam`)."""
 
     def in_one_search(self, memory: Tree, longest: int) -> Writers | None:
         """What writes and what it reads, `memory` being what `start` gave; None where it must be stepped.

@@ -9,12 +9,12 @@ from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
-from transduce.config import Config
+from transduce.core.config import Config
+from transduce.core.registry import check
 from transduce.layers.embedding import Embedding
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.recurrent_stack import RecurrentStack, StackState
 from transduce.models.protocols import Padded, Sizes
-from transduce.names import check
 
 
 class RnnDecoderConfig(Config):

@@ -9,13 +9,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, masks
+from transduce.fused.beam_search import in_one_search
+from transduce.kernels.native.beam import Writers
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
-from transduce.layers.one_search import in_one_search
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Sources, Stack, StackConfig, State
 from transduce.models.protocols import Padded, Sizes
-from transduce.native.beam import Writers
 
 PLAIN = {"target_embedding", "source_embedding", "output", "encoder", "decoder"}  # all that a search in one call knows
 

@@ -13,18 +13,18 @@ taken, T tokens so far, V vocabulary.
 import torch
 from torch import Tensor
 
-from transduce.search import one_call
-from transduce.search.choice import Live, Offered, Taken, in_banks, in_groups, likeliest
+from transduce.search import fused_search
+from transduce.search.beam_selection import Live, Offered, Taken, in_banks, in_groups, likeliest
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
-from transduce.search.job import Job, reordered
+from transduce.search.request import Job, reordered
 from transduce.search.settings import Search
-from transduce.search.top import top
+from transduce.search.topk import top
 
 
 def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     """The `nbest` best of each row's beam, best first; fewer where there are not as many."""
     started = job.begin()
-    if (found := one_call.search(job, settings, settings.beam, started[0])) is not None:
+    if (found := fused_search.search(job, settings, settings.beam, started[0])) is not None:
         return [rank(each, settings.nbest) for each in found]
     live, finished = beginnings(job, settings), Finished(job, settings)
     memory, state = (reordered(tree, live.sentence, job.rows, job.device) for tree in started)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from transduce.search.automaton import Automaton, Ints
 from transduce.search.phrases import Phrases, goes_on, kind
-from transduce.search.spelling import Reader, Spelling
+from transduce.search.token_text import Reader, Spelling
 
 Bools = npt.NDArray[np.bool_]
 State = tuple[int, ...]  # what of a character has begun, then the state of each automaton: a value, never changed

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.capture import Record, capture
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.models.protocols import Padded, Steps, Tree
 
 LEAST = (

@@ -19,14 +19,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transduce.core.errors import InputError, TransduceError
 from transduce.data.collate import padded
-from transduce.errors import InputError, TransduceError
 from transduce.layers.ctc import ids_of, token_log_probabilities, written
 from transduce.models.protocols import Aligns, Padded
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
-from transduce.search.job import Job
+from transduce.search.request import Job
 from transduce.search.settings import Search
-from transduce.search.top import top
+from transduce.search.topk import top
 
 Output = tuple[int, ...]
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from transduce.kernels.native.beam import Mean, Writer, Writers
+from transduce.kernels.native.decoder import Read
 from transduce.models.protocols import Padded, SearchesInOneCall, Tree, stands_in
-from transduce.native.beam import Mean, Writer, Writers
-from transduce.native.decoder import Read
 
 
 class Ensemble(nn.Module):

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.models.protocols import Tree, select
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
-from transduce.search.job import Job
+from transduce.search.request import Job
 from transduce.search.settings import Search
 
 MOST_LEAVES = 2_000_000

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.models.protocols import Padded, Steps
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.job import Job
 from transduce.search.length import UNRULED, LengthRule
-from transduce.search.path import follow
+from transduce.search.request import Job
+from transduce.search.stepwise import follow
 
 
 @torch.inference_mode()

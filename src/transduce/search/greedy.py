@@ -2,17 +2,17 @@
 
 from torch import Tensor
 
-from transduce.search import one_call
+from transduce.search import fused_search
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.job import Job
-from transduce.search.path import follow
+from transduce.search.request import Job
 from transduce.search.settings import Search
+from transduce.search.stepwise import follow
 
 
 def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     """One hypothesis for each row."""
     started = job.begin()
-    if (found := one_call.search(job, settings, 1, started[0])) is not None:
+    if (found := fused_search.search(job, settings, 1, started[0])) is not None:
         return found
     return [[each] for each in follow(job, likeliest, settings.length, started=started)]
 

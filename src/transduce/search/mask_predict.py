@@ -19,12 +19,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from transduce.errors import InputError, TransduceError
+from transduce.core.errors import InputError, TransduceError
 from transduce.models.protocols import Fills, Padded, Tree, select
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
-from transduce.search.job import Job
+from transduce.search.request import Job
 from transduce.search.settings import Search
-from transduce.search.top import top
+from transduce.search.topk import top
 
 
 def search(job: Job, settings: Search) -> list[list[Hypothesis]]:

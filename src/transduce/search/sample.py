@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from transduce.search.hypothesis import Hypothesis, rank
-from transduce.search.job import Job
-from transduce.search.path import follow
+from transduce.search.request import Job
 from transduce.search.settings import Search
+from transduce.search.stepwise import follow
 
 
 def search(job: Job, settings: Search) -> list[list[Hypothesis]]:

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from transduce.config import Config
+from transduce.core.config import Config
 from transduce.search.length import LengthRule, RuleName
 
 READ_BY_ONE = {

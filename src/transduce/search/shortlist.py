@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transduce.kernels.native.beam import Writers
 from transduce.models.protocols import Padded, SearchesInOneCall, Tree, stands_in
-from transduce.native.beam import Writers
-from transduce.search.job import Job
+from transduce.search.request import Job
 
 
 class Remembered(NamedTuple):

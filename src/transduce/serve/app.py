@@ -15,7 +15,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from transduce.errors import InputError, TransduceError
+from transduce.core.errors import InputError, TransduceError
 from transduce.serve import explorer, libretranslate, operations, v1
 from transduce.serve.api_page import api_page, as_asked_at
 from transduce.serve.batches import Busy, Stopped

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.explore.attention import Attention
-from transduce.explore.words import parts_in
-from transduce.sentences import Span
+from transduce.inference.sentences import Span
+from transduce.interpret.attention import Attention
+from transduce.interpret.words import parts_in
 from transduce.serve.markup import Link
 from transduce.tasks.protocols import Prediction
 

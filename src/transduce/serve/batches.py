@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transduce.errors import InputError, TransduceError
+from transduce.core.errors import InputError, TransduceError
 from transduce.serve.measures import Measures
 from transduce.serve.settings import ServeSettings
 from transduce.serve.work import Left, Work, answer, use_threads

@@ -8,25 +8,25 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from transduce.errors import InputError
-from transduce.explore.attention import Attention, looked
-from transduce.explore.described import described
+from transduce.core.errors import InputError
 from transduce.explore.example import example
 from transduce.explore.exploration import asked as given_for
 from transduce.explore.exploration import explore
-from transduce.explore.given import Given
-from transduce.explore.importance import importance
-from transduce.explore.placed import placed
-from transduce.explore.rollout import rollout_dict
-from transduce.explore.steps import steps
-from transduce.pipeline import Pipeline
+from transduce.interpret.attention import Attention, looked
+from transduce.interpret.capabilities import described
+from transduce.interpret.importance import importance
+from transduce.interpret.model_inputs import Given
+from transduce.interpret.positions import placed
+from transduce.interpret.rollout import rollout_dict
+from transduce.interpret.steps import steps
+from transduce.pipeline.pipeline import Pipeline
+from transduce.runtime.event_log import trained
 from transduce.serve import explorer_schemas as schemas
 from transduce.serve.guards import key_needed
 from transduce.serve.reading import route_class
 from transduce.serve.schemas import Problem, search_of
 from transduce.serve.service import Service
 from transduce.serve.work import Work
-from transduce.training.log import trained
 
 Answers = Callable[[Work], dict[str, Any]]
 

@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message, Scope
 
-from transduce.errors import InputError
-from transduce.sentences import Segment, rejoined, segments
+from transduce.core.errors import InputError
+from transduce.inference.sentences import Segment, rejoined, segments
 from transduce.serve.guards import right_key
 from transduce.serve.languages import name_of
 from transduce.serve.markup import Document

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from transduce.sentences import Segment, Span, segments
+from transduce.inference.sentences import Segment, Span, segments
 from transduce.serve.html_parts import Run, Tag, parts_of
 
 
@@ -44,7 +44,7 @@ class Cut(NamedTuple):
 class Document:
     """HTML as pieces to translate.
 
-    whole, language: see `transduce.sentences.segments`.
+    whole, language: see `transduce.inference.sentences.segments`.
     """
 
     def __init__(self, source: str, whole: Callable[[str], bool], language: str = "") -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from transduce.errors import InputError
-from transduce.linear import Precision, make_programs
-from transduce.model_file import NAME, find_model_file
-from transduce.names import suggest
-from transduce.pipeline import Pipeline, load, search_settings
-from transduce.training.log import NAME as LOG
+from transduce.core.errors import InputError
+from transduce.core.model_file import NAME, find_model_file
+from transduce.core.registry import suggest
+from transduce.kernels.matmul import Precision, make_programs
+from transduce.pipeline.pipeline import Pipeline, load, search_settings
+from transduce.runtime.event_log import NAME as LOG
 
 UNSAID = "und"  # ISO 639-2: the recipe does not say which language
 Stamp = tuple[int, int, int]  # what of a file changes when it does

@@ -11,7 +11,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 from transduce.serve.app import create_app
 from transduce.serve.models import Models
 from transduce.serve.settings import ServeSettings

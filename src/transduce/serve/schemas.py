@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
-from transduce.sentences import Split
+from transduce.inference.sentences import Split
 
 
 class FirstFault(FailFast):

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizer import Tokenizer
-from transduce.errors import InputError, TransduceError
-from transduce.pipeline import Pipeline, search_settings
+from transduce.pipeline.pipeline import Pipeline, search_settings
 from transduce.search.settings import Search
 from transduce.serve.batches import Batches, broke_down
 from transduce.serve.guards import Door

@@ -4,7 +4,7 @@ import re
 
 from pydantic import Field, field_validator
 
-from transduce.config import Config
+from transduce.core.config import Config
 
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s?#@]+")
 

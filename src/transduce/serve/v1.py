@@ -9,9 +9,9 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from transduce.errors import InputError, TransduceError
-from transduce.explore.attention import Layer
-from transduce.sentences import Split, rejoined
+from transduce.core.errors import InputError, TransduceError
+from transduce.inference.sentences import Split, rejoined
+from transduce.interpret.attention import Layer
 from transduce.serve.guards import key_needed
 from transduce.serve.models import Loaded
 from transduce.serve.reading import route_class

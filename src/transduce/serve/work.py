@@ -9,10 +9,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from transduce.explore.attention import Attention
+from transduce.inference.sentences import Split
+from transduce.interpret.attention import Attention
 from transduce.models.protocols import Tree
-from transduce.pipeline import Pipeline
-from transduce.sentences import Split
+from transduce.pipeline.pipeline import Pipeline
 from transduce.serve.attention import links
 from transduce.serve.markup import Link
 from transduce.serve.models import Loaded

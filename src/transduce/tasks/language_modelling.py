@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from transduce.config import Config
+from transduce.core.config import Config
 from transduce.data.corpus import TextFile, open_text_store, provenance, train_text_tokenizer
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig

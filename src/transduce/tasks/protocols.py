@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from transduce.core.errors import InputError, TransduceError
 from transduce.data.store import Store
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
-from transduce.errors import InputError, TransduceError
 from transduce.metrics.score import References, Score
 from transduce.metrics.tally import Tally
 from transduce.models.protocols import Sizes
@@ -102,7 +102,7 @@ class Prediction:
         return f"Prediction({self.text!r}, score={self.score:.4g}{'' if self.ended else ', ended=False'}{more})"
 
     def attention(self) -> Any:
-        """What the model attended to: a `transduce.explore.attention.Attention`, which a notebook draws.
+        """What the model attended to: a `transduce.interpret.attention.Attention`, which a notebook draws.
 
         Raises:
             InputError: the text was empty, or read in several pieces, or by an ensemble; nobody knows the model.

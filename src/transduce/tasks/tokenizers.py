@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from transduce.atomic import write_text
+from transduce.core.atomic import write_text
 from transduce.data.files import fingerprint
 from transduce.data.store import cache_key
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from transduce.config import Config
+from transduce.core.config import Config
 from transduce.data.corpus import PairFiles, open_pairs_store, provenance, read_pairs, train_pair_tokenizers
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.store import Store

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from transduce.model_file import lasting_tensors
+from transduce.core.model_file import lasting_tensors
 
 
 class MovingAverage:

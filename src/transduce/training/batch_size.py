@@ -22,17 +22,17 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from transduce.atomic import human_size, write_text
+from transduce.core.atomic import human_size, write_text
 from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
 from transduce.data.store import BLOCK, Store
-from transduce.inputs import batches_of
-from transduce.recipe import Recipe
+from transduce.inference.inputs import batches_of
+from transduce.recipe.recipe import Recipe
 from transduce.tasks.protocols import Task, TaskData
 from transduce.training.checkpoint import Trained
 from transduce.training.loop import make_update
 from transduce.training.memory import activation_bytes, free_bytes, is_out_of_memory
-from transduce.training.pieces import Cuts
+from transduce.training.microbatches import Cuts
 from transduce.training.precision import resolve_precision
 from transduce.training.run_directory import RESOLVED
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from transduce.errors import InputError
-from transduce.model_file import check_weights, lasting_tensors
-from transduce.storage import canonical_json, read_metadata, read_tensors, write_tensors
+from transduce.core.errors import InputError
+from transduce.core.model_file import check_weights, lasting_tensors
+from transduce.core.tensor_file import canonical_json, read_metadata, read_tensors, write_tensors
 from transduce.training.average import MovingAverage
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress

@@ -5,16 +5,16 @@ from typing import Any
 
 from rich.table import Table
 
-from transduce.atomic import human_size
+from transduce.core.atomic import human_size
 from transduce.data.batches import Batches
-from transduce.inputs import batches_of
-from transduce.recipe import Recipe
+from transduce.inference.inputs import batches_of
+from transduce.recipe.recipe import Recipe
 from transduce.training.batch_size import with_measured_batch
 from transduce.training.display import Display
+from transduce.training.initialization import device, new_training
 from transduce.training.memory import activation_bytes
 from transduce.training.precision import resolve_precision
 from transduce.training.run import open_task
-from transduce.training.start import device, new_training
 
 PLANNED = 2000  # batches that are looked at
 

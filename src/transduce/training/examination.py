@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from transduce.atomic import write_json
+from transduce.core.atomic import write_json
+from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.doctor import Finding, Report, Severity, examine
 from transduce.data.doctor.lines import Sample
 from transduce.data.doctor.lines import TextFile as Side
 from transduce.data.files import count_lines, fingerprint, read_blocks
 from transduce.data.store import cache_key
-from transduce.errors import InputError
-from transduce.recipe import Recipe
+from transduce.recipe.recipe import Recipe
 
 VERSION = 1  # of what is found: raise it where the doctor learns to see more
 SAMPLED, STRETCH = 30_000, 1_500  # lines that are looked at; so many at a time, since a slip shows in neighbours alone

@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from transduce.core.errors import InputError
+from transduce.core.model_file import NAME
+from transduce.core.tensor_file import read_metadata
 from transduce.data.corpus import provenance
 from transduce.data.files import fingerprint
-from transduce.errors import InputError
-from transduce.model_file import NAME
-from transduce.recipe import Recipe
-from transduce.storage import read_metadata
+from transduce.recipe.recipe import Recipe
+from transduce.runtime.event_log import REPORT
 from transduce.training.batch_size import with_earlier_batch
 from transduce.training.checkpoint import FOLDER, PATTERN
 from transduce.training.display import Display
-from transduce.training.log import REPORT
 from transduce.training.loop import why_ended
 from transduce.training.progress import Progress
 from transduce.training.run_directory import changed_search, check_data, check_recipe, is_begun

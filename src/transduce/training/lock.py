@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from transduce.errors import InputError
+from transduce.core.errors import InputError
 
 NAME = ".lock"
 LOOK = 0.2  # seconds between two tries

@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from torch import nn
 
+from transduce.core.errors import Interrupted, TransduceError
+from transduce.core.model_file import lasting_tensors
 from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
-from transduce.errors import Interrupted, TransduceError
-from transduce.model_file import lasting_tensors
+from transduce.recipe.training import TrainingConfig
+from transduce.runtime.event_log import Log
 from transduce.training.checkpoint import Checkpoints, Trained
-from transduce.training.config import TrainingConfig
-from transduce.training.log import Log
-from transduce.training.pieces import Cuts, ExampleTooLarge, add_gradients, whole
+from transduce.training.microbatches import Cuts, ExampleTooLarge, add_gradients, whole
 from transduce.training.progress import Progress
 from transduce.training.schedule import learning_rate
 from transduce.training.signals import StopRequest

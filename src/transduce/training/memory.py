@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from transduce.data.collate import Batch
-from transduce.training.config import TrainingConfig
-from transduce.training.objective import objective
+from transduce.objectives.next_token import objective
+from transduce.recipe.training import TrainingConfig
 from transduce.training.precision import autocast
 
 UNKNOWN = 4 * 2**30  # taken to be free where no system call tells

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.layers.recurrent import Cell
-from transduce.training.config import TrainingConfig
+from transduce.recipe.training import TrainingConfig
 from transduce.training.precision import resolve_precision
 
 MOMENTUM = 0.95

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import torch
 
-from transduce.processor import bf16_is_faster, capabilities
+from transduce.kernels.cpu import bf16_is_faster, capabilities
 
 
 def resolve_precision(wanted: str, device: torch.device) -> Literal["fp32", "bf16"]:

@@ -8,11 +8,11 @@ from typing import Any
 
 from torch import nn
 
-from transduce.environment import library_versions, machine, peak_memory_bytes, source_commit
-from transduce.inference import decode
-from transduce.likelihood import dataset_likelihood, likelihood_context
-from transduce.recipe import Recipe
-from transduce.search.run import quickest
+from transduce.inference.decode import decode
+from transduce.inference.likelihood import dataset_likelihood, likelihood_context
+from transduce.recipe.recipe import Recipe
+from transduce.runtime.environment import library_versions, machine, peak_memory_bytes, source_commit
+from transduce.search.dispatch import quickest
 from transduce.tasks.protocols import Dataset, Task, TaskData
 from transduce.training.progress import Progress
 from transduce.training.run_directory import without_folders

@@ -9,21 +9,30 @@ from typing import Any
 
 import torch
 
-from transduce.allocator import keep_freed_memory
-from transduce.atomic import write_json
+from transduce.core.atomic import write_json
+from transduce.core.errors import InputError
+from transduce.core.model_file import (
+    NAME,
+    ModelFile,
+    find_model_file,
+    lasting_tensors,
+    load_model_file,
+    save_model_file,
+)
+from transduce.core.registry import resolve
 from transduce.data.batches import Batches
 from transduce.data.corpus import name_row, sampled_pairs
 from transduce.data.files import fingerprint
 from transduce.data.store import Store
-from transduce.environment import library_versions
-from transduce.errors import InputError
-from transduce.inputs import batches_of
-from transduce.model_file import NAME, ModelFile, find_model_file, lasting_tensors, load_model_file, save_model_file
-from transduce.names import resolve
-from transduce.native import kernels
-from transduce.pipeline import load_weights, make_task, pack_tokenizers, unpack_tokenizers
-from transduce.recipe import Recipe, parse_recipe, unmeasured
-from transduce.sentences import LOOKED_AT, examined
+from transduce.inference.inputs import batches_of
+from transduce.inference.sentences import LOOKED_AT, examined
+from transduce.kernels.native import kernels
+from transduce.pipeline.pipeline import load_weights, make_task, pack_tokenizers, unpack_tokenizers
+from transduce.recipe.recipe import Recipe, parse_recipe, unmeasured
+from transduce.runtime.allocator import keep_freed_memory
+from transduce.runtime.environment import library_versions
+from transduce.runtime.event_log import NAME as LOG
+from transduce.runtime.event_log import REPORT, Log, read_log
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.tokenizers import cached_tokenizers
 from transduce.tasks.translation import TranslationData
@@ -31,12 +40,11 @@ from transduce.training.batch_size import with_earlier_batch, with_measured_batc
 from transduce.training.checkpoint import Checkpoints, Trained
 from transduce.training.display import Display
 from transduce.training.examples import examples
-from transduce.training.figures import write_figures
 from transduce.training.finished import Report, finished_report, note_plan, set_aside, tell_finished
+from transduce.training.initialization import check_embeddings, count_embeddings, device, new_training
 from transduce.training.lock import alone_in
-from transduce.training.log import NAME as LOG
-from transduce.training.log import REPORT, Log, read_log
 from transduce.training.loop import Hands, train, why_ended
+from transduce.training.plots import write_figures
 from transduce.training.precision import resolve_precision
 from transduce.training.progress import Progress
 from transduce.training.report import make_report
@@ -52,7 +60,6 @@ from transduce.training.run_directory import (
     without_folders,
 )
 from transduce.training.signals import stop_on_signals
-from transduce.training.start import check_embeddings, count_embeddings, device, new_training
 from transduce.training.validation import Validator, spread, target_entropy
 
 NOTED_SENTENCES = 100  # references that a metric's note is looked for in
@@ -77,7 +84,7 @@ def run_training(
 
     Raises:
         InputError: the data is wrong; `run` holds a training of another recipe, or somebody trains there; the recipe
-            has [teachers], which `transduce.taught.train_taught` trains first, or a search.shortlist.
+            has [teachers], which `transduce.distillation.pipeline.train_taught` trains first, or a search.shortlist.
         Interrupted: stopped by a signal; saved.
     """
     _check(recipe)

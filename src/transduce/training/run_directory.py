@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from transduce.atomic import write_json, write_text
+from transduce.core.atomic import write_json, write_text
+from transduce.core.errors import InputError
+from transduce.core.model_file import find_model_file
 from transduce.data.files import fingerprint
-from transduce.errors import InputError
-from transduce.model_file import find_model_file
-from transduce.recipe import Recipe
+from transduce.recipe.recipe import Recipe
 from transduce.training.checkpoint import FOLDER, PATTERN
 
 RESOLVED = "recipe.toml"

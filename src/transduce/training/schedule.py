@@ -2,7 +2,7 @@
 
 import math
 
-from transduce.training.config import TrainingConfig
+from transduce.recipe.training import TrainingConfig
 
 ENDING = ("cosine", "linear")  # schedules that are at 0 at `config.updates`, and under minutes at their end
 

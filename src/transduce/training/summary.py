@@ -9,12 +9,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from transduce.core.model_file import NAME
 from transduce.data.corpus import PairFiles, TextFile
-from transduce.evaluation import decimals
-from transduce.model_file import NAME
-from transduce.recipe import Recipe
+from transduce.evaluation.evaluate import decimals
+from transduce.recipe.recipe import Recipe
+from transduce.runtime.event_log import REPORT
 from transduce.training.display import Display
-from transduce.training.log import REPORT
 
 
 def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Display) -> None:

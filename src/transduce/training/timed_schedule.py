@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from transduce.training.config import TrainingConfig
-from transduce.training.log import Log
+from transduce.recipe.training import TrainingConfig
+from transduce.runtime.event_log import Log
 from transduce.training.progress import Progress
 from transduce.training.schedule import ENDING, decayed, learning_rate, warmed
 

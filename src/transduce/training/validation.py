@@ -9,12 +9,12 @@ import numpy as np
 from torch import nn
 
 from transduce.data.store import Store
-from transduce.inference import decode
-from transduce.likelihood import dataset_likelihood
-from transduce.search.run import quickest
+from transduce.inference.decode import decode
+from transduce.inference.likelihood import dataset_likelihood
+from transduce.recipe.training import TrainingConfig
+from transduce.search.dispatch import quickest
 from transduce.tasks.protocols import Dataset, Task
-from transduce.training.alarms import alarms, unigram_entropy
-from transduce.training.config import TrainingConfig
+from transduce.training.diagnostics import alarms, unigram_entropy
 from transduce.training.display import Display
 
 ENTROPY_SAMPLE = 20_000  # training examples that the unigram entropy is taken from

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from transduce.core.errors import InputError
 from transduce.data.doctor import Finding, Report, Severity, columns_of, examine, examine_text
-from transduce.errors import InputError
 
 Corpus = tuple[list[str], list[str]]
 Write = Callable[..., Path]

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from transduce.core.errors import InputError
 from transduce.data.doctor.characters import without_odd
 from transduce.data.doctor.examine import File
 from transduce.data.doctor.lines import TextFile, as_text_file
 from transduce.data.doctor.report import Report, Rows
 from transduce.data.doctor.scan import Progress, in_silence
 from transduce.data.files import writing
-from transduce.errors import InputError
 
 
 @dataclass(frozen=True)

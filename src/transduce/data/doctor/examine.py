@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from transduce.core.errors import InputError
 from transduce.data.doctor.alignment import mended
 from transduce.data.doctor.characters import odd_bit
 from transduce.data.doctor.lines import TextFile, as_text_file
@@ -25,7 +26,6 @@ from transduce.data.doctor.scan import Progress, Side, in_silence, of_single_wor
 from transduce.data.doctor.shift import align
 from transduce.data.doctor.shift_findings import check_alignment
 from transduce.data.doctor.side_checks import check_side, endless_mask, foreign_mask
-from transduce.errors import InputError
 
 File = str | Path | TextFile
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from transduce.core.errors import InputError
 from transduce.data.files import read_raw_lines
-from transduce.errors import InputError
 
 
 @dataclass(frozen=True)

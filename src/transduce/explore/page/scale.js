@@ -1,4 +1,4 @@
-/* The colours of numbers: the ink scale of explore/colours.py, its mirror for dark pages, and one for signed numbers.
+/* The colours of numbers: the ink scale of interpret/colours.py, its mirror for dark pages, and one for signed numbers.
 
    Lightness runs evenly in OKLab (Björn Ottosson 2020), so equal steps of weight look equally large, also to eyes that
    do not tell red from green. Head colours: Okabe and Ito (2008), with grey for their yellow. */

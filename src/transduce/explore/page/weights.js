@@ -108,7 +108,7 @@
   }
 
   /** (T, S) tokens -> (rows, columns) groups: a word receives what its tokens receive (their sum) and attends as they
-      do on average, so rows keep their sum. As explore/words.py. */
+      do on average, so rows keep their sum. As interpret/words.py. */
   T.joined = (values, T_, S, rows, columns) => {
     const rowShares = shares(rows, T_),
       columnShares = shares(columns, S);

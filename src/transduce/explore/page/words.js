@@ -24,7 +24,7 @@
   /** Whether there is such a text. */
   T.says = (key) => key in T.texts[T.language()];
 
-  // Thai and Lao, Burmese, Khmer; Chinese and Japanese. This and what follows as explore/words.py has it.
+  // Thai and Lao, Burmese, Khmer; Chinese and Japanese. This and what follows as interpret/words.py has it.
   const SPACELESS =
     "\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3005-\\u3007\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff" +
     "\\uff66-\\uff9f\\u{20000}-\\u{3ffff}";

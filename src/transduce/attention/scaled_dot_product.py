@@ -1,0 +1,128 @@
+"""Attention as one pure function: score every key against the query, mask, weigh, read out the values.
+
+    alpha = softmax(q K^T / sqrt(E) + bias),   output = alpha V        (Vaswani et al. 2017, equation 1; no bias there)
+
+Keys and values may have fewer heads than queries: G, a divisor of H; query head h then reads head h G / H of theirs.
+
+Shapes: B batch, H heads, G heads of keys and values, T queries, S keys, E width of a head's keys, F of its values.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transduce.attention.dropout import dropout
+from transduce.attention.normalizers import Weighing, softmax
+from transduce.attention.scores import Score
+from transduce.kernels.native import attention as native
+
+# On a CPU the fused kernel's backward pass loses to plain matrix products while the score matrix is small
+# (benchmarks/attention_kernels.py measures where they cross); on an accelerator it always wins.
+FUSED_FROM_KEYS = 256
+
+
+def attention_weights(
+    query_BHTE: Tensor, key_BGSE: Tensor, allowed: Tensor | None = None, bias: Tensor | None = None
+) -> Tensor:
+    """alpha (B, H, T, S): scaled dot-product scores, masked, through a softmax in fp32, or in fp64 for fp64 scores.
+
+    Args:
+        allowed: bool, broadcastable to (B, H, T, S), True = may attend. Every query must be allowed some key.
+        bias: added to the scores, broadcastable to (B, H, T, S); None = nothing.
+    """
+    scores_BHTS = _product(query_BHTE * query_BHTE.shape[-1] ** -0.5, key_BGSE.transpose(-1, -2))
+    return softmax(scores_BHTS if bias is None else scores_BHTS + bias, allowed)
+
+
+def attend(
+    query_BHTE: Tensor,
+    key_BGSE: Tensor,
+    value_BGSF: Tensor,
+    allowed: Tensor | None = None,
+    dropout_rate: float = 0.0,
+    bias: Tensor | None = None,
+) -> Tensor:
+    """Output (B, H, T, F) by the fastest kernel for the size: both give the same up to rounding."""
+    if _fused_is_faster(query_BHTE, key_BGSE):
+        key_BHSE, value_BHSF = (spread(each, query_BHTE.shape[1]) for each in (key_BGSE, value_BGSF))
+        mask = allowed if bias is None else _masking_bias(query_BHTE, key_BGSE, allowed, bias)
+        return F.scaled_dot_product_attention(query_BHTE, key_BHSE, value_BHSF, mask, dropout_rate)
+    if bias is None and not dropout_rate and native.can_attend(query_BHTE, key_BGSE, value_BGSF, allowed):
+        return native.attend(query_BHTE, key_BGSE, value_BGSF, allowed)
+    return attend_visibly(query_BHTE, key_BGSE, value_BGSF, allowed, dropout_rate, bias)[0]
+
+
+def attend_visibly(
+    query_BHTE: Tensor,
+    key_BGSE: Tensor,
+    value_BGSF: Tensor,
+    allowed: Tensor | None = None,
+    dropout_rate: float = 0.0,
+    bias: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """`attend`, and the weights (B, H, T, S) that it read out with, before their dropout."""
+    alpha_BHTS = attention_weights(query_BHTE, key_BGSE, allowed, bias)
+    output_BHTF = _product(dropout(alpha_BHTS.to(value_BGSF.dtype), dropout_rate), value_BGSF)
+    return output_BHTF, alpha_BHTS
+
+
+def attend_by(
+    score: Score,
+    weigh: Weighing,
+    query_BHTE: Tensor,
+    keys: Tensor,
+    value_BGSF: Tensor,
+    allowed: Tensor | None,
+    position_BT: Tensor,
+    previous_BHTS: Tensor | None = None,
+    bias: Tensor | None = None,
+    dropout_rate: float = 0.0,
+    also: Callable[[Tensor], Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Key-value attention with any score and any weighing: the output (B, H, T, F) and the weights (B, H, T, S).
+
+        alpha = weigh(score(q, k) + bias),   output = sum_s alpha_s v_s + also(alpha)
+
+    Args:
+        keys: `score.keys(key)`, computed once for all queries.
+        position_BT, previous_BHTS: see `Weighing.forward`. Of a sequential score or weighing T must be 1.
+        bias: added to the scores, broadcastable to (B, H, T, S); None = nothing.
+        dropout_rate: on the weights that are read out with, not on those returned.
+        also: (B, H, T, F), what the weights read besides the values; None = nothing.
+    """
+    assert query_BHTE.shape[2] == 1 or not (score.sequential or weigh.sequential)
+    keys, value_BHSF = (spread(each, query_BHTE.shape[1]) for each in (keys, value_BGSF))
+    scores_BHTS = score(query_BHTE, keys, previous_BHTS)
+    scores_BHTS = scores_BHTS if bias is None else scores_BHTS + bias
+    alpha_BHTS = weigh(scores_BHTS, allowed, query_BHTE, position_BT, previous_BHTS)
+    kept_BHTS = dropout(alpha_BHTS.to(value_BHSF.dtype), dropout_rate)
+    output_BHTF = kept_BHTS @ value_BHSF
+    return output_BHTF if also is None else output_BHTF + also(kept_BHTS).to(output_BHTF.dtype), alpha_BHTS
+
+
+def spread(x_BGSE: Tensor, heads: int) -> Tensor:
+    """(B, H, S, E) from (B, G, S, E): each head as often as it is read, H / G times; itself where G = H."""
+    groups = x_BGSE.shape[1]
+    return x_BGSE if groups == heads else x_BGSE[:, :, None].expand(-1, -1, heads // groups, -1, -1).flatten(1, 2)
+
+
+def _product(left_BHTX: Tensor, right_BGXY: Tensor) -> Tensor:
+    """left @ right, (B, H, T, Y): the heads of the left that share one of the right are rows of one product."""
+    heads, groups = left_BHTX.shape[1], right_BGXY.shape[1]
+    if heads == groups:
+        return left_BHTX @ right_BGXY
+    rows_BGRX = torch.unflatten(left_BHTX, 1, (groups, -1)).flatten(2, 3)
+    return torch.unflatten(rows_BGRX @ right_BGXY, 2, (heads // groups, -1)).flatten(1, 2)
+
+
+def _masking_bias(query_BHTE: Tensor, key_BGSE: Tensor, allowed: Tensor | None, bias: Tensor) -> Tensor:
+    """Bias and mask as the one tensor that the fused kernel takes, -infinity where not allowed."""
+    shape = (*query_BHTE.shape[:3], key_BGSE.shape[2])
+    masked = bias if allowed is None else torch.where(allowed, bias, -torch.inf)
+    return masked.to(query_BHTE.dtype).expand(shape)
+
+
+def _fused_is_faster(query_BHTE: Tensor, key_BGSE: Tensor) -> bool:
+    return query_BHTE.device.type != "cpu" or key_BGSE.shape[2] >= FUSED_FROM_KEYS

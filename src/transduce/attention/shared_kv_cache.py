@@ -1,0 +1,278 @@
+"""Keys and values that several hypotheses read, held once for all of them: what makes a beam cheap.
+
+The K hypotheses of a source are K queries of one attention, and reordering them says anew who they are; keys and values
+stay where they are until most of them are read by nobody.
+
+    Shared   the keys and values of the sources.
+    Branch   those of all that was said, each token's once, and which of them are whose past. A beam's hypotheses are
+             branches of one tree: what they share of their past is there once.
+
+Both stand in a `Steps` memory or state in the place of a `KeyValue`, and reorder themselves.
+
+Shapes: B sources, N hypotheses, K the most hypotheses of one source, H heads, G heads of keys and values, S source
+positions, C columns (tokens said in any branch), R columns that there is room for, T tokens of one branch, E width of a
+head.
+"""
+
+from functools import cached_property
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from transduce.attention.cache import KeyValue
+from transduce.attention.scaled_dot_product import attend, attend_visibly
+
+CROWDED = 32  # columns from which those that are nobody's past are looked for
+
+
+class Groups:
+    """N hypotheses put together by the source that they belong to.
+
+    source_N: which of the sources each belongs to, in any order. sources: B.
+    """
+
+    def __init__(self, source_N: Tensor, sources: int) -> None:
+        self.source_N, self.sources = source_N, sources
+        sorted_N, order_N = source_N.sort(stable=True)
+        number_N = torch.arange(len(source_N), device=source_N.device)
+        rank_N = number_N - torch.searchsorted(sorted_N, sorted_N)
+        self.rank_N = torch.empty_like(rank_N).index_copy_(0, order_N, rank_N)
+        self.widest = int(rank_N.max()) + 1 if len(rank_N) else 1
+
+    @cached_property
+    def _places(self) -> Tensor:
+        return self.source_N * self.widest + self.rank_N
+
+    @cached_property
+    def _full(self) -> bool:
+        return len(self.source_N) == self.sources * self.widest and torch.equal(
+            self._places, torch.arange(len(self.source_N), device=self.source_N.device)
+        )
+
+    def together(self, x_NX: Tensor) -> Tensor:
+        """(N, X) -> (B, K, X), zeros where a source has fewer hypotheses."""
+        size = (self.sources, self.widest, x_NX.shape[1])
+        if self._full:
+            return x_NX.reshape(size)
+        return x_NX.new_zeros(size).flatten(0, 1).index_copy_(0, self._places, x_NX).view(size)
+
+    def apart(self, x_BKX: Tensor) -> Tensor:
+        """(B, K, X) -> (N, X)."""
+        x_PX = x_BKX.flatten(0, 1)
+        return x_PX if self._full else x_PX.index_select(0, self._places)
+
+    def selected(self, row_M: Tensor) -> tuple["Groups", Tensor | None]:
+        """The groups of the hypotheses `row_M`; and the sources that are left, where it is time to drop others."""
+        source_M = self.source_N[row_M]
+        if self.sources == 1:
+            return Groups(source_M, 1), None
+        read_B = torch.bincount(source_M, minlength=self.sources) > 0
+        left = int(read_B.sum())
+        if 4 * left > 3 * self.sources:
+            return Groups(source_M, self.sources), None
+        return Groups((read_B.cumsum(0) - 1)[source_M], left), read_B.nonzero()[:, 0]
+
+
+class Attended(Protocol):
+    """What hypotheses, one query each, can attend to."""
+
+    def read(self, query_NH1E: Tensor, openly: bool) -> tuple[Tensor, Tensor | None]:
+        """(N, H, 1, E) -> what each reads, (N, H, 1, E), and where it is asked for openly the weights (N, H, 1, S)."""
+        ...
+
+
+class Shared:
+    """A source's keys and values (B, G, S, E), read by all its hypotheses.
+
+    allowed_B11S: which positions are real.
+    """
+
+    def __init__(self, source: KeyValue, allowed_B11S: Tensor, family: "Family") -> None:
+        self.source, self.allowed_B11S, self.family = source, allowed_B11S, family
+
+    def reordered(self, row_M: Tensor) -> "Shared":
+        """For the hypotheses `row_M`."""
+        family, left_B, _ = self.family.selected(row_M)
+        if left_B is None:
+            return Shared(self.source, self.allowed_B11S, family)
+        key, value, allowed = (each.index_select(0, left_B) for each in (*self.source, self.allowed_B11S))
+        return Shared(KeyValue(key, value), allowed, family)
+
+    def read(self, query_NH1E: Tensor, openly: bool) -> tuple[Tensor, Tensor | None]:
+        """See `Attended`."""
+        return _read(query_NH1E, self.source, self.allowed_B11S, None, self.family.groups, openly)
+
+
+class Branch:
+    """The keys and values of all that the hypotheses of B sources have said, and whose they are."""
+
+    def __init__(self, store: "Store", family: "Family") -> None:
+        self.store, self.family = store, family
+
+    @property
+    def length(self) -> int:
+        """T, the tokens that each hypothesis has said."""
+        return self.family.length
+
+    def append(self, new: KeyValue) -> "Branch":
+        """Each hypothesis has said one more token, whose key and value are (N, G, 1, E)."""
+        before, after = self.family, self.family.grown
+        added = [_by_head(before.groups.together(each.flatten(1)), each.shape[1]) for each in new]
+        return Branch(self.store.added(before.columns, KeyValue(*added)), after)
+
+    def reordered(self, row_M: Tensor) -> "Branch":
+        """For the hypotheses `row_M`."""
+        family, left_B, column_BC = self.family.selected(row_M)
+        store = self.store if left_B is None else self.store.of_sources(left_B)
+        return Branch(store if column_BC is None else store.of_columns(column_BC), family)
+
+    def read(self, query_NH1E: Tensor, openly: bool) -> tuple[Tensor, Tensor | None]:
+        """See `Attended`; S = T."""
+        family = self.family
+        said = self.store.first(family.columns)
+        read_NH1E, alpha_NH1C = _read(query_NH1E, said, None, family.bias, family.groups, openly)
+        if alpha_NH1C is None or family.columns == family.length:
+            return read_NH1E, alpha_NH1C
+        past_NT = family.past_NC.nonzero()[:, 1].view(-1, family.length)
+        return read_NH1E, alpha_NH1C.gather(-1, past_NT[:, None, None].expand(-1, alpha_NH1C.shape[1], 1, -1))
+
+
+class Family:
+    """Whose past is what; one object for all layers, so that each question is answered once.
+
+    groups: of the hypotheses. past_NC: True where a column is a token that the hypothesis has said.
+    length: T, how many it has said.
+    """
+
+    def __init__(self, groups: Groups, past_NC: Tensor, length: int) -> None:
+        self.groups, self.past_NC, self.length = groups, past_NC, length
+        self._last: tuple[Tensor, tuple[Family, Tensor | None, Tensor | None]] | None = None
+
+    @classmethod
+    def founded(cls, sources: int, device: torch.device) -> "Family":
+        """One hypothesis for each source, which has said nothing."""
+        nothing_NC = torch.empty(sources, 0, dtype=torch.bool, device=device)
+        return cls(Groups(torch.arange(sources, device=device), sources), nothing_NC, 0)
+
+    @property
+    def columns(self) -> int:
+        """C."""
+        return self.past_NC.shape[1]
+
+    @cached_property
+    def grown(self) -> "Family":
+        """After one more token of each hypothesis: K more columns, one for each of a source's hypotheses."""
+        rank_K = torch.arange(self.groups.widest, device=self.past_NC.device)
+        own_NK = self.groups.rank_N[:, None] == rank_K
+        return Family(self.groups, torch.cat((self.past_NC, own_NK), 1), self.length + 1)
+
+    @cached_property
+    def bias(self) -> Tensor | None:
+        """(B, 1, K, C): 0 where a column is a hypothesis's past, as good as -inf elsewhere; None: all are all's."""
+        if self.columns == self.length:
+            return None
+        others_BKC = self.groups.together((~self.past_NC).float())
+        return others_BKC[:, None] * torch.finfo(torch.float32).min
+
+    def selected(self, row_M: Tensor) -> tuple["Family", Tensor | None, Tensor | None]:
+        """That of the hypotheses `row_M`; the sources that are left and the columns (B, C) that are, if others go."""
+        if self._last is None or self._last[0] is not row_M:
+            self._last = row_M, self._selected(row_M)
+        return self._last[1]
+
+    def _selected(self, row_M: Tensor) -> tuple["Family", Tensor | None, Tensor | None]:
+        groups, left_B = self.groups.selected(row_M)
+        past_MC = self.past_NC[row_M]
+        column_BC = _columns_in_use(groups, past_MC) if self.columns >= max(CROWDED, 2 * self.length) else None
+        if column_BC is not None:
+            past_MC = past_MC.gather(1, column_BC[groups.source_N])
+        return Family(groups, past_MC, self.length), left_B, column_BC
+
+
+class Store:
+    """Keys and values (B, G, C, E) with room behind them.
+
+    A column is written once. Whoever goes on from the last of them writes behind it; who goes on from an earlier
+    state, behind which something was written already, gets a copy.
+    """
+
+    def __init__(self, room: KeyValue, used: int) -> None:
+        self.room, self._used = room, used
+
+    def first(self, columns: int) -> KeyValue:
+        """The first columns."""
+        key_BGCE, value_BGCE = self.room
+        return KeyValue(key_BGCE[:, :, :columns], value_BGCE[:, :, :columns])
+
+    def added(self, columns: int, new: KeyValue) -> "Store":
+        """With the columns `new` behind the first `columns`."""
+        store = self.grown(columns, new.length)
+        for room_BGRE, new_BGKE in zip(store.room, new, strict=True):
+            room_BGRE[:, :, columns : columns + new.length] = new_BGKE
+        return store
+
+    def grown(self, columns: int, more: int) -> "Store":
+        """With so many more columns behind the first `columns`, which the caller fills."""
+        wanted = columns + more
+        fits = self._used == columns and wanted <= self.room.length
+        store = self if fits else self._copied(columns, 2 * wanted)
+        store._used = wanted
+        return store
+
+    def of_sources(self, left_B: Tensor) -> "Store":
+        """Without the others."""
+        key, value = (each.index_select(0, left_B) for each in self.room)
+        return Store(KeyValue(key, value), self._used)
+
+    def of_columns(self, column_BC: Tensor) -> "Store":
+        """Of each source its own."""
+        index_B1C1 = column_BC[:, None, :, None]
+        key, value = (each.take_along_dim(index_B1C1, 2) for each in self.room)
+        return Store(KeyValue(key, value), column_BC.shape[1])
+
+    def _copied(self, columns: int, capacity: int) -> "Store":
+        rooms = []
+        for old_BGCE in self.room:
+            sources, heads, _, width = old_BGCE.shape
+            room_BGRE = old_BGCE.new_zeros(sources, heads, capacity, width)
+            if columns:
+                room_BGRE[:, :, :columns] = old_BGCE[:, :, :columns]
+            rooms.append(room_BGRE)
+        return Store(KeyValue(*rooms), columns)
+
+
+def _columns_in_use(groups: Groups, past_NC: Tensor) -> Tensor | None:
+    """(B, C') in order: the columns of each source that are somebody's past; None if that is more than half of C."""
+    used_BC = groups.together(past_NC.byte()).amax(1)
+    most = int(used_BC.sum(1).max()) if len(past_NC) else 0
+    if 2 * most > past_NC.shape[1]:
+        return None
+    return used_BC.sort(dim=1, descending=True, stable=True).indices[:, :most]
+
+
+def _read(
+    query_NH1E: Tensor,
+    seen: KeyValue,
+    allowed: Tensor | None,
+    bias: Tensor | None,
+    groups: Groups,
+    openly: bool,
+) -> tuple[Tensor, Tensor | None]:
+    heads = query_NH1E.shape[1]
+    query_BHKE = _by_head(groups.together(query_NH1E.flatten(1)), heads)
+    kernel = attend_visibly if openly else attend
+    found = kernel(query_BHKE, seen.key, seen.value, allowed, 0.0, bias)
+    read_BHKE, alpha_BHKS = found if isinstance(found, tuple) else (found, None)
+    return _by_hypothesis(groups, read_BHKE), None if alpha_BHKS is None else _by_hypothesis(groups, alpha_BHKS)
+
+
+def _by_head(x_BKX: Tensor, heads: int) -> Tensor:
+    """(B, K, H E) -> (B, H, K, E)."""
+    return torch.unflatten(x_BKX, -1, (heads, -1)).transpose(1, 2)
+
+
+def _by_hypothesis(groups: Groups, x_BHKX: Tensor) -> Tensor:
+    """(B, H, K, X) -> (N, H, 1, X)."""
+    heads = x_BHKX.shape[1]
+    return torch.unflatten(groups.apart(x_BHKX.transpose(1, 2).flatten(2)), -1, (heads, 1, -1))

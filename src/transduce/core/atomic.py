@@ -1,0 +1,163 @@
+"""Files that are whole or not there.
+
+A file is written under a temporary name beside its place, flushed to the disk, then renamed: a reader sees
+the old file or the new one, never half of either, whatever happens to the writer.
+"""
+
+import errno
+import glob
+import json
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from transduce.core.errors import InputError, TransduceError
+
+FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}  # the system failed; all else is a wrong place to write to
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Writes `text` as UTF-8, line ends as they are, whole or not at all.
+
+    Raises:
+        InputError: the folder does not exist, `path` is one itself, or nothing may be written there.
+        TransduceError: the system could not write it (disk full); the old file is unchanged.
+    """
+    encoded = text.encode("utf-8")
+    replace(Path(path), [encoded], len(encoded))
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Writes `value` as indented JSON, whole or not at all.
+
+    Raises as `write_text` does, and InputError for what JSON cannot say (NaN, a tensor).
+    """
+    try:
+        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path}: this cannot be written as JSON: {error}.") from error
+    write_text(path, text + "\n")
+
+
+def replace(path: Path, chunks: Iterable[Any], size: int) -> None:
+    """Puts a file made of `chunks` (bytes-like, `size` bytes in all) in the place of `path`.
+
+    Raises as `write_text` does.
+    """
+    with writing(path, size) as file:
+        for chunk in chunks:
+            file.write(chunk)
+
+
+@contextmanager
+def writing(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
+    """A file that gets the name `path` when the block ends, whole and on the disk; or, if anything fails, never.
+
+    Args:
+        size: how many bytes it will have, for the message when there is no room.
+
+    Raises:
+        InputError: the folder does not exist, `path` is one itself, or nothing may be written there.
+        TransduceError: the system could not write it (disk full); the old file is unchanged.
+    """
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: cannot be written: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise InputError(f"{path}: could not be written: this is a folder.")
+    try:
+        with _renamed_at_the_end(path) as file:
+            yield file
+    except OSError as error:
+        kind = TransduceError if error.errno in FULL else InputError
+        raise kind(_why_not(path, size, error)) from error
+    try:
+        _flush_folder(path.parent)
+    except OSError as error:
+        raise TransduceError(
+            f"{path}: written, but a power cut may undo it: its folder could not be flushed to the disk "
+            f"({error.strerror})."
+        ) from error
+
+
+@contextmanager
+def _renamed_at_the_end(path: Path) -> Iterator[BinaryIO]:
+    _remove_leftovers(path)
+    temporary, guard = _created(path)
+    try:
+        with guard:
+            with temporary.open("wb") as file:  # a compressor may close it, and with it would go a lock on it
+                yield file
+            os.fsync(guard.fileno())
+            if sys.platform == "win32":
+                guard.close()  # there what is open cannot be renamed
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _created(path: Path) -> tuple[Path, BinaryIO]:
+    """A new file beside `path`, and what holds its lock: nobody sweeps it until that is closed."""
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        guard = temporary.open("xb")
+        try:
+            _lock(guard)
+            swept = not temporary.exists()  # by another writer, before it had its lock
+        except BlockingIOError:  # another writer is about to
+            swept = True
+        except OSError:  # some network file systems cannot lock; then nobody sweeps there either
+            swept = False
+        if not swept:
+            return temporary, guard
+        guard.close()
+
+
+def _why_not(path: Path, size: int | None, error: OSError) -> str:
+    free = human_size(shutil.disk_usage(path.parent).free)
+    needs = f"It needs {human_size(size)} ({size} bytes), and " if size is not None else ""
+    kept = "The file that was there is unchanged." if path.exists() else "Nothing was left behind."
+    return f"{path}: could not be written: {error.strerror or error}. {needs}{free} is free in {path.parent}. {kept}"
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Removes what a killed process left half-written; a living writer holds a lock on its file."""
+    if sys.platform == "win32":
+        return
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
+        with suppress(OSError), leftover.open("rb") as file:
+            _lock(file)
+            leftover.unlink()
+
+
+def _lock(file: BinaryIO) -> None:
+    """Holds `file` until it is closed or the process dies. OSError where another process holds it."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Makes a rename last through a power cut. Windows has no such call and needs none."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def human_size(size: int) -> str:
+    """`1234567` -> `1.2 MB` (powers of 1000)."""
+    number = float(size)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} TB"

@@ -1,0 +1,55 @@
+"""Libraries that not everybody needs: which command installs them, from wherever this package came from."""
+
+import json
+import shlex
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from transduce.core.errors import InputError
+
+NAME = "transduce"
+
+
+def missing(what: str, library: str, extra: str) -> InputError:
+    """The error of somebody who wants `what`, which takes `library` of an extra of ours, and does not have it."""
+    return InputError(f"{what} needs {library}, which is not installed: {installing(extra)}")
+
+
+def installing(extra: str) -> str:
+    """The command that installs an extra into this very environment."""
+    here = shlex.quote(sys.executable)
+    installer = f"{here} -m pip install" if find_spec("pip") else f"uv pip install --python {here}"
+    return f"{installer} {_wanted(extra, _origin())}"
+
+
+def _wanted(extra: str, origin: dict[str, Any]) -> str:
+    """This package with an extra, as installers are told."""
+    url = str(origin.get("url", ""))
+    if "dir_info" in origin and url.startswith("file://"):
+        editable = "-e " if origin["dir_info"].get("editable") else ""
+        return f'{editable}"{_path(url)}[{extra}]"'
+    if "vcs_info" in origin:
+        return f'"{NAME}[{extra}] @ {origin["vcs_info"]["vcs"]}+{url}"'
+    return f'"{NAME}[{extra}] @ {url}"' if url else f'"{NAME}[{extra}]"'
+
+
+def _path(url: str) -> str:
+    from urllib.parse import urlparse
+    from urllib.request import url2pathname
+
+    return url2pathname(urlparse(url).path)
+
+
+def _origin() -> dict[str, Any]:
+    """Where this package was installed from (PEP 610); the folder of its source where it was not installed at all."""
+    source = Path(__file__).resolve().parents[3]
+    if (source / "pyproject.toml").exists():
+        return {"url": source.as_uri(), "dir_info": {"editable": True}}
+    try:
+        found = distribution(NAME).read_text("direct_url.json")
+    except PackageNotFoundError:
+        found = None
+    return json.loads(found) if found else {}

@@ -1,0 +1,419 @@
+"""The one model file, `model.safetensors`: weights, what is needed to use them, and how good they are.
+
+Beside the weights, as JSON in the file's metadata:
+
+| key | holds |
+|---|---|
+| `format`, `format_version` | `transduce-model`, `1` |
+| `config` | the resolved recipe |
+| `tokenizer` | `{"source": tokenizer.json as text, "target": ...}`, or `{"joint": ...}` |
+| `provenance` | hashes of data, seed, versions, updates, whether pairs were single sentences; some validation sources |
+| `metrics` | scores on the validation data |
+| `tied` | `{name: name}`: weights that are one and the same tensor; stored, and counted, once |
+
+Beside the weights there may be a lexicon, int32 tensors `shortlist.candidates` and `shortlist.frequent`, which are no
+weights: which target tokens translate each source token, and which are frequent (`transduce.data.lexicon`).
+
+No clock time and no path of the machine belongs in it, so that training again gives the same bytes.
+"""
+
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transduce.core.bounded_json import table_of_settings, table_of_texts, what
+from transduce.core.errors import InputError
+from transduce.core.registry import suggest
+from transduce.core.tensor_file import (
+    DTYPES,
+    Header,
+    TensorInfo,
+    canonical_json,
+    read_header,
+    read_tensors,
+    write_tensors,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+NAME = "model.safetensors"
+FORMAT = "transduce-model"
+VERSION = 1
+TABLES = ("config", "tokenizer", "provenance", "metrics", "tied")
+NAMES_A_CLASS = {"kind", "score", "weighing", "positions"}
+LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
+NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
+UNSAFE = (
+    "a checkpoint of PyTorch, a pickle, which can run code when it is read, so it is not. Wanted is the "
+    "model.safetensors of a run."
+)
+NO_MODELS = {
+    ".toml": "a recipe, which a model is trained by: transduce train {path}",
+    **dict.fromkeys((".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin"), UNSAFE),
+}
+TOLD, MANY = 100, 1_000_000  # weights that a message names; lists in a tokenizer that is looked at
+LEXICON = ("shortlist.candidates", "shortlist.frequent")  # names of tensors
+
+
+Check = Callable[[dict[str, Any], dict[str, str], dict[str, TensorInfo]], None]
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """What a model file holds.
+
+    `tokenizers` maps "source" and "target", or "joint", to the text of a tokenizer.json. `lexicon` is the candidates
+    (S, C), -1 behind the last, and the frequent tokens (F,), both int32; None = there is none.
+    """
+
+    weights: "dict[str, Tensor]"
+    config: dict[str, Any]
+    tokenizers: dict[str, str]
+    provenance: dict[str, Any]
+    metrics: dict[str, Any]
+    lexicon: "tuple[Tensor, Tensor] | None" = None
+
+
+# ---- save and load -----------------------------------------------------------------------------------------
+
+
+def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
+    """Writes `model`, whole or not at all; equal content gives equal bytes.
+
+    Raises:
+        InputError: something in it cannot be said in JSON or in safetensors; a weight has a lexicon's name.
+        TransduceError: the system could not write it; the old file is unchanged.
+    """
+    tied = _tied(model.weights)
+    tables = {
+        "config": model.config,
+        "tokenizer": model.tokenizers,
+        "provenance": model.provenance,
+        "metrics": model.metrics,
+        "tied": tied,
+    }
+    tensors = {name: weight for name, weight in model.weights.items() if name not in tied}
+    metadata = {"format": FORMAT, "format_version": str(VERSION)}
+    problems = []
+    for key, table in tables.items():
+        try:
+            metadata[key] = canonical_json(table)
+        except (TypeError, ValueError) as error:
+            problems.append(f"{path}: the model's {key} cannot be written as JSON: {error}.")
+    problems += [f'{path}: "{name}" is no name for a weight: a lexicon has it.' for name in LEXICON if name in tensors]
+    if problems:
+        raise InputError(problems)
+    if model.lexicon is not None:
+        tensors |= dict(zip(LEXICON, model.lexicon, strict=True))
+    write_tensors(path, tensors, metadata)
+
+
+def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, check: Check | None = None) -> ModelFile:
+    """Reads a model file, checks it, and verifies its checksum. Nothing named in it is imported here.
+
+    Args:
+        path: the file, or the folder of a finished run.
+        trust_code: accept a config that names classes outside Transduce; building the model will import them.
+        check: told what the file says of itself before its weights are read: the config, the tokenizers and what the
+            weights are, by name.
+
+    Raises:
+        InputError: not a model file, newer than this Transduce, incomplete, damaged, or naming foreign code.
+    """
+    path = find_model_file(path)
+    header = read_header(path)
+    tables = _tables(path, header.metadata, trust_code)  # a wrong file is refused before its weights are read
+    if check:
+        infos = {name: info for name, info in header.tensors.items() if name not in LEXICON}
+        infos |= {name: infos[first] for name, first in tables["tied"].items() if first in infos}
+        check(tables["config"], tables["tokenizer"], infos)
+    weights, metadata = read_tensors(path)
+    tables = _tables(path, metadata, trust_code)
+    lexicon = _lexicon(path, weights)
+    for name, first in tables["tied"].items():
+        if first not in weights:
+            raise InputError(f'{path}: damaged: "{name}" is tied to "{first}", which is not in the file.')
+        weights[name] = weights[first]
+    return ModelFile(weights, tables["config"], tables["tokenizer"], tables["provenance"], tables["metrics"], lexicon)
+
+
+def find_model_file(path: str | os.PathLike[str]) -> Path:
+    """The model file that `path` means: itself, or the one in the folder of a finished run.
+
+    Raises:
+        InputError: there is none; an unfinished run is told from any other folder.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        if not path.exists():
+            raise InputError(
+                f"{path}: there is no such file or folder; a model file or a run's folder is wanted.{_meant(path)}"
+            )
+        if path.suffix in NO_MODELS:
+            raise InputError(f"{path}: {NO_MODELS[path.suffix].format(path=path)}")
+        return path
+    if (path / NAME).is_file():
+        return path / NAME
+    if _is_run(path):
+        begun = any((path / "checkpoints").glob("update-*.safetensors"))
+        what = (
+            f"`transduce train --finish {path}` makes one of its best checkpoint so far; its training can go on later."
+            if begun
+            else "Let its training end, or come to its first checkpoint."
+        )
+        raise InputError(f"{path}: this run is not finished: it has no {NAME} yet. {what}")
+    raise InputError(f"{path}: this folder has no {NAME}, so it is not the folder of a finished run.")
+
+
+def _meant(path: Path) -> str:
+    """What a path that is not there may have been meant for: a run beside it or in runs/, a recipe."""
+    for folder in dict.fromkeys((path.parent, Path("runs"))):
+        runs = [each.name for each in folder.iterdir() if each.is_dir()] if folder.is_dir() else []
+        if near := suggest(path.name, runs):
+            name = near.partition('"')[2].partition('"')[0]
+            return f' Did you mean "{folder / name}"?'
+    recipe = Path("recipes") / f"{path.name.removesuffix('.toml')}.toml"
+    return f" There is a recipe of this name: transduce train {recipe}" if recipe.is_file() else ""
+
+
+def _is_run(folder: Path) -> bool:
+    """Training leaves recipes (.toml), logs (.jsonl) and checkpoints (.safetensors) in its folder."""
+    kinds = {".toml", ".jsonl", ".safetensors"}
+    return any(entry.suffix in kinds or "checkpoint" in entry.name for entry in folder.iterdir())
+
+
+def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, Tensor | TensorInfo]") -> None:
+    """Compares a model's weights, name -> shape, with those of a file.
+
+    Raises:
+        InputError: some are missing, not the model's, or of another shape; the first of them are listed.
+    """
+    problems = [
+        f'weight "{name}" {list(shape)} is missing from the file.'
+        for name, shape in expected.items()
+        if name not in weights
+    ]
+    problems += [f'weight "{name}" is in the file, but not in the model.' for name in weights if name not in expected]
+    problems += [
+        f'weight "{name}" has shape {list(weights[name].shape)} in the file and {list(shape)} in the model.'
+        for name, shape in expected.items()
+        if name in weights and tuple(weights[name].shape) != tuple(shape)
+    ]
+    if problems:
+        more = [f"and {len(problems) - TOLD} more such weights."] if len(problems) > TOLD else []
+        raise InputError(problems[:TOLD] + more)
+
+
+def check_dtypes(expected: "Mapping[str, Tensor]", weights: "Mapping[str, Tensor | TensorInfo]") -> None:
+    """Whether the weights of a file are of the model's types: a type that cannot hold them would round them unseen.
+
+    Raises:
+        InputError: some are of another; all of them are named.
+    """
+    wanted = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in expected.items()}
+    found = {name: _type_of(each) for name, each in weights.items() if name in wanted}
+    problems = [
+        f'weight "{name}" is {found[name]} in the file and {wanted[name]} in the model: convert it first.'
+        for name in found
+        if found[name] != wanted[name]
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _type_of(each: "Tensor | TensorInfo") -> str:
+    return DTYPES[each.dtype][0] if isinstance(each, TensorInfo) else str(each.dtype).removeprefix("torch.")
+
+
+def check_finite(weights: "Mapping[str, Tensor]") -> None:
+    """Whether the weights are numbers: with others a model says nothing, or in 8 bits something.
+
+    Raises:
+        InputError: some hold NaN or infinities; all of them are named.
+    """
+    import torch
+
+    problems = []
+    for name, weight in weights.items():
+        if weight.is_floating_point() and not torch.isfinite(weight.sum()) and not torch.isfinite(weight).all():
+            wrong = int((~torch.isfinite(weight)).sum())
+            problems.append(f'weight "{name}": {wrong:,} of its {weight.numel():,} numbers are NaN or infinite.')
+    if problems:
+        raise InputError([*problems, "the file was written by a training that failed, or changed since."])
+
+
+def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor] | None":
+    """What of a lexicon is among the tensors, which is taken from them.
+
+    Raises:
+        InputError: half of it, or none that this could be.
+    """
+    found = {name: tensors.pop(name) for name in LEXICON if name in tensors}
+    if not found:
+        return None
+    problems = [f'{path}: damaged: half a lexicon: "{name}" is missing.' for name in LEXICON if name not in found]
+    problems += [
+        f'{path}: damaged: "{name}" is {found[name].dtype} {list(found[name].shape)}; wanted are int32 numbers on '
+        f"{axes} axes, each {least} or more."
+        for name, axes, least in zip(LEXICON, (2, 1), (-1, 0), strict=True)
+        if name in found and not _is_of(found[name], axes, least)
+    ]
+    if problems:
+        raise InputError(problems)
+    return found[LEXICON[0]], found[LEXICON[1]]
+
+
+def _is_of(tensor: "Tensor", axes: int, least: int) -> bool:
+    is_table = str(tensor.dtype) == "torch.int32" and tensor.ndim == axes and tensor.numel() > 0
+    return is_table and int(tensor.min()) >= least
+
+
+def lasting_tensors(model: "nn.Module") -> "dict[str, Tensor]":
+    """All that makes `model` predict as it does, by name: parameters, and the buffers that are no mere tables.
+
+    The tensors themselves, once each: batch norm's running statistics belong to a model as its weights do.
+    """
+    lasting = model.state_dict()
+    buffers = {name: buffer for name, buffer in model.named_buffers() if name in lasting}
+    return {**dict(model.named_parameters()), **buffers}
+
+
+def _tied(weights: "Mapping[str, Tensor]") -> dict[str, str]:
+    """Name -> the first name (alphabetically) of the very same tensor in memory."""
+    first: dict[tuple[Any, ...], str] = {}
+    tied: dict[str, str] = {}
+    for name in sorted(weights):
+        weight = weights[name]
+        if weight.numel() == 0:
+            continue
+        place = (weight.device, weight.data_ptr(), weight.dtype, tuple(weight.shape), weight.stride())
+        if first.setdefault(place, name) != name:
+            tied[name] = first[place]
+    return tied
+
+
+# ---- what a file says --------------------------------------------------------------------------------------
+
+
+def _tables(path: Path, metadata: Mapping[str, str], trust_code: bool) -> dict[str, Any]:
+    """The JSON of a model file's metadata, checked."""
+    tables = _parsed(path, metadata)
+    foreign = foreign_code(tables["config"])
+    if foreign and not trust_code:
+        raise InputError(
+            f"{path}: this file names code outside Transduce: {', '.join(foreign)}. Only if you trust "
+            "whoever made it, load with trust_code=True / --trust-code."
+        )
+    return tables
+
+
+def _parsed(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+    _check_format(path, metadata)
+    tables: dict[str, Any] = {}
+    problems = []
+    for key in TABLES:
+        if key not in metadata:
+            problems.append(f'{path}: not a whole model file: it has no "{key}".')
+            continue
+        try:
+            tables[key] = (
+                table_of_texts(metadata[key]) if key in ("tokenizer", "tied") else table_of_settings(metadata[key])
+            )
+        except (ValueError, RecursionError) as error:
+            problems.append(f'{path}: damaged: its "{key}" {what(error)}.')
+    if problems:
+        raise InputError(problems)
+    return tables
+
+
+def _check_format(path: Path, metadata: Mapping[str, str]) -> None:
+    if metadata.get("format") != FORMAT:
+        found = f'says "{metadata["format"]}"' if "format" in metadata else "says nothing of its format"
+        raise InputError(f'{path}: not a Transduce model file: it should say "{FORMAT}", but {found}.')
+    version = metadata.get("format_version", "")
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", version):
+        raise InputError(f'{path}: damaged: its format_version is "{version}", not a number.')
+    if int(version) > VERSION:
+        raise InputError(
+            f"{path}: written by a newer Transduce: format_version {version}, and this one reads up to "
+            f"{VERSION}. Upgrade Transduce."
+        )
+
+
+def foreign_code(config: Any) -> list[str]:
+    """Every text in `config` that could make Transduce import something outside it, sorted.
+
+    Under a key that names a class, anything but a plain name; anywhere else, what reads as `module:Class`.
+    """
+    found = set()
+    waiting = [(config, False)]  # a list, not recursion: a hostile file may be nested thousands deep
+    while waiting:
+        value, names_a_class = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(below, names_a_class or key in NAMES_A_CLASS) for key, below in value.items()]
+        elif isinstance(value, list | tuple):
+            waiting += [(below, names_a_class) for below in value]
+        elif isinstance(value, str) and (
+            LOOKS_LIKE_CODE.fullmatch(value) or (names_a_class and NOT_A_PLAIN_NAME.search(value))
+        ):
+            found.add(value)
+    return sorted(found)
+
+
+def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What `transduce info` shows. Reads the header alone: no torch, no weights, no checksum.
+
+    Raises:
+        InputError: not a model file, newer than this Transduce, incomplete or truncated.
+    """
+    path = find_model_file(path)
+    header = read_header(path)
+    tables = _parsed(path, header.metadata)
+    weights = {name: info for name, info in sorted(header.tensors.items()) if name not in LEXICON}
+    return {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "format": FORMAT,
+        "format_version": int(header.metadata["format_version"]),
+        "checksum": header.checksum,
+        "config": tables["config"],
+        "foreign_code": foreign_code(tables["config"]),
+        "tokenizers": {side: _tokenizer(text) for side, text in sorted(tables["tokenizer"].items())},
+        "provenance": tables["provenance"],
+        "metrics": tables["metrics"],
+        "parameters": sum(math.prod(info.shape) for info in weights.values()),
+        "dtypes": dict(sorted(Counter(info.dtype for info in weights.values()).items())),
+        "tied": tables["tied"],
+        "lexicon": _described_lexicon(header),
+        "tensors": [{"name": name, "dtype": info.dtype, "shape": list(info.shape)} for name, info in weights.items()],
+    }
+
+
+def _described_lexicon(header: Header) -> dict[str, int] | None:
+    """How many candidates it has for each of how many source tokens, and frequent tokens; None where there is none."""
+    infos = [header.tensors.get(name) for name in LEXICON]
+    shape = [size for info in infos if info for size in info.shape]
+    if len(shape) != 3:
+        return None
+    size = sum(info.end - info.start for info in infos if info)
+    return {"source_tokens": shape[0], "candidates": shape[1], "frequent": shape[2], "bytes": size}
+
+
+def _tokenizer(text: str) -> dict[str, Any]:
+    """Kind (BPE, Unigram, WordLevel, ...) and number of entries of a tokenizer.json."""
+    try:
+        if text.count("[") + text.count("{") > MANY:
+            raise ValueError("objects would take up too much room")
+        parsed = json.loads(text)
+        model, added = parsed["model"], parsed.get("added_tokens", [])
+        pieces = {entry[0] if isinstance(entry, list) else entry for entry in model["vocab"]}
+        return {"kind": model["type"], "size": len(pieces | {token["content"] for token in added})}
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        return {"kind": "unknown", "size": None}

@@ -1,0 +1,1 @@
+"""Teachers, their translations, and students that learn from them."""

@@ -1,0 +1,206 @@
+"""Sequence-level knowledge distillation: a teacher's own translations as a student's training targets.
+
+    y* = argmax_y log p_teacher(y | x) / L^alpha, by beam search, for every training source x     (Kim and Rush 2016)
+
+A folder fills up part by part, each whole or not there, and a killed distillation goes on with the next part:
+
+| file | holds |
+|---|---|
+| `parts/` | what is done so far; gone in the end |
+| `source.gz`, `target.gz` | the sources as they were, and line by line what the teacher made of them |
+| `distillation.json` | teacher, files, search, precision, counts; written last |
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from transduce.core.atomic import write_json
+from transduce.core.errors import InputError
+from transduce.data.corpus import PairFiles, TextFile, read_text
+from transduce.data.files import count_lines, fingerprint, writing
+from transduce.inference.decode import Advance
+from transduce.pipeline.pipeline import Pipeline
+from transduce.runtime.environment import library_versions
+from transduce.search.settings import Search
+
+PART = 2048  # lines that are sorted by length, translated and saved together
+REPORT = "distillation.json"
+Table = dict[str, Any]
+
+
+def distil(
+    teacher: Pipeline,
+    checksum: str,
+    sources: Sequence[TextFile],
+    root: Path,
+    folder: Path,
+    search: Search,
+    batch_size: int = 128,
+    advance: Advance = lambda lines: None,
+    workers: int = 1,
+) -> Table:
+    """Translate `sources` into `folder`, or go on where a stopped distillation of them stands; returns the report.
+
+    Its counts: lines; empty_sources and empty_targets, which training will drop; unfinished targets, cut off at the
+    length limit; long sources, which were translated in pieces.
+
+    Args:
+        checksum: the SHA-256 of the teacher's file; an ensemble's are joined by "+".
+        advance: told how many more lines are done, those of earlier runs included.
+        workers: with one thread each, that translate side by side.
+
+    Raises:
+        InputError: the teacher reads no source; `folder` holds another distillation; a source cannot be read.
+    """
+    if "source" not in teacher.task.tokenizers:
+        raise InputError("A language model translates nothing: the teacher must be a translation model.")
+    plan = _plan(teacher, checksum, sources, root, search)
+    if _claim(folder, plan):
+        advance(plan["lines"])
+    else:
+        _translate(teacher, _lines(sources, root), folder / "parts", search, batch_size, advance, workers)
+        write_json(folder / REPORT, {**plan, **_join(_lines(sources, root), folder)})
+    shutil.rmtree(folder / "parts", ignore_errors=True)
+    report: Table = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    return report
+
+
+def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
+    """The source side of training pairs."""
+    return [
+        TextFile(text=files.source) if files.source else TextFile(text=str(files.tsv), column=files.source_column)
+        for files in corpora
+    ]
+
+
+def taught_pairs(folder: Path) -> dict[str, str]:
+    """What `distil` wrote into `folder` as an entry of data.train, whatever data.root is, or how it is reached."""
+    here = folder.absolute().as_posix()
+    return {"source": f"{here}/source.gz", "target": f"{here}/target.gz"}
+
+
+def read_distillation(folder: Path) -> Table | None:
+    """The report of a distillation that is finished, if there is one."""
+    try:
+        report: Table = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return report
+
+
+def is_searched_so(report: Table, search: Search, precision: str) -> bool:
+    """Whether a finished distillation was made by these settings."""
+    return bool(report.get("search") == _settings(search) and report.get("precision") == precision)
+
+
+def _settings(search: Search) -> Table:
+    return search.model_dump(mode="json", exclude_none=True)
+
+
+def _plan(teacher: Pipeline, checksum: str, sources: Sequence[TextFile], root: Path, search: Search) -> Table:
+    """All that decides the targets."""
+    named = [
+        {"file": file.text, "sha256": fingerprint(root / file.text)}
+        | ({} if file.column is None else {"column": file.column})
+        for file in sources
+    ]
+    return {
+        "method": "sequence-level knowledge distillation (Kim and Rush 2016)",
+        "teacher": {"name": teacher.recipe.name, "sha256": checksum},
+        "sources": named,
+        "lines": sum(count_lines(root / file.text) for file in sources),
+        "lines_a_part": PART,
+        "search": _settings(search),
+        "precision": teacher.precision,
+    }
+
+
+def _claim(folder: Path, plan: Table) -> bool:
+    """Whether `folder` holds this distillation, finished; an empty folder is made its own.
+
+    Raises:
+        InputError: it holds another one, or other files.
+    """
+    noted = next((path for path in (folder / REPORT, folder / "parts" / "plan.json") if path.exists()), None)
+    if noted is None:
+        if folder.exists() and any(entry.name != "parts" for entry in folder.iterdir()):
+            raise InputError(f"{folder}: holds other files; choose a new folder for --output.")
+        (folder / "parts").mkdir(parents=True, exist_ok=True)
+        write_json(folder / "parts" / "plan.json", plan)
+        return False
+    before = json.loads(noted.read_text(encoding="utf-8"))
+    different = sorted(key for key, value in _comparable(plan).items() if _comparable(before).get(key) != value)
+    if different:
+        raise InputError(
+            f"{folder}: holds another distillation ({noted.relative_to(folder)} says so); different: "
+            f"{', '.join(different)}. Choose another folder for --output, or delete this one."
+        )
+    return noted.name == REPORT
+
+
+def _comparable(plan: Table) -> Table:
+    """What decides, without the names of files: their fingerprints do."""
+    sources = [{key: value for key, value in each.items() if key != "file"} for each in plan.get("sources", [])]
+    return plan | {"sources": sources}
+
+
+def _lines(sources: Sequence[TextFile], root: Path) -> Iterator[str]:
+    return (line for file in sources for line in read_text(file, root))
+
+
+def _translate(
+    teacher: Pipeline,
+    lines: Iterator[str],
+    parts: Path,
+    search: Search,
+    batch_size: int,
+    advance: Advance,
+    workers: int,
+) -> None:
+    """Every part that is not there yet."""
+    number = 0
+    while chunk := list(islice(lines, PART)):
+        path = _part(parts, number)
+        if path.exists():
+            advance(len(chunk))
+        else:
+            long: list[str] = []
+            found = teacher.predict(  # pairs as they are: a target for each whole source
+                chunk,
+                split="none",
+                batch_size=batch_size,
+                workers=workers,
+                tell=long.append,
+                advance=advance,
+                **search.model_dump(),
+            )
+            targets = [[each.text.replace("\n", " "), each.ended] for each in found]
+            write_json(path, {"long": len(long), "targets": targets})
+        number += 1
+
+
+def _join(lines: Iterator[str], folder: Path) -> Table:
+    """The two files out of the parts, and what was counted on the way."""
+    counts = {"empty_sources": 0, "empty_targets": 0, "unfinished": 0, "long": 0}
+    number = 0
+    with writing(folder / "source.gz") as source, writing(folder / "target.gz") as target:
+        while chunk := list(islice(lines, PART)):
+            part = json.loads(_part(folder / "parts", number).read_text(encoding="utf-8"))
+            counts["long"] += part["long"]
+            for line, (text, ended) in zip(chunk, part["targets"], strict=True):
+                counts["empty_sources"] += not line.strip()
+                counts["empty_targets"] += bool(line.strip()) and not text
+                counts["unfinished"] += not ended
+                source.write(line.encode() + b"\n")
+                target.write(text.encode() + b"\n")
+            number += 1
+    outputs = {name: fingerprint(folder / name) for name in ("source.gz", "target.gz")}
+    return {"counts": counts, "sha256": outputs, "versions": library_versions()}
+
+
+def _part(parts: Path, number: int) -> Path:
+    return parts / f"{number:06}.json"

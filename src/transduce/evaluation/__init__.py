@@ -1,0 +1,1 @@
+"""Trained models against known answers, and which of them is better."""

@@ -1,0 +1,236 @@
+"""Trained models against texts with known answers: metrics of what they find, likelihood of what they should find.
+
+With two or more systems also: which is better, and how sure is that.
+"""
+
+import math
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transduce.core.errors import InputError
+from transduce.data.corpus import Column, lines_of
+from transduce.data.files import fingerprint
+from transduce.inference.decode import Advance
+from transduce.inference.likelihood import Likelihood
+from transduce.metrics.evaluate import tallies
+from transduce.metrics.paired import Difference, paired_bootstrap
+from transduce.metrics.tally import Tally
+from transduce.pipeline.pipeline import Pipeline
+from transduce.runtime.environment import library_versions, machine
+
+DEFAULT_METRICS = ("bleu", "chrf")  # of outputs that come without a model, whose recipe would say
+
+
+@dataclass(frozen=True)
+class Files:
+    """What systems are given and what they should answer.
+
+    source: one input a line; None for language models, and where all outputs are given.
+    references: for each input a right answer, a line each; several files for several right answers.
+    outputs: what other systems answered, by their names.
+    language: the target's code, by which words are split; by default each model's own.
+    """
+
+    source: Path | Column | None
+    references: Sequence[Path | Column]
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    language: str | None = None
+
+    def all(self) -> list[Path]:
+        """Every file once."""
+        named = [*([self.source] if self.source else []), *self.references, *self.outputs.values()]
+        return list(dict.fromkeys(each.path if isinstance(each, Column) else each for each in named))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How models are run: metrics by name (None: the first model's), lines at once, keys of `search` to replace."""
+
+    metrics: Sequence[str] | None = None
+    batch_size: int = 64
+    search: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The lines of the files: sources ("" where there are none) and for each its references."""
+
+    sources: list[str]
+    references: list[list[str]]
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A system's part of the report, and what its figures were computed from."""
+
+    report: dict[str, Any]
+    tallies: dict[str, Tally]
+
+
+def evaluate_files(
+    models: Mapping[str, Pipeline], files: Files, settings: Settings, advance: Advance
+) -> dict[str, Any]:
+    """Decode, compare with the references; a JSON-ready report of scores, likelihood, data and machine.
+
+    One system's figures stand at the top of the report. Those of several stand under "systems" by name, and
+    "comparisons" holds each of them against the first, metric by metric, with a sentence that says what it means.
+
+    Raises:
+        InputError: unequal line counts, a source too many or too few, unknown metrics, no system at all.
+    """
+    texts = _read(models, files)
+    names = _metrics(models, files, settings)
+    judged = {name: _judge(model, texts, names, files, settings, advance) for name, model in models.items()}
+    for name, path in files.outputs.items():
+        judged[name] = _Judged({}, _tallies(models, files, _lines_of(path, files), texts.references, names))
+    report: dict[str, Any] = {"sentences": len(texts.references)}
+    if len(judged) == 1:
+        [alone] = judged.values()
+        report |= {"scores": _scores(alone.tallies, without={"bits"}), **alone.report}
+    else:
+        report["systems"] = {name: {"scores": _scores(each.tallies), **each.report} for name, each in judged.items()}
+        report["comparisons"] = _comparisons(judged)
+    report["data"] = {str(path): fingerprint(path) for path in files.all()}
+    report["environment"] = {"machine": machine(), "versions": library_versions()}
+    return report
+
+
+def verdict(first: str, second: str, name: str, difference: Difference, digits: int = 2) -> str:
+    """One sentence: is `second` better than `first` by the metric `name`, and how sure is that.
+
+    The difference is that of the system called better less the other's; where neither is, of `second` less `first`.
+    """
+    if difference.p_value is None or difference.interval is None or difference.wins is None:
+        return f"{name}: two sentences at least are needed to tell {first} and {second} apart."
+    form = f"+z.{digits}f"  # z: what rounds to 0 has no sign
+    told, (low, high), wins = difference.value, difference.interval, difference.wins
+    better, worse = second, first
+    if difference.better == "first":
+        better, worse, told, low, high, wins = first, second, -told, -high, -low, 1 - wins
+    direction = " (lower is better)" if difference.lower_is_better else ""
+    figures = f"{told:{form}} [{low:{form}}, {high:{form}}]{direction}, p = {difference.p_value:.3f}"
+    change = f"from {first} to {second} {name} changes by {figures}"
+    if difference.better and not round(told, digits):
+        return f"{first} and {second} differ by less than is worth telling: {change}."
+    if not difference.better:
+        return f"No difference can be told between {first} and {second}: {change}; more sentences might show one."
+    return f"{better} is better than {worse}: {name} {figures}; it wins in {wins:.1%} of resampled test sets."
+
+
+def _comparisons(judged: dict[str, _Judged]) -> list[dict[str, Any]]:
+    """Every system against the first one, by every figure that both have."""
+    (first, base), *others = judged.items()
+    found = []
+    for second, other in others:
+        for metric in base.tallies:
+            if metric in other.tallies:
+                one, two = base.tallies[metric], other.tallies[metric]
+                difference = paired_bootstrap(one, two)
+                said = verdict(first, second, one.name, difference, decimals(one.signature))
+                entry = {"first": first, "second": second, "metric": metric, "name": one.name, "verdict": said}
+                entry |= {"note": one.note} if one.note else {}
+                found.append({**entry, "signature": one.signature, **difference.to_dict()})
+    return found
+
+
+def _judge(
+    pipeline: Pipeline, texts: _Texts, names: Sequence[str] | None, files: Files, settings: Settings, advance: Advance
+) -> _Judged:
+    report: dict[str, Any] = {"precision": pipeline.precision}
+    found: dict[str, Tally] = {}
+    if "source" in pipeline.task.tokenizers:
+        start = time.monotonic()
+        outputs = pipeline.predict(
+            texts.sources, split="none", batch_size=settings.batch_size, advance=advance, **dict(settings.search)
+        )
+        report["seconds"] = round(time.monotonic() - start, 2)
+        report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
+        found = pipeline.task.tallies([each.text for each in outputs], texts.references, names, files.language)
+    pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
+    each = pipeline.score(pairs, batch_size=settings.batch_size)
+    total = Likelihood(sum(one.log_probability for one in each), sum(one.tokens for one in each))
+    report["likelihood"] = {**total.to_dict(), "context": "each line alone"}
+    return _Judged(report, {**found, "bits": _bits(each, [answer for _, answer in pairs])})
+
+
+def _bits(each: Sequence[Likelihood], answers: Sequence[str]) -> Tally:
+    """Bits that a model needs for a character of the answers: comparable whatever its tokens are."""
+    rows_S2 = np.array(
+        [[-one.log_probability / math.log(2), len(answer) + 1] for one, answer in zip(each, answers, strict=True)]
+    )
+    signature = "base:2|unit:character|ends:counted|nrefs:1|context:each line alone"
+    return Tally(
+        "bits a character", signature, rows_S2, lambda sums_2: float(sums_2[0] / sums_2[1]), lower_is_better=True
+    )
+
+
+def _scores(found: Mapping[str, Tally], without: Collection[str] = ()) -> dict[str, Any]:
+    return {name: tally.score().to_dict() for name, tally in found.items() if name not in without}
+
+
+def decimals(signature: str) -> int:
+    """How many digits a figure is shown with: two, but four where it lies between 0 and 1 or counts bits."""
+    return 4 if "scale:0-1" in signature or "base:2" in signature else 2
+
+
+def _metrics(models: Mapping[str, Pipeline], files: Files, settings: Settings) -> list[str]:
+    """The metrics by name; a wrong one is told now, not after the decoding."""
+    return list(_tallies(models, files, ["."], [["."] * len(files.references)], settings.metrics))
+
+
+def _tallies(
+    models: Mapping[str, Pipeline],
+    files: Files,
+    outputs: Sequence[str],
+    references: Sequence[list[str]],
+    names: Sequence[str] | None,
+) -> dict[str, Tally]:
+    """As the first model's task counts them; without a model, by name."""
+    for model in models.values():
+        return model.task.tallies(outputs, references, names, files.language)
+    wanted = DEFAULT_METRICS if names is None else names
+    return dict(zip(wanted, tallies(wanted, outputs, references, files.language), strict=True))
+
+
+def _read(models: Mapping[str, Pipeline], files: Files) -> _Texts:
+    """Raises InputError for everything that does not fit, before any work is done."""
+    if not models and not files.outputs:
+        raise InputError("name a model, or outputs to score.")
+    if not files.references:
+        raise InputError("name a file of references.")
+    needs = {"source" in model.task.tokenizers for model in models.values()}
+    if len(needs) > 1:
+        raise InputError("Translators and language models have no figure in common; compare them among themselves.")
+    if needs == {True} and files.source is None:
+        raise InputError("This model translates: name --source.")
+    if needs == {False} and files.source is not None:
+        raise InputError("A language model has no --source.")
+    if needs == {False} and files.outputs:
+        raise InputError("A language model is judged by likelihood; outputs of others have none.")
+    first = files.references[0]
+    references = [_paired(first, path) for path in files.references]
+    sources = _paired(first, files.source) if files.source else [""] * len(references[0])
+    for path in files.outputs.values():
+        _lines_of(path, files)
+    return _Texts(sources, [list(several) for several in zip(*references, strict=True)])
+
+
+def _lines_of(path: Path, files: Files) -> list[str]:
+    return _paired(files.references[0], path)
+
+
+def _paired(first: Path | Column, other: Path | Column) -> list[str]:
+    """The lines of `other`, as many as `first` has.
+
+    Raises:
+        InputError: unequal line counts, a missing file or column, text that is not UTF-8.
+    """
+    lines = lines_of(other)
+    if other != first and len(lines) != (wanted := len(lines_of(first))):
+        raise InputError(f"{other} has {len(lines):,} lines and {first} has {wanted:,}: line n must belong to line n.")
+    return lines

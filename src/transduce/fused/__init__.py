@@ -1,0 +1,1 @@
+"""Kernels that stand in for whole stacks: an encoder's pass, a decoder's step, a search."""

@@ -1,0 +1,63 @@
+"""What a whole beam search in one call needs of a decoder whose blocks are one call (`transduce.kernels.native.beam`)."""
+
+from typing import cast
+
+from torch import Tensor
+
+from transduce.attention.positions import Learned, NoPositions, Sinusoidal
+from transduce.attention.shared_kv_cache import Shared
+from transduce.fused.decoder_step import read_from
+from transduce.fused.spec import CHANGES, hooks_of, is_exactly, is_plain_norm, norm_of
+from transduce.kernels.native.beam import Writer, Writers
+from transduce.kernels.native.linear import Packed
+from transduce.layers.embedding import Embedding
+from transduce.layers.norms import NoNorm
+from transduce.layers.stack import Sources, Stack
+
+
+def in_one_search(
+    decoder: Stack, embedding: Embedding, output: Embedding, sources: Sources, longest: int
+) -> Writers | None:
+    """For outputs of up to `longest` tokens; None where something is not plain or not packed, or somebody looks on.
+
+    embedding, output: what tokens enter by, and what tells the next.
+    """
+    kernel = decoder.in_one_call()
+    if kernel is None or not kernel.reads(embedding.weight, sources):
+        return None
+    if any(hooks_of((embedding, output, decoder.positions, decoder.norm))):
+        return None
+    around = (CHANGES.count, decoder, embedding, output)
+    if kernel.stands_in != around:
+        if not _are_plain(decoder, embedding, output):
+            return None
+        kernel.stands_in = around
+    if not isinstance(output.up_to_date(), Packed):
+        return None
+    position_TD = _first_positions(decoder.positions, longest, embedding.weight)
+    if position_TD is None:
+        return None
+    blocks, packed = kernel.decoder, cast(Packed, output.packed)
+    turn_TE = blocks.turns(longest) if blocks.turns else None
+    writer = Writer(embedding.weight, position_TD, turn_TE, blocks, norm_of(decoder.norm), packed)
+    return Writers([(writer, read_from(cast(tuple[Shared, ...], sources)))])
+
+
+def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:
+    """Whether what stands around the blocks is known."""
+    positions, norm, width = decoder.positions, decoder.norm, embedding.weight.shape[1]
+    return (
+        all(is_exactly(each, Embedding, weight=tuple(embedding.weight.shape)) for each in (embedding, output))
+        and (is_exactly(norm, NoNorm) or is_plain_norm(norm, width))
+        and type(positions) in (Sinusoidal, Learned, NoPositions)
+        and "forward" not in vars(positions)
+        and embedding.weight.is_contiguous()
+    )
+
+
+def _first_positions(positions: Sinusoidal | Learned | NoPositions, length: int, like: Tensor) -> Tensor | None:
+    """What is added to the first positions, (T, D); None where that is not told for so many."""
+    if isinstance(positions, Learned) and length > len(positions.weight_TD):
+        return None
+    first_1TD: Tensor = positions(like.new_zeros(1, length, like.shape[1]))
+    return first_1TD[0].contiguous()

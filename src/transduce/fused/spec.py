@@ -1,0 +1,216 @@
+"""Which blocks a kernel knows (`transduce.kernels.native.decoder`), and how they are handed over to it.
+
+Shapes: D model width.
+"""
+
+from collections.abc import Iterable, Sequence
+from operator import is_
+from typing import Any, cast
+
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from torch.utils.hooks import RemovableHandle
+
+from transduce.attention import MultiHeadAttention
+from transduce.attention.dropout import Dropout
+from transduce.attention.normalizers import Softmax
+from transduce.attention.relative import Rotary
+from transduce.attention.scores import ScaledDot
+from transduce.kernels.matmul import Linear, Snapshot
+from transduce.kernels.native import decoder as native
+from transduce.kernels.native.linear import Packed
+from transduce.layers.block import Block
+from transduce.layers.feedforward import FeedForward
+from transduce.layers.norms import LayerNorm
+from transduce.layers.residual import Residual
+
+SETTINGS = {
+    MultiHeadAttention: ("heads", "key_value_heads", "head_width", "can_share"),
+    Rotary: ("head_width",),
+    Residual: ("placement",),
+    LayerNorm: ("eps",),
+    FeedForward: ("activation",),
+}
+"""By kind of part, what decides what it does, besides its parameters. Who changes that later calls `pack_all` again."""
+
+
+def plain_blocks(blocks: Sequence[nn.Module]) -> list[Block] | None:
+    """`blocks`, if all of them are made of parts that the kernel knows, alike, and are packed; else None."""
+    plain = [block for block in blocks if type(block) is Block and _is_plain(block)]
+    alike = len({(_settings(block), block.feed_forward.inner.out_features) for block in plain}) == 1
+    return plain if alike and len(plain) == len(blocks) else None
+
+
+def is_exactly(module: nn.Module | None, kind: type[nn.Module], parts: str = "", **shapes: tuple[int, ...]) -> bool:
+    """Whether it is of this very class and does what that does: it has these parameters and parts and nothing else.
+
+    parts: the names of its modules, with spaces between them. shapes: those of its parameters, by name.
+    """
+    if type(module) is not kind or "forward" in vars(module):
+        return False
+    parameters = {name: tuple(each.shape) for name, each in module._parameters.items() if each is not None}
+    modules = {name for name, each in module._modules.items() if each is not None}
+    return parameters == shapes and modules == set(parts.split()) and not module._buffers
+
+
+class Parts:
+    """What plain blocks are made of, as a kernel took it over. To look at all takes a tenth of a millisecond.
+
+    around: the module that the blocks stand in.
+    """
+
+    def __init__(self, blocks: Sequence[Block], around: nn.Module) -> None:
+        modules = [around, *(each for block in blocks for each in block.modules())]
+        self._hooks = hooks_of(modules[1:])
+        self._products = [each for block in blocks for each in _products(block) if each]
+        self._packed = [each.packed for each in self._products]
+        self._linears = [each._parameters for each in self._products]
+        self._norms = [each.norm._parameters for block in blocks for each in _residuals(block) if each]
+        tables = [table for each in modules for table in (each._parameters, each._modules, each._buffers)]
+        self._tables = [(table, dict(table)) for table in tables if table]
+        self._empty = [table for table in tables if not table]
+        self._changes, self._hooked = CHANGES.count, -1
+        self._made_of = Snapshot(*self._tensors())
+
+    def are_untouched(self) -> bool:
+        """Whether nobody has hooked one or packed it anew since."""
+        hooked = RemovableHandle.next_id  # of the next hook of all
+        if hooked != self._hooked:
+            if any(self._hooks):
+                return False
+            self._hooked = hooked
+        return all(each.packed is packed for each, packed in zip(self._products, self._packed, strict=True))
+
+    def are_unchanged(self) -> bool:
+        """Whether they are still the same, with the same numbers in them, and nothing was added."""
+        if self._changes != CHANGES.count:
+            if any(self._empty) or any(not _same(*each) for each in self._tables):
+                return False
+            self._changes = CHANGES.count
+        return self._made_of.shows(*self._tensors())
+
+    def _tensors(self) -> tuple[list[Any], list[Any]]:
+        """What the kernel has copies of, and what it reads where it lies."""
+        biases = [table["bias"] for table in self._linears]
+        return [table["weight"] for table in self._linears], biases + [
+            x for table in self._norms for x in table.values()
+        ]
+
+
+class _Changes:
+    """How many parameters, buffers and modules were put into modules, anywhere, since this was imported."""
+
+    count = 0
+
+    def __call__(self, *given: object) -> None:
+        self.count += 1
+
+
+CHANGES = _Changes()
+register_module_parameter_registration_hook(CHANGES)
+register_module_buffer_registration_hook(CHANGES)
+register_module_module_registration_hook(CHANGES)
+
+
+def _same(table: dict[str, Any], then: dict[str, Any]) -> bool:
+    return list(table) == list(then) and all(map(is_, table.values(), then.values()))
+
+
+def in_kernel(blocks: Sequence[Block]) -> native.Blocks:
+    """Plain blocks, as they are now."""
+    first = blocks[0]
+    norm = cast(LayerNorm, first.self_residual.norm)
+    pre, own = first.self_residual.placement == "pre", first.self_attention
+    turns = own.positions.turns if isinstance(own.positions, Rotary) else None
+    return native.Blocks([_weights(block) for block in blocks], own.heads, pre, norm.eps, turns)
+
+
+def norm_of(norm: nn.Module) -> native.Norm | None:
+    """Its parameters, (D,) each."""
+    return native.Norm(norm.weight, norm.bias) if isinstance(norm, LayerNorm) else None
+
+
+def hooks_of(modules: Iterable[nn.Module]) -> list[dict[int, Any]]:
+    """Where those who look on at what goes through these modules are entered."""
+    return [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
+
+
+def _is_plain(block: Block) -> bool:
+    own, cross = block.self_attention, block.cross_attention
+    crossing = " cross_attention cross_residual" if cross else ""
+    parts = "self_attention self_residual feed_forward feed_forward_residual" + crossing
+    residuals = [each for each in _residuals(block) if each]
+    return (
+        is_exactly(block, Block, parts)
+        and all(_is_plain_attention(each) for each in (own, cross) if each)
+        and all(_is_plain_residual(each, own.query.in_features) for each in residuals)
+        and _is_plain_feed_forward(block.feed_forward, own.query.in_features)
+        and (cross is None or (cross.heads == own.heads and cross.positions is None))
+        and len({(each.placement, each.norm.eps) for each in residuals}) == 1
+        and all(isinstance(each.up_to_date(), Packed) for each in _products(block) if each)
+    )
+
+
+def _is_plain_attention(attention: MultiHeadAttention) -> bool:
+    if type(attention) is not MultiHeadAttention:
+        return False
+    positions, width = attention.positions, attention.heads * attention.head_width
+    return (
+        is_exactly(attention, MultiHeadAttention, "query key_value output score weigh" + " positions" * bool(positions))
+        and attention.can_share
+        and attention.heads == attention.key_value_heads
+        and _is_plain_linear(attention.query, width, width)
+        and _is_plain_linear(attention.key_value, width, 2 * width)
+        and _is_plain_linear(attention.output, width, width)
+        and is_exactly(attention.score, ScaledDot)
+        and is_exactly(attention.weigh, Softmax)
+        and (positions is None or is_exactly(positions, Rotary))
+    )
+
+
+def _is_plain_feed_forward(layer: FeedForward, width: int) -> bool:
+    if not is_exactly(layer, FeedForward, "inner outer dropout") or type(layer.inner) is not Linear:
+        return False
+    hidden = layer.inner.out_features
+    linear = _is_plain_linear(layer.inner, width, hidden) and _is_plain_linear(layer.outer, hidden, width)
+    return linear and is_exactly(layer.dropout, Dropout) and layer.activation is F.relu
+
+
+def _is_plain_residual(residual: Residual, width: int) -> bool:
+    return is_exactly(residual, Residual, "norm") and is_plain_norm(residual.norm, width)
+
+
+def is_plain_norm(norm: nn.Module, width: int) -> bool:
+    """Whether it is a layer norm of so many features and nothing else."""
+    return is_exactly(norm, LayerNorm, weight=(width,), bias=(width,)) and norm.normalized_shape == (width,)
+
+
+def _is_plain_linear(linear: Linear, inputs: int, outputs: int) -> bool:
+    return is_exactly(linear, Linear, weight=(outputs, inputs), bias=(outputs,))
+
+
+def _settings(block: Block) -> tuple[Any, ...]:
+    """What decides what plain parts do, besides their parameters; equal in all blocks of a kernel."""
+    return tuple((name, getattr(part, name)) for part in block.modules() for name in SETTINGS.get(type(part), ()))
+
+
+def _products(block: Block) -> list[Linear | None]:
+    own, cross, forward = block.self_attention, block.cross_attention, block.feed_forward
+    crossing = [cross.query, cross.output] if cross else [None, None]
+    return [own.query, own.key_value, own.output, *crossing, forward.inner, forward.outer]
+
+
+def _residuals(block: Block) -> list[Residual | None]:
+    return [block.self_residual, block.cross_residual, block.feed_forward_residual]
+
+
+def _weights(block: Block) -> native.Block:
+    packed = [cast(Packed, each.packed) if each else None for each in _products(block)]
+    own, cross, forward = (norm_of(each.norm) if each else None for each in _residuals(block))
+    assert own and forward
+    return native.Block((own, cross, forward), *packed)  # type: ignore[arg-type]  # only what crosses may be None

@@ -1,0 +1,1 @@
+"""What is done with a trained model: decoding, likelihood, constraints, texts of several sentences."""

@@ -1,0 +1,225 @@
+"""What a person wants of an output beyond the likeliest: phrases that must or must not appear, and how it begins.
+
+As text, for one input or all of them; here it becomes what search knows: tokens, and automata over characters.
+"""
+
+import json
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transduce.core.errors import InputError
+from transduce.core.registry import suggest
+from transduce.data.files import read_lines
+from transduce.data.patterns import SURROGATE
+from transduce.data.tokenizer import Tokenizer
+from transduce.search.constraint import Constraint
+from transduce.search.phrases import Phrases, held, kind, plain
+from transduce.search.token_text import Spelling
+
+Must = str | tuple[str, ...]  # a phrase, or alternatives of which one is enough
+KEYS = ["must", "must_not", "prefix"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Of one output. What it means that a phrase appears is said in `transduce.search.phrases`.
+
+    must: each a set of alternatives; the same one n times asks for n places.
+    prefix: the output's first tokens are those of this text; its last word may be gone on with.
+    """
+
+    must: tuple[tuple[str, ...], ...] = ()
+    must_not: tuple[str, ...] = ()
+    prefix: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.must or self.must_not or self.prefix)
+
+
+def both(wants: Sequence[Wanted], more: Sequence[Wanted]) -> list[Wanted]:
+    """What both want of each output.
+
+    Raises:
+        InputError: they are of different numbers of outputs, or both have a prefix for one.
+    """
+    if len(wants) != len(more):
+        raise InputError(f"wanted: {len(more)} are given for {len(wants)} inputs.")
+    problems = [
+        f'line {number}: two prefixes are wanted, "{one.prefix}" and "{other.prefix}".'
+        for number, (one, other) in enumerate(zip(wants, more, strict=True), 1)
+        if one.prefix and other.prefix
+    ]
+    if problems:
+        raise InputError(problems)
+    return [
+        Wanted(one.must + other.must, one.must_not + other.must_not, one.prefix or other.prefix)
+        for one, other in zip(wants, more, strict=True)
+    ]
+
+
+def wanted_of_each(
+    count: int,
+    must: Sequence[Must] | Sequence[list[Must]] = (),
+    must_not: Sequence[str] | Sequence[list[str]] = (),
+    prefix: str | Sequence[str] = "",
+) -> list[Wanted]:
+    """For `count` texts what is wanted of each: one list of phrases for all, or a list of lists, one for each text.
+
+    Raises:
+        InputError: something is no phrase, or there are not as many lists as texts.
+    """
+    problems: list[str] = []
+    phrases = {"must": _lists(must, "must", count, problems), "must_not": _lists(must_not, "must_not", count, problems)}
+    prefixes = [prefix] * count if isinstance(prefix, str) else list(prefix)
+    if len(prefixes) != count:
+        problems.append(f"prefix: {len(prefixes)} texts for {count} inputs; give one for all, or one for each.")
+    halves = dict.fromkeys(each for each in prefixes if SURROGATE.search(each))
+    problems += [f"prefix: {each!r} holds half of a character (a lone surrogate), which is no text." for each in halves]
+    if problems:
+        raise InputError(problems)
+    return [
+        Wanted(
+            tuple(each if isinstance(each, tuple) else (each,) for each in phrases["must"][place]),
+            tuple(phrases["must_not"][place]),
+            prefixes[place],
+        )
+        for place in range(count)
+    ]
+
+
+def _lists(given: Any, name: str, count: int, problems: list[str]) -> list[list[Any]]:
+    if isinstance(given, str):
+        problems.append(f"{name}: a list of phrases is wanted, and this is one text: {given!r}.")
+        return [[]] * count
+    of_each = [isinstance(each, list) for each in given]
+    if not any(of_each):
+        lists = [list(given)] * count
+    elif all(of_each) and len(given) == count:
+        lists = [list(each) for each in given]
+    else:
+        problems.append(
+            f"{name}: one list of phrases for all, or {count} lists, one for each input; "
+            f"{sum(of_each)} lists and {len(of_each) - sum(of_each)} phrases were given."
+        )
+        return [[]] * count
+    for phrase in {repr(each): each for phrases in lists for each in phrases}.values():
+        if not _is_phrase(phrase, name == "must"):
+            problems.append(f"{name}: {phrase!r} is no phrase; text is wanted, and its first a character.")
+    return lists
+
+
+def _is_phrase(value: Any, alternatives: bool) -> bool:
+    if alternatives and isinstance(value, tuple):
+        return len(value) > 0 and all(_is_phrase(each, False) for each in value)
+    if not isinstance(value, str) or SURROGATE.search(value):
+        return False
+    return plain(value) != "" and kind(plain(value)[0]) != "mark"
+
+
+def read_wanted(path: Path, count: int) -> list[Wanted]:
+    """The wants of `count` inputs in a file, one JSON object a line; {} for none.
+
+        {"must": ["New York", ["colour", "color"]], "must_not": ["he"], "prefix": "In the"}
+
+    A list within `must` holds alternatives.
+
+    Raises:
+        InputError: a line is no such object, or there are more or fewer than inputs; all such lines are named.
+    """
+    wanted, problems = [], []
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            wanted.append(_parsed(line))
+        except InputError as error:
+            problems += [f"{path}, line {number}: {problem}" for problem in error.problems]
+    if not problems and len(wanted) != count:
+        problems.append(f"{path} has {len(wanted):,} lines for {count:,} inputs: line n must belong to line n.")
+    if problems:
+        raise InputError(problems)
+    return wanted
+
+
+def _parsed(line: str) -> Wanted:
+    try:
+        table = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}.") from None
+    if not isinstance(table, dict):
+        raise InputError(f"an object is wanted, with keys of {', '.join(KEYS)}; this came: {line[:200]}")
+    unknown = [f'unknown key "{key}".{suggest(key, KEYS)}' for key in table if key not in KEYS]
+    lists = {key: table.get(key, []) for key in ("must", "must_not")}
+    prefix = table.get("prefix", "")
+    wrong = [f"{key}: a list of phrases is wanted." for key, value in lists.items() if not isinstance(value, list)]
+    wrong += [] if isinstance(prefix, str) else ["prefix: text is wanted."]
+    if unknown or wrong:
+        raise InputError(unknown + wrong)
+    must = [tuple(each) if isinstance(each, list) else each for each in lists["must"]]
+    (wanted,) = wanted_of_each(1, [must], [lists["must_not"]], prefix)
+    return wanted
+
+
+class Demands:
+    """Wants in the words of one tokenizer. Equal ones share their automata."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.spelling = Spelling(tokenizer.spellings())
+        self._constraints: dict[Phrases, Constraint] = {}
+
+    def prefix(self, wanted: Wanted) -> list[int]:
+        """The tokens of the prefix.
+
+        Raises:
+            InputError: it has characters or words that the tokenizer does not know.
+        """
+        ids = self._encode(wanted.prefix)
+        if self.tokenizer.unknown in ids:
+            raise InputError(f'the prefix "{wanted.prefix}" {self._known_parts(ids)}.')
+        return ids
+
+    def constraint(self, wanted: Wanted) -> Constraint | None:
+        """The phrases; None where there are none.
+
+        Raises:
+            InputError: what must appear cannot be written with these tokens, or holds what must not appear.
+        """
+        phrases = self.phrases(wanted)
+        if not phrases:
+            return None
+        if phrases not in self._constraints:
+            self._constraints[phrases] = Constraint(phrases, self.spelling, self._encode)
+        return self._constraints[phrases]
+
+    def phrases(self, wanted: Wanted) -> Phrases:
+        """As the tokenizer writes them: in lower case, if it does so with all texts."""
+        must_not = tuple(dict.fromkeys(self._written(phrase) or plain(phrase) for phrase in wanted.must_not))
+        problems, must = [], []
+        for given in wanted.must:
+            names = " / ".join(f'"{phrase}"' for phrase in given)
+            written = [text for phrase in given if (text := self._written(phrase)) is not None]
+            free = tuple(dict.fromkeys(text for text in written if not held(Phrases(must_not=must_not), text)))
+            if not written:
+                problems.append(f"{names} must appear, but {self._known_parts(self._encode(given[0]))}.")
+            elif not free:
+                wrong = held(Phrases(must_not=must_not), written[0])
+                problems.append(f'{names} must appear, but holds "{wrong[0]}", which must not.')
+            must.append(free)
+        if problems:
+            raise InputError(problems)
+        return Phrases(tuple(must), must_not)
+
+    def _written(self, phrase: str) -> str | None:
+        """The phrase as the tokens write it; None where they cannot."""
+        ids = self._encode(phrase)
+        text = plain(self.tokenizer.decode(ids))
+        again = self._encode(unicodedata.normalize("NFC", text))
+        return None if not text or self.tokenizer.unknown in (*ids, *again) else text
+
+    def _encode(self, text: str) -> list[int]:
+        return self.tokenizer.encode([text])[0]
+
+    def _known_parts(self, ids: Sequence[int]) -> str:
+        return f'cannot be written with the tokens of this model, which read it as "{self.tokenizer.decode(ids)}"'

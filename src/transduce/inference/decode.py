@@ -1,0 +1,216 @@
+"""From texts to predictions: what a trained model is used for. Each text gets the same alone or in any batch."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transduce.core.errors import InputError
+from transduce.data.lexicon import Lexicon
+from transduce.inference.constraints import Demands, Wanted
+from transduce.inference.inputs import check_batch_size, sources
+from transduce.runtime.workers import each
+from transduce.search import fused_search
+from transduce.search.dispatch import search
+from transduce.search.hypothesis import Hypothesis
+from transduce.search.lattice import Lattice
+from transduce.search.settings import Search
+from transduce.tasks.protocols import Prediction, Request, Task, unmet
+
+Advance = Callable[[int], None]  # told how many more texts are done
+
+
+def decode(
+    model: nn.Module,
+    task: Task,
+    texts: Sequence[str],
+    settings: Search,
+    batch_size: int = 64,
+    lines: Sequence[int] | None = None,
+    advance: Advance | None = None,
+    wanted: Sequence[Wanted] | None = None,
+    others: Sequence[Task] = (),
+    lattice: bool = False,
+    workers: int = 1,
+    lexicon: Lexicon | None = None,
+) -> list[Prediction]:
+    """One prediction a text, in their order. A text without a token gives an empty prediction.
+
+    Args:
+        batch_size: texts searched together; like lengths are put together, whatever their order.
+        lines: the number of each text in its file, from 0, which seeds its samples.
+        wanted: phrases that each output must or must not hold, and how it begins.
+        others: the tasks of an ensemble's further members, which read each text in their own tokens.
+        lattice: keep everything that a beam weighed.
+        workers: search side by side, with one thread each: threads where a search is one call, else processes.
+        lexicon: what a shortlist that the settings ask for is made of.
+
+    Raises:
+        InputError: what is wanted cannot be; all such lines are named; no workers can be had here; a shortlist is asked
+            for that the lexicon does not hold.
+    """
+    check_batch_size(batch_size)
+    _refuse_unequal_readings(task, others, settings)
+    if settings.shortlist is not None:
+        _check_shortlist(task, settings.shortlist, lexicon)
+    numbers = range(len(texts)) if lines is None else lines
+    requests, predictions = _asked(task, texts, settings, numbers, wanted or [Wanted()] * len(texts))
+    order = sorted(requests, key=lambda place: -_work(requests[place]))
+    if model.training:  # to tell all parts takes half a millisecond
+        model.eval()
+    if advance:
+        advance(len(predictions))
+    batches = [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
+
+    def read(places: list[int]) -> list[list[Request]]:
+        """As each member of an ensemble reads them."""
+        others_read = ([other.request(texts[place], settings) for place in places] for other in others)
+        return [[requests[place] for place in places], *others_read]
+
+    def searched(number: int) -> tuple[list[list[Hypothesis]], list[Lattice] | None]:
+        places = batches[number]
+        lattices: list[Lattice] | None = [] if lattice else None
+        members = read(places)
+        shortlist = _shortlist(lexicon, members[0], settings, task)
+        return _search(model, task, members, [numbers[p] for p in places], settings, lattices, shortlist), lattices
+
+    outside = False
+    if workers > 1 and len(batches) > 1 and not lattice:
+        outside = _goes_in_one_call(model, read(order[-1:]), list(requests.values()), settings)
+    for places, (found, lattices) in zip(batches, each(searched, len(batches), workers, outside), strict=True):
+        for row, (place, hypotheses) in enumerate(zip(places, found, strict=True)):
+            constraint = requests[place].constraint
+            predictions[place] = Prediction.from_hypotheses(
+                texts[place],
+                hypotheses,
+                task.tokenizers["target"],
+                constraint.phrases if constraint else None,
+                lattices[row] if lattices else None,
+            )
+        if advance:
+            advance(len(places))
+    return [predictions[place] for place in range(len(texts))]
+
+
+def _asked(
+    task: Task, texts: Sequence[str], settings: Search, numbers: Sequence[int], wanted: Sequence[Wanted]
+) -> tuple[dict[int, Request], dict[int, Prediction]]:
+    """By place: what to search for, and the predictions of texts without a token, which need no search.
+
+    Raises:
+        InputError: what is wanted cannot be; all such lines are named.
+    """
+    demands = Demands(task.tokenizers["target"]) if any(wanted) else None
+    reads = task.tokenizers.get("source") or task.tokenizers["target"]
+    empty = {place for place, ids in enumerate(reads.encode(texts)) if not ids or not texts[place].strip()}
+    requests: dict[int, Request] = {}
+    predictions: dict[int, Prediction] = {}
+    problems = []
+    for place, text in enumerate(texts):
+        try:
+            if place in empty:
+                predictions[place] = _nothing(text, wanted[place], demands)
+            else:
+                requests[place] = _demanded(task.request(text, settings), wanted[place], demands)
+        except InputError as error:
+            problems += [f"line {numbers[place] + 1}: {problem}" for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+    return requests, predictions
+
+
+def _refuse_unequal_readings(task: Task, others: Sequence[Task], settings: Search) -> None:
+    if not others or settings.coverage == 0:  # writing out a tokenizer takes milliseconds
+        return
+    reads = {each.tokenizers["source"].to_json() for each in (task, *others) if "source" in each.tokenizers}
+    if len(reads) > 1:
+        raise InputError("search.coverage: the members of this ensemble read their sources in different tokens.")
+
+
+def _check_shortlist(task: Task, asked: int, lexicon: Lexicon | None) -> None:
+    """Raises InputError where there is no lexicon, or too small a one."""
+    if "source" not in task.tokenizers:
+        raise InputError("search.shortlist: a language model reads no source that its words could be translations of.")
+    if lexicon is None:
+        raise InputError(
+            "search.shortlist: this model has no table of which words translate which: `transduce shortlist MODEL` "
+            "makes one out of the training data and puts it into the model's file."
+        )
+    held = lexicon.candidates_SC.shape[1]
+    if asked > held:
+        raise InputError(
+            f"search.shortlist = {asked}: this model's table holds {held} candidates a token; ask for at most that, or "
+            f"make another: transduce shortlist MODEL --candidates {asked}."
+        )
+
+
+def _shortlist(lexicon: Lexicon | None, requests: Sequence[Request], settings: Search, task: Task) -> Tensor | None:
+    """(B, V) bool: what each of `requests` may be answered with; None = anything."""
+    if settings.shortlist is None or lexicon is None:
+        return None
+    sources = [request.source or () for request in requests]
+    frequent = max(settings.shortlist, settings.beam)
+    return torch.from_numpy(lexicon.allowed(sources, settings.shortlist, frequent, task.sizes.target))
+
+
+def _goes_in_one_call(
+    model: Any, shortest: Sequence[Sequence[Request]], requests: Sequence[Request], settings: Search
+) -> bool:
+    """Whether all searches are calls outside of Python; tried on the shortest text, as each member reads it."""
+    source = sources([[request.source for request in each] for each in shortest], next(model.parameters()).device)
+    if source is None or any(request.prefix or request.constraint or request.least for request in requests):
+        return False
+    return fused_search.suits(model, source, max(request.limit for request in requests), settings)
+
+
+def _work(request: Request) -> int:
+    return len(request.source or ()) + len(request.prefix)
+
+
+def _nothing(text: str, wanted: Wanted, demands: Demands | None) -> Prediction:
+    """What comes of a text without a token."""
+    lack = unmet(demands.phrases(wanted), "") if demands else ()
+    return Prediction(text, "", 0.0, 0.0, (), (), unmet=lack)
+
+
+def _demanded(request: Request, wanted: Wanted, demands: Demands | None) -> Request:
+    """The request with what is wanted of its output, which is checked for being possible."""
+    if demands is None or not wanted:
+        return request
+    if wanted.prefix and request.source is None:
+        raise InputError("a language model goes on from its text: put the prefix there.")
+    prefix = [*request.prefix, *demands.prefix(wanted)]
+    return replace(request, prefix=prefix, constraint=demands.constraint(wanted))
+
+
+def _search(
+    model: Any,
+    task: Task,
+    members: Sequence[Sequence[Request]],
+    lines: list[int],
+    settings: Search,
+    lattices: list[Lattice] | None,
+    shortlist: Tensor | None,
+) -> list[list[Hypothesis]]:
+    """members: the requests as each member of an ensemble reads them; of one alone, as the model does."""
+    device = next(model.parameters()).device
+    target, requests = task.tokenizers["target"], members[0]
+    return search(
+        model,
+        sources([[request.source for request in each] for each in members], device),
+        len(requests),
+        settings,
+        start=task.start,
+        end=task.end,
+        limits=[request.limit for request in requests],
+        prefixes=[request.prefix for request in requests],
+        lines=lines,
+        forbidden=sorted({target.pad, target.start, target.unknown} - {task.end}),
+        least=[request.least for request in requests],
+        constraints=[request.constraint for request in requests],
+        lattices=lattices,
+        shortlist=shortlist,
+        device=device,
+    )

@@ -1,0 +1,256 @@
+"""What of a text a model reads at once: all of it, each of its sentences, or, of one that is too long, pieces.
+
+A piece ends at a sentence's end, else at a comma, else at a space, else anywhere.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from transduce.core.errors import InputError
+from transduce.data.tokenizer import Tokenizer
+from transduce.inference.constraints import Wanted
+from transduce.inference.sentences import Segment, rejoined, sentences
+from transduce.tasks.protocols import Prediction
+
+LongText = Literal["split", "truncate", "refuse"]
+BREAKS = (re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])"), re.compile(r"\s+"))
+
+
+@dataclass
+class Pieces:
+    """Of several texts.
+
+    cuts: of each text the spans that are read by themselves; of a text in one piece its only one.
+    long: for each text that has something too long, what it is; done: and what became of it.
+    """
+
+    texts: Sequence[str]
+    cuts: list[list[Segment]] = field(default_factory=list)
+    long: dict[int, str] = field(default_factory=dict)
+    done: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def read(self) -> list[str]:
+        """All pieces of all texts."""
+        return [text[start:end] for text, cut in zip(self.texts, self.cuts, strict=True) for start, end in cut]
+
+    @property
+    def owners(self) -> list[int]:
+        """The place of the text that each is part of."""
+        return [place for place, cut in enumerate(self.cuts) for _ in cut]
+
+    def advancing(self, advance: Callable[[int], None] | None) -> Callable[[int], None] | None:
+        """Told how many more pieces are done, it tells `advance` how many more texts that is, about."""
+        read, told, pieces = 0, 0, sum(map(len, self.cuts))
+        if advance is None or pieces == len(self.texts):
+            return advance
+
+        def more(count: int) -> None:
+            nonlocal read, told
+            read += count
+            texts = read * len(self.texts) // pieces
+            advance(texts - told)
+            told = texts
+
+        return more
+
+    def joined(self, found: Sequence[Prediction]) -> list[Prediction]:
+        """One prediction a text, of one for each piece."""
+        each = iter(found)
+        return [_joined(text, cut, [next(each) for _ in cut]) for text, cut in zip(self.texts, self.cuts, strict=True)]
+
+
+def pieces_of(
+    texts: Sequence[str],
+    apart: Sequence[bool],
+    tokenizer: Tokenizer,
+    limit: int,
+    how: LongText,
+    prompts: bool = False,
+    language: str = "",
+) -> Pieces:
+    """How texts are read by a model that reads at most `limit` tokens at once.
+
+    Args:
+        apart: whether each is cut into its sentences.
+        how: what becomes of a text, or a sentence, that is longer: see `shorten`.
+        prompts: they are to be continued: the end of a long one is kept.
+
+    Raises:
+        InputError: some are longer, and how="refuse"; all are named.
+    """
+    found = Pieces(texts)
+    cuts = [_cut(text, cut, language) for text, cut in zip(texts, apart, strict=True)]
+    each = iter(tokenizer.encode([text[a:b] for text, cut in zip(texts, cuts, strict=True) for a, b in cut]))
+    for place, (text, cut) in enumerate(zip(texts, cuts, strict=True)):
+        lengths = [len(next(each)) for _ in cut]
+        fitting = []
+        for segment, length in zip(cut, lengths, strict=True):
+            parts = [segment]
+            if length > limit:
+                inner, done = shorten(text[segment.start : segment.end], tokenizer, limit, how, prompts, language)
+                parts = [Segment(segment.start + start, segment.start + end) for start, end in inner]
+                sentence = "a sentence of " if len(cut) > 1 else ""
+                found.long[place] = f"line {place + 1}: {sentence}{length} tokens, the model reads {limit} at most"
+                found.done[place] = done
+            fitting += parts
+        found.cuts.append(fitting)
+        if place in found.done and len(fitting) > 1:
+            found.done[place] = f"translated in {len(fitting)} pieces"
+    if found.long and how == "refuse":
+        raise InputError(f"{known}; shorten it, or ask for split or truncate." for known in found.long.values())
+    return found
+
+
+def refuse_wants_of_pieces(wants: Sequence[Wanted], pieces: Pieces) -> None:
+    """Raises InputError where something is wanted of the output of a text that is read in several pieces."""
+    problems = [
+        f"line {place + 1}: is translated in {len(cut)} pieces, which cannot share phrases or a prefix between "
+        'them; shorten it, or ask for truncate; "none" as split reads several sentences as one.'
+        for place, (wanted, cut) in enumerate(zip(wants, pieces.cuts, strict=True))
+        if wanted and len(cut) > 1
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _cut(text: str, apart: bool, language: str) -> list[Segment]:
+    found = sentences(text, language) if apart else []
+    return found if len(found) > 1 else [Segment(0, len(text))]
+
+
+def shorten(
+    text: str, tokenizer: Tokenizer, limit: int, how: LongText, prompt: bool, language: str = ""
+) -> tuple[list[Segment], str]:
+    """Parts of `text` of at most `limit` tokens, and what was done in words.
+
+    Args:
+        how: "truncate" keeps the beginning, anything else all of it, in pieces.
+        prompt: the text is to be continued: its end is kept, whatever `how`.
+    """
+
+    def length(part: str) -> int:
+        return len(tokenizer.encode([part])[0])
+
+    if prompt:
+        return [Segment(_end(text, tokenizer, length, limit), len(text))], f"only its last {limit} are seen"
+    if how == "truncate":
+        return [Segment(0, _beginning(text, tokenizer, length, limit))], f"cut off after {limit}"
+    pieces = split_to_fit(text, length, limit, language)
+    return pieces, f"translated in {len(pieces)} pieces"
+
+
+def split_to_fit(text: str, length: Callable[[str], int], limit: int, language: str = "") -> list[Segment]:
+    """`text` in as few pieces as its best breaks allow, each of at most `limit` tokens.
+
+    Args:
+        length: how many tokens a text has; must not shrink when text is added.
+    """
+    return _fitting(text, Segment(0, len(text)), length, limit, language)
+
+
+def _fitting(text: str, span: Segment, length: Callable[[str], int], limit: int, language: str) -> list[Segment]:
+    part = text[span.start : span.end]
+    if length(part) <= limit:
+        return [span]
+    for parts in (sentences(part, language), *(_parts(part, breaks) for breaks in BREAKS)):
+        if len(parts) > 1:
+            here = [Segment(span.start + start, span.start + end) for start, end in parts]
+            joined = _join(text, here, length, limit)
+            return [piece for each in joined for piece in _fitting(text, each, length, limit, language)]
+    half = span.start + len(part) // 2
+    if half == span.start:
+        return [span]
+    halves = Segment(span.start, half), Segment(half, span.end)
+    return [piece for each in halves for piece in _fitting(text, each, length, limit, language)]
+
+
+def _parts(text: str, breaks: re.Pattern[str]) -> list[Segment]:
+    ends = [0, *(place for found in breaks.finditer(text) for place in found.span()), len(text)]
+    return [Segment(start, end) for start, end in zip(ends[::2], ends[1::2], strict=True) if start < end]
+
+
+def _join(text: str, parts: list[Segment], length: Callable[[str], int], limit: int) -> list[Segment]:
+    """Neighbours put together while they fit; never all of them, since the whole did not fit."""
+    joined = [parts[0]]
+    for part in parts[1:]:
+        longer = Segment(joined[-1].start, part.end)
+        if length(text[longer.start : longer.end]) <= limit:
+            joined[-1] = longer
+        else:
+            joined.append(part)
+    return joined if len(joined) > 1 else parts
+
+
+def _beginning(text: str, tokenizer: Tokenizer, length: Callable[[str], int], limit: int) -> int:
+    """Where the longest beginning of whole characters and at most `limit` tokens ends."""
+    end = tokenizer.offsets(text)[limit - 1][1]
+    while length(text[:end]) > limit:  # a token may end within a character, or be another one at the end
+        end -= 1
+    return end
+
+
+def _end(text: str, tokenizer: Tokenizer, length: Callable[[str], int], limit: int) -> int:
+    """Where the longest end of whole characters and at most `limit` tokens starts."""
+    start = tokenizer.offsets(text)[-limit][0]
+    while length(text[start:]) > limit:
+        start += 1
+    return start
+
+
+def _joined(text: str, cut: Sequence[Segment], parts: Sequence[Prediction]) -> Prediction:
+    """One prediction for a text that was read in parts: with the white space of the text, probabilities multiplied.
+
+    Of its n-best list the k-th joins the k-th of each part, or its last.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    listed = [part.alternatives or (part,) for part in parts]
+    ranks = range(max(map(len, listed)))
+    whole = [_side_by_side(text, cut, [each[min(rank, len(each) - 1)] for each in listed]) for rank in ranks]
+    return whole[0] if len(whole) == 1 else replace(whole[0], alternatives=tuple(whole))
+
+
+def _side_by_side(text: str, cut: Sequence[Segment], parts: Sequence[Prediction]) -> Prediction:
+    inner = [Segment(start - cut[0].start, end - cut[0].start) for start, end in cut]
+    return Prediction(
+        source=text,
+        text=rejoined(text[cut[0].start : cut[-1].end], inner, [part.text for part in parts]),
+        score=sum(part.score for part in parts),
+        log_probability=sum(part.log_probability for part in parts),
+        tokens=tuple(token for part in parts for token in part.tokens),
+        token_log_probabilities=tuple(each for part in parts for each in part.token_log_probabilities),
+        ended=all(part.ended for part in parts),
+    )
+
+
+def tell_of_pieces(
+    pieces: Pieces, wants: Sequence[Wanted], otherwise: Callable[[], Pieces], tell: Callable[[str], None]
+) -> None:
+    """What was long, and what is read as one because of its wants.
+
+    Args:
+        otherwise: how the texts were read if nothing were wanted of their outputs.
+    """
+    for place, known in pieces.long.items():
+        tell(f"{known}; {pieces.done[place]}")
+    cuts = otherwise().cuts if any(wants) else pieces.cuts
+    for place, (cut, other) in enumerate(zip(pieces.cuts, cuts, strict=True)):
+        if wants[place] and len(cut) < len(other):
+            tell(f"line {place + 1}: its {len(other)} sentences are read as one, as something is wanted of its output.")
+
+
+def tell_unmet(predictions: Sequence[Prediction], tell: Callable[[str], None]) -> None:
+    """Which phrases an output should hold and does not."""
+    for number, prediction in enumerate(predictions, 1):
+        if prediction.unmet:
+            names = ", ".join(f'"{phrase}"' for phrase in prediction.unmet)
+            why = "it has no tokens" if not prediction.source.strip() else "its limit came first"
+            tell(f"line {number}: {names} must appear and does not: {why}.")
+
+
+def refuse_attention_of_pieces(prediction: Prediction) -> Any:
+    """In the place of its attention."""
+    raise InputError("this text was read in several pieces, each with an attention of its own: predict a shorter one.")

@@ -1,0 +1,213 @@
+"""What a model attended to while it gave one output: every head of every part that attends, beside the tokens.
+
+    found = transduce.load("runs/multi30k-en-de").predict(["Two dogs run."])[0].attention()
+    found                     # in a notebook: draws itself
+    found.plot()              # a matplotlib figure
+    found.to_dict()           # the numbers, and where in the texts each token stands
+
+Shapes: H heads, T queries, S keys, V vocabulary.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from transduce.attention.capture import capture
+from transduce.core.errors import InputError
+from transduce.data.tokenizer import Tokenizer
+from transduce.interpret.ctc_alignment import Calls, by_token
+from transduce.interpret.layers import NAMES, Attends, Axis, attending, one_pass
+from transduce.interpret.model_inputs import Given, given_of, next_tokens
+from transduce.interpret.numbers import packed
+from transduce.interpret.token_spans import Side, Token, end_token, read_tokens, side, written_tokens
+from transduce.models.protocols import Aligns, writes_at_once
+from transduce.tasks.protocols import Prediction, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LENGTH_TOKEN = "<length>"  # what a model that writes all words at once reads before the source
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One part that attends, and its weights (H, T, S) in fp32."""
+
+    part: Attends
+    weights: Tensor
+
+    @property
+    def name(self) -> str:
+        """Of the module."""
+        return self.part.name
+
+    def to_dict(self, whole: bool = True) -> dict[str, Any]:
+        """For JSON; the weights as nested lists, or in base64."""
+        part = self.part
+        weights = (
+            {"shape": list(self.weights.shape), "weights": self.weights.tolist()} if whole else packed(self.weights)
+        )
+        known = {"name": part.name, "kind": part.kind, "layer": part.layer, "heads": part.heads}
+        return {**known, "rows": part.rows, "columns": part.columns, "causal": part.causal, **weights}
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """The weights of one output, computed with all of it given.
+
+    source: as the model read it, end token included; None for a language model.
+    target: what rows of a decoder predict, end token included, except of a model that writes all words at once.
+    start: the token before the first, which the decoder read first.
+    layers: the encoder's, the decoder's own, those that look at the source, then others.
+    """
+
+    source: Side | None
+    target: Side
+    start: str
+    layers: tuple[Layer, ...]
+
+    def __repr__(self) -> str:
+        read = f"{self.source.text[:40]!r} -> " if self.source else ""
+        names = ", ".join(layer.name for layer in self.layers) or "nothing that attends"
+        return f"<transduce Attention of {read}{self.target.text[:40]!r}: {names}; drawn in a notebook, or by .plot()>"
+
+    def of(self, kind: str) -> list[Layer]:
+        """The layers of one kind: "encoder", "decoder", "cross" or "other"."""
+        return [layer for layer in self.layers if layer.part.kind == kind]
+
+    def layer(self, name: str) -> Layer:
+        """The layer of a module.
+
+        Raises:
+            InputError: none has this name.
+        """
+        found = [layer for layer in self.layers if layer.name == name]
+        if not found:
+            known = ", ".join(layer.name for layer in self.layers) or "nothing"
+            raise InputError(f'nothing that attends is called "{name[:80]}"; there is {known}.')
+        return found[0]
+
+    def alignment(self) -> NDArray[np.float64] | None:
+        """(T, S) the mean of all attention to the source; None where there is none."""
+        cross = self.of("cross")
+        if not cross:
+            return None
+        return np.stack([layer.weights.double().mean(0).numpy() for layer in cross]).mean(0)
+
+    def labels(self, axis: Axis, size: int) -> list[str]:
+        """The tokens along an axis; numbers from 1 where they are none."""
+        written = [token.text for token in self.target.tokens]
+        if axis == "source" and self.source:
+            return [token.text for token in self.source.tokens]
+        if axis in ("target", "decoder_input"):
+            return written if axis == "target" else [self.start, *written[:-1]]
+        return [str(place + 1) for place in range(size)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: tokens with their characters [start, end) of the texts, words, and weights as nested lists."""
+        return {**self.sides(), "attention": [layer.to_dict() for layer in self.layers]}
+
+    def sides(self) -> dict[str, Any]:
+        """Both texts, for JSON."""
+        return {"source": self.source.to_dict() if self.source else None, "target": self.target.to_dict()}
+
+    def matrix(self, name: str | None = None, head: int | None = None) -> tuple[list[str], list[str], Tensor, str]:
+        """Row labels, column labels, weights (T, S) and a title of one head, of a layer's mean, or of all of a kind.
+
+        Heads are numbered from 0, as Python does; a title counts layers and heads from 1, as people do.
+
+        Args:
+            name: of a module; None = the mean of all attention to the source, or where there is none of the first kind
+                there is.
+            head: from 0; None = the mean of the layer's heads.
+
+        Raises:
+            InputError: there is no such layer or head; the model has no attention.
+        """
+        if name is None:
+            layers = self.of("cross") or self.of("decoder") or self.of("encoder") or list(self.layers)
+            if not layers:
+                raise InputError("this model has no attention.")
+            weights_TS = torch.stack([layer.weights.mean(0) for layer in layers if _alike(layer, layers[0])]).mean(0)
+            part, title = layers[0].part, f"{NAMES[layers[0].part.kind]}, mean of all layers and heads"
+        else:
+            layer = self.layer(name)
+            part = layer.part
+            if head is not None and not 0 <= head < part.heads:
+                raise InputError(f"{name} has heads 0 to {part.heads - 1} here, counted from 0, and no head {head}.")
+            weights_TS = layer.weights.mean(0) if head is None else layer.weights[head]
+            title = f"{part.title}, {'mean of heads' if head is None else f'head {head + 1}'}"
+        rows, columns = weights_TS.shape
+        return self.labels(part.rows, rows), self.labels(part.columns, columns), weights_TS, title
+
+    def plot(self, name: str | None = None, head: int | None = None) -> "Figure":
+        """A heat map, by matplotlib; see `matrix` for what of.
+
+        Raises:
+            InputError: there is no such layer or head, or no matplotlib.
+        """
+        from transduce.interpret.figures import attention_figure
+
+        rows, columns, weights_TS, title = self.matrix(name, head)
+        return attention_figure(rows, columns, weights_TS.double().numpy(), title)
+
+    def _repr_html_(self) -> str:
+        from transduce.interpret.notebook import Map, Strip, drawn
+
+        if not self.layers:
+            return "<p>This model has no attention.</p>"
+        strips = [Strip(layer.part.title, layer.weights) for layer in self.layers]
+        return drawn(Map(*self.matrix()), strips)
+
+
+def attention_of(model: nn.Module, task: Task, prediction: Prediction) -> Attention:
+    """The weights behind a prediction that was read and written in one piece.
+
+    Raises:
+        InputError: its text was empty.
+    """
+    return looked(model, task, given_of(task, prediction), prediction.source, prediction.text)[0]
+
+
+@torch.inference_mode()
+def looked(model: nn.Module, task: Task, given: Given, source_text: str, target_text: str) -> tuple[Attention, Tensor]:
+    """The weights, and beside them `next_tokens` (T, V), all from one pass of the model."""
+    with capture(model) as record:
+        next_TV = next_tokens(model, task, given)
+    calls: Calls = record
+    if isinstance(model, Aligns):
+        next_TV, calls = by_token(next_TV, record, attending(model, task), given.target, task.start)
+    return read_record(model, task, calls, (source_text, target_text), given), next_TV
+
+
+def read_record(model: nn.Module, task: Task, record: Calls, texts: tuple[str, str], given: Given) -> Attention:
+    """What one pass over `given`, whose source and output spell `texts`, left in a record."""
+    parts = [part for part in attending(model, task) if part.name in record]
+    before = max((part.before for part in parts), default=0)
+    layers = tuple(Layer(part, _weights(record[part.name], part, before)) for part in parts)
+    source, target = task.tokenizers.get("source"), task.tokenizers["target"]
+    reads = _source_side(source, texts[0], before) if source else None
+    written = written_tokens(target, given.target, texts[1])
+    ended = [] if writes_at_once(model) else [end_token(target, texts[1])]
+    return Attention(reads, side(texts[1], [*written, *ended]), target.tokens([task.start])[0], layers)
+
+
+def _source_side(tokenizer: Tokenizer, text: str, before: int) -> Side:
+    own = [Token(LENGTH_TOKEN, 0, 0, LENGTH_TOKEN)] * before
+    return side(text, [*own, *read_tokens(tokenizer, text), end_token(tokenizer, text)])
+
+
+def _weights(calls: list[Tensor], part: Attends, before: int) -> Tensor:
+    """(H, T, S) in fp32; tokens before the source that a part may not see have weight 0."""
+    weights_HTS = one_pass(calls).float().cpu()
+    unseen = before - part.before if part.columns == "source" else 0
+    return F.pad(weights_HTS, (unseen, 0)) if unseen else weights_HTS
+
+
+def _alike(layer: Layer, other: Layer) -> bool:
+    return layer.weights.shape[1:] == other.weights.shape[1:]

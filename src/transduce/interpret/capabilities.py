@@ -1,0 +1,54 @@
+"""What a model is, and what of it can be shown."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from transduce.attention.ablation import HasHeads
+from transduce.interpret.layers import attending
+from transduce.interpret.steps import HasSteps
+from transduce.models.protocols import writes_at_once
+from transduce.recipe.recipe import Recipe
+from transduce.tasks.protocols import Task
+
+NO_POSITIONS = "none"
+EXAMPLES, LONGEST = 16, 500  # sentences, characters of one: a model file may hold anything
+
+
+def described(
+    name: str, model: nn.Module, task: Task, recipe: Recipe, training: bool, provenance: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A model for the explorer's list: its kind, its languages, its parts that attend, and which views it has.
+
+    Args:
+        training: whether there is a log of its training.
+        provenance: what the model file says of it, sentences to begin with among it.
+    """
+    table = recipe.to_table()
+    parts = attending(model, task)
+    modules = [model.get_submodule(part.name) for part in parts]
+    return {
+        "name": name,
+        "kind": table["model"]["kind"],
+        "task": table["task"]["kind"],
+        "source": table["task"].get("source") or None,
+        "target": table["task"].get("target") or None,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "layers": [{"name": part.name, "kind": part.kind, "layer": part.layer, "heads": part.heads} for part in parts],
+        "shows": {
+            "beam": not writes_at_once(model),
+            "steps": any(isinstance(module, HasSteps) for module in modules),
+            "importance": any(isinstance(module, HasHeads) for module in modules),
+            "training": training,
+            "positions": table["model"].get("positions", NO_POSITIONS),
+        },
+        "examples": _examples(provenance.get("examples")),
+    }
+
+
+def _examples(found: Any) -> list[str]:
+    """The sentences of a model file that can be shown; older files hold none."""
+    texts = [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
+    whole = [text for text in texts if text.encode(errors="ignore").decode() == text]  # no half of a surrogate pair
+    return [text for text in whole if text.strip() and len(text) <= LONGEST][:EXAMPLES]

@@ -1,0 +1,348 @@
+"""Attention and training as figures, with matplotlib (extra `figures`).
+
+Figures are made object by object, without pyplot and its current figure, so that they can be made beside any
+other use of matplotlib. The same input gives the same file, with the same matplotlib and fonts.
+
+Shapes: H heads, T queries (rows), S keys (columns).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.core.atomic import writing
+from transduce.core.errors import InputError
+from transduce.core.extras import missing
+from transduce.interpret.colours import HEADS, ink, readable_on
+from transduce.interpret.terminal import checked
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.floating[Any]]
+Record = Mapping[str, Any]
+
+TEXT, FAINT, RULE, EMPTY = "#1d2433", "#6b7385", "#d5d9e2", "#f3f4f7"
+TRAIN, VALIDATION = HEADS[0], HEADS[1]
+DPI = 160
+FORMATS = (".png", ".svg")
+MANY = 24  # rows or columns from which cells and labels are drawn smaller
+GAP = 1.3  # inches between the two columns of words
+STRIP = 0.13  # width of a head's square, in gaps
+FAMILIES = (  # matplotlib's own, and where installed what writes Chinese, Japanese, Korean
+    "DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Micro Hei",
+    "Microsoft YaHei", "PingFang SC", "Hiragino Sans", "Arial Unicode MS",
+)  # fmt: skip
+
+
+class Spotlight(NamedTuple):
+    """One sentence and what one of its words attends to.
+
+    words: the sentence.
+    query: the index of the word that attends.
+    weights: (S,), or (H, S) for several heads.
+    title: a line above the sentence.
+    """
+
+    words: Sequence[str]
+    query: int
+    weights: Array
+    title: str = ""
+
+
+def attention_figure(rows: Sequence[str], columns: Sequence[str], weights: Array, title: str = "") -> "Figure":
+    """A heat map of `weights` (T, S): queries downwards, keys across, the darker the heavier.
+
+    Raises:
+        InputError: the labels do not fit the matrix, or a weight is negative or not finite; no matplotlib.
+    """
+    weights = checked(weights, (len(rows), len(columns)))
+    if not weights.size:
+        raise InputError("an attention figure needs at least one row and one column.")
+    cell, size = (0.42, 10.0) if max(weights.shape) <= MANY else (0.24, 7.5)  # inches, points
+    height, width = cell * len(rows), cell * len(columns)
+    label = 0.0095 * size  # inches a letter takes
+    figure = _figure(
+        max(width + label * _longest(rows), 0.11 * len(title)) + 1.2,
+        height + 0.75 * label * _longest(columns) + (0.9 if title else 0.5),
+    )
+    axes = figure.subplots()
+    image = axes.imshow(weights, cmap=_colour_map(), vmin=0, vmax=weights.max() or 1, aspect="equal")
+    axes.set_xticks(range(len(columns)), columns, rotation=45, ha="left", rotation_mode="anchor", **_font(size))
+    axes.set_yticks(range(len(rows)), rows, **_font(size))
+    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0, labelcolor=TEXT)
+    _grid_between_cells(axes, *weights.shape)
+    shrink = min(1.0, 2.4 / height)
+    bar = figure.colorbar(image, ax=axes, shrink=shrink, aspect=shrink * height / 0.13, pad=0.03)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelsize=8.5, labelcolor=FAINT)
+    if title:
+        figure.suptitle(title, **_font(12), color=TEXT, fontweight="bold")
+    return _settled(figure)
+
+
+def spotlight_figure(examples: Sequence[Spotlight]) -> "Figure":
+    """Sentences side by side: lines from one word to the words it attends to, the heavier the stronger.
+
+    One head also shades the words; several have a colour each, and a square before each word.
+
+    Raises:
+        InputError: no example, or one whose words, query and weights do not fit together; no matplotlib.
+    """
+    sheaves = _checked_examples(examples)
+    longest = max(_longest(example.words) for example in examples)
+    tallest = max(len(example.words) for example in examples)
+    word = 0.105 * longest / GAP + 0.15  # width of the longest word, the gap being 1
+    strips = max(map(_room_of_strips, sheaves))
+    figure = _figure(GAP * (1 + 2 * word + strips) * len(examples), 0.3 * tallest + 0.75)
+    panels = figure.subplots(1, len(examples), squeeze=False)[0]
+    for axes, example, sheaf in zip(panels, examples, sheaves, strict=True):
+        _sheaf_of_lines(axes, example, sheaf, word)
+        axes.set(xlim=(-word, 1 + word + strips), ylim=(tallest - 0.4, -0.6))
+    return _settled(figure)
+
+
+def training_curves(records: Sequence[Record]) -> "Figure":
+    """Loss, perplexity, BLEU, learning rate and speed over the updates, a panel for each that was recorded.
+
+    Args:
+        records: the lines of log.jsonl. "train" and "validation" events are drawn, others are not; where
+            a resumed run recorded an update again, the later record counts.
+
+    Raises:
+        InputError: nothing to draw; no matplotlib.
+    """
+    panels = _panels(records)
+    if not panels:
+        raise InputError(
+            'training curves: the log holds no "train" or "validation" record with an "update" and a number.'
+        )
+    columns = min(len(panels), 3)
+    rows = math.ceil(len(panels) / columns)
+    figure = _figure(4.2 * columns, 2.9 * rows + 0.1)
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, (title, curves) in zip(grid, panels.items(), strict=False):
+        for (label, colour), points in curves.items():
+            _curve(axes, label, colour, points)
+        _plain(axes, title, legend=len(curves) > 1)
+    for unused in grid[len(panels) :]:
+        unused.remove()
+    return _settled(figure)
+
+
+def save(figure: "Figure", path: str | Path) -> Path:
+    """Writes `figure` to a .png or .svg file, which appears whole or not at all; folders are made.
+
+    The file holds no date and no program name, so that the same figure is the same file.
+
+    Raises:
+        InputError: another suffix.
+    """
+    path = Path(path)
+    if path.suffix not in FORMATS:
+        raise InputError(f"{path}: figures are saved as {' or '.join(FORMATS)}, not as {path.suffix or 'no suffix'!r}.")
+    import matplotlib as mpl
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"Software": None} if path.suffix == ".png" else {"Date": None, "Creator": None}
+    with mpl.rc_context({"svg.hashsalt": "transduce"}), writing(path) as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=DPI, metadata=metadata)
+    return path
+
+
+# ---- attention -----------------------------------------------------------------------------------
+
+
+def _checked_examples(examples: Sequence[Spotlight]) -> list[Array]:
+    """The weights of each example, all as (H, S)."""
+    problems, sheaves = [], []
+    for number, example in enumerate(examples, start=1):
+        weights = np.asarray(example.weights)
+        heads = weights.shape[0] if weights.ndim == 2 else 1
+        try:
+            shape = (heads, len(example.words)) if weights.ndim == 2 else (len(example.words),)
+            sheaves.append(checked(weights, shape).reshape(heads, -1))
+        except InputError as error:
+            problems.append(f"example {number}: {error}")
+        if not 0 <= example.query < len(example.words):
+            problems.append(f"example {number}: query {example.query} is none of its {len(example.words)} words.")
+    if not examples:
+        problems.append("a spotlight figure needs at least one example.")
+    if problems:
+        raise InputError(problems)
+    return sheaves
+
+
+def _sheaf_of_lines(axes: "Axes", example: Spotlight, weights_HS: Array, word_width: float) -> None:
+    """The sentence twice, queries on the left, keys on the right, and the lines between."""
+    shares_HS = weights_HS / (weights_HS.max() or 1)
+    axes.axis("off")
+    for i, word in enumerate(example.words):
+        asks = i == example.query
+        axes.text(-0.04, i, word, ha="right", va="center", color=TEXT if asks else FAINT,
+                  fontweight="bold" if asks else "normal", **_font(11))  # fmt: skip
+        _key(axes, word, i, shares_HS[:, i], word_width)
+    for head, i in np.argwhere(shares_HS > 0.01):
+        share = shares_HS[head, i]
+        axes.plot([0, 1], [example.query, i], color=_head_colour(head), alpha=float(share),
+                  linewidth=0.6 + 2.4 * share, solid_capstyle="round")  # fmt: skip
+    if example.title:
+        axes.set_title(example.title, **_font(11), color=TEXT, pad=10)
+
+
+def _key(axes: "Axes", word: str, row: int, shares_H: Array, width: float) -> None:
+    """A word that is attended to: shaded by ink for one head, after a square for each of several."""
+    if len(shares_H) == 1:
+        shade = ink(shares_H[0])
+        _box(axes, (1.02, row), width - 0.02, shade)
+        colour: Any = readable_on(shade)
+    else:
+        for head, share in enumerate(shares_H):
+            corner = (1.02 + STRIP * head, row)
+            _box(axes, corner, STRIP * 0.92, EMPTY)
+            _box(axes, corner, STRIP * 0.92, (_head_colour(head), float(share)))
+        colour = TEXT
+    left = 1.07 + _room_of_strips(shares_H)
+    axes.text(left, row, word, ha="left", va="center", color=colour, **_font(11))
+
+
+def _box(axes: "Axes", place: tuple[float, float], width: float, colour: Any) -> None:
+    """A filled box on a row. place: its left edge, and the row at its middle; colour: any of matplotlib's."""
+    from matplotlib.patches import Rectangle
+
+    left, row = place
+    axes.add_patch(Rectangle((left, row - 0.45), width, 0.9, facecolor=colour, linewidth=0))
+
+
+def _room_of_strips(weights_H: Array) -> float:
+    """What the squares of the heads take, in gaps; a single head has none."""
+    return STRIP * len(weights_H) if len(weights_H) > 1 else 0.0
+
+
+def _head_colour(head: int) -> str:
+    return HEADS[head % len(HEADS)]
+
+
+def _grid_between_cells(axes: "Axes", rows: int, columns: int) -> None:
+    axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="white", linewidth=1)
+    axes.tick_params(which="minor", length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _colour_map() -> Any:
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap([ink(i / 255) for i in range(256)], name="ink")
+
+
+# ---- training ------------------------------------------------------------------------------------
+
+Points = list[tuple[float, float]]  # (update, value), by update
+
+CURVES = (  # panel, event, key, label, colour
+    ("Loss", "train", "loss", "training", TRAIN),
+    ("Loss", "validation", "loss", "validation", VALIDATION),
+    ("Perplexity", "validation", "perplexity", "validation", VALIDATION),
+    ("BLEU", "validation", "bleu", "validation", VALIDATION),
+    ("Learning rate", "train", "learning_rate", "training", TRAIN),
+    ("Tokens per second", "train", "tokens_per_second", "training", TRAIN),
+)
+
+
+def _panels(records: Sequence[Record]) -> dict[str, dict[tuple[str, str], Points]]:
+    panels: dict[str, dict[tuple[str, str], Points]] = {}
+    for panel, event, key, label, colour in CURVES:
+        found = {r["update"]: r[key] for r in records if r.get("event") == event and _numbers(r, "update", key)}
+        if found:
+            panels.setdefault(panel, {})[label, colour] = sorted(found.items())
+    return panels
+
+
+def _numbers(record: Record, *keys: str) -> bool:
+    return all(isinstance(record.get(key), int | float) for key in keys)
+
+
+def _curve(axes: "Axes", label: str, colour: str, points: Points) -> None:
+    updates, values = zip(*points, strict=True)
+    marker = "o" if len(points) <= 40 else ""
+    axes.plot(updates, values, color=colour, label=label, linewidth=1.6, marker=marker, markersize=3.5)
+
+
+def _plain(axes: "Axes", title: str, legend: bool) -> None:
+    """The frame of a panel: what is needed to read the curve, and nothing else."""
+    axes.set_title(title, loc="left", color=TEXT, fontweight="bold", **_font(11))
+    axes.set_xlabel("update", color=FAINT, **_font(9))
+    _scales(axes, title)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(RULE)
+    axes.grid(color=RULE, linewidth=0.6, alpha=0.7)
+    axes.set_axisbelow(True)
+    axes.tick_params(which="both", labelsize=8.5, labelcolor=FAINT, color=RULE)
+    axes.margins(x=0.02)
+    if legend:
+        axes.legend(frameon=False, labelcolor=TEXT, prop={"size": 9})
+
+
+def _scales(axes: "Axes", title: str) -> None:
+    """Perplexity spans decades: a logarithmic scale. Speed starts at 0: its noise looks as small as it is."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    if title == "Perplexity":
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    if title == "Tokens per second":
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+
+
+# ---- matplotlib ----------------------------------------------------------------------------------
+
+
+def _figure(width: float, height: float) -> "Figure":
+    """An empty figure of that size in inches, with a canvas of its own."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ImportError as error:
+        raise missing("drawing figures", "matplotlib", "figures") from error
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
+    figure = Figure(figsize=(width, height), dpi=DPI, layout=layout, facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _settled(figure: "Figure") -> "Figure":
+    """The figure with its layout done once and for all: matplotlib's moves a little at every drawing."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    return figure
+
+
+def _font(size: float) -> dict[str, Any]:
+    return {"fontsize": size, "fontfamily": _families()}
+
+
+@cache
+def _families() -> list[str]:
+    """Those of `FAMILIES` that this machine has."""
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    return [family for family in FAMILIES if family in installed]
+
+
+def _longest(labels: Sequence[str]) -> int:
+    return max(map(len, labels), default=0)

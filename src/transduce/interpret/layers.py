@@ -1,0 +1,112 @@
+"""Which of a model's parts attend, and what they look at: asked of the model itself, so that any architecture answers.
+
+A made-up source of 3 tokens and an output of 5 go through the model once, and what a part attends to is told by the
+sizes of its weights: 3 columns are the source's, 6 are the start token and the output's.
+"""
+
+from typing import Literal, NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transduce.attention.capture import capture
+from transduce.inference.inputs import to_device
+from transduce.interpret.model_inputs import Given, next_tokens
+from transduce.models.protocols import Encodes, Padded, writes_at_once
+from transduce.tasks.protocols import Task
+
+Kind = Literal["encoder", "decoder", "cross", "other"]
+Axis = Literal["source", "target", "decoder_input", "other"]
+
+KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross", "other")
+NAMES: dict[Kind, str] = {
+    "encoder": "Encoder self-attention",
+    "decoder": "Decoder self-attention",
+    "cross": "Cross-attention",
+    "other": "Other attention",
+}  # as people read them, on the page too
+SOURCE, TARGET = 3, 5
+
+_known: WeakKeyDictionary[nn.Module, list["Attends"]] = WeakKeyDictionary()
+
+
+class Attends(NamedTuple):
+    """A part of a model that attends.
+
+    name: of the module. layer: its number among those of its kind, from 0. heads: H.
+    rows, columns: what its queries and its keys belong to. "decoder_input" is what a decoder reads, the start token and
+    then the output; "target" is what is predicted there.
+    before: how many tokens of the model's own stand before the source's first, as rows and as columns.
+    """
+
+    name: str
+    kind: Kind
+    layer: int
+    heads: int
+    rows: Axis
+    columns: Axis
+    before: int = 0
+
+    @property
+    def title(self) -> str:
+        """As people read it: layers are counted from 1."""
+        return f"{NAMES[self.kind]}, layer {self.layer + 1}"
+
+    @property
+    def causal(self) -> bool:
+        """A query sees what came before it and itself, nothing else."""
+        return self.columns == "decoder_input"
+
+
+def attending(model: nn.Module, task: Task) -> list[Attends]:
+    """All parts of a model that attend: the encoder's, the decoder's own, those that look at the source, others."""
+    if model not in _known:
+        _known[model] = _asked(model, task)
+    return _known[model]
+
+
+@torch.inference_mode()
+def _asked(model: nn.Module, task: Task) -> list[Attends]:
+    probe = Given([task.end] * SOURCE if "source" in task.tokenizers else None, [task.end] * TARGET)
+    reading = _encoder_names(model, probe)
+    with capture(model) as record:
+        written = len(next_tokens(model, task, probe))
+    at_once = writes_at_once(model)
+    found = [_attends(name, one_pass(calls), name in reading, written, at_once) for name, calls in record.items()]
+    numbered = []
+    for kind in KINDS:
+        numbered += [each._replace(layer=place) for place, each in enumerate(e for e in found if e.kind == kind)]
+    return numbered
+
+
+def _encoder_names(model: nn.Module, probe: Given) -> set[str]:
+    """The parts that attend while a source is read."""
+    if probe.source is None or not isinstance(model, Encodes):
+        return set()
+    device = next(model.parameters()).device
+    with capture(model) as record:
+        model.encode(to_device(Padded(torch.tensor([probe.source]), torch.tensor([SOURCE])), device))
+    return set(record)
+
+
+def _attends(name: str, weights_HTS: Tensor, reading: bool, written: int, at_once: bool) -> Attends:
+    heads, rows, columns = weights_HTS.shape
+    if reading and rows == columns and columns - SOURCE in (0, 1):
+        return Attends(name, "encoder", 0, heads, "source", "source", columns - SOURCE)
+    if not reading and rows == columns == written:
+        axis: Axis = "target" if at_once else "decoder_input"
+        return Attends(name, "decoder", 0, heads, axis, axis)
+    if not reading and (rows, columns) == (written, SOURCE):
+        return Attends(name, "cross", 0, heads, "target", "source")
+    return Attends(name, "other", 0, heads, "other", "source" if columns == SOURCE else "other")
+
+
+def one_pass(calls: list[Tensor]) -> Tensor:
+    """(H, T, S) from what one sentence left in a record: a part that went query by query left a row at a time.
+
+    Where the keys grew on the way, those that were not there yet have weight 0.
+    """
+    widest = max(call.shape[-1] for call in calls)
+    return torch.cat([F.pad(call[0], (0, widest - call.shape[-1])) for call in calls], 1)

@@ -1,0 +1,79 @@
+"""One source and one output, both as a model reads them: what every number of the explorer is computed from.
+
+Shapes: T target positions, V vocabulary.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from transduce.core.errors import InputError
+from transduce.data.collate import Batch, padded
+from transduce.inference.inputs import to_device
+from transduce.inference.likelihood import batch_log_probabilities
+from transduce.layers.ctc import least_places
+from transduce.models.protocols import Aligns, Fills, Padded, writes_at_once
+from transduce.tasks.protocols import Prediction, Task
+
+
+class Given(NamedTuple):
+    """source: ids with the end token; None for a language model. target: ids of the output, neither start nor end."""
+
+    source: list[int] | None
+    target: list[int]
+
+
+def given_of(task: Task, prediction: Prediction) -> Given:
+    """What a prediction was made from, and what it is.
+
+    Raises:
+        InputError: its text was empty.
+    """
+    if not prediction.source.strip():
+        raise InputError("there is no attention in an empty text; give the model a sentence.")
+    return Given(source_ids(task, prediction.source), task.tokenizers["target"].ids(prediction.tokens))
+
+
+def source_ids(task: Task, text: str) -> list[int] | None:
+    """A source text as the model reads it, the end token behind it; None for a language model."""
+    source = task.tokenizers.get("source")
+    return [*source.encode([text])[0], source.end] if source else None
+
+
+def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
+    """Log-probabilities (T, V) in fp32 of each token of the output given those before, and of what comes behind it.
+
+    Of a model that fills: of each word with all of them hidden, as it begins to write; T is then the number of words,
+    otherwise one more. Of one that aligns: of each place; see `transduce.interpret.ctc_alignment`.
+
+    Raises:
+        InputError: a model that writes all words at once, and no words.
+    """
+    device = next(model.parameters()).device
+    source = None if given.source is None else _row(given.source, device)
+    if writes_at_once(model) and not given.target:
+        raise InputError("an output without words has no attention in a model that writes all words at once.")
+    if isinstance(model, Aligns):
+        assert source is not None
+        logits_TV = model.align(source, least_places(*_row(given.target, device))).values[0]
+    elif isinstance(model, Fills):
+        assert source is not None
+        hidden_BT = torch.ones(1, len(given.target), dtype=torch.bool, device=device)
+        logits_TV = model.fill(_row(given.target, device), hidden_BT, model.remember(source))
+    else:
+        logits_TV = model(source, _row([task.start, *given.target], device))[0]
+    return logits_TV.log_softmax(-1, dtype=torch.float32)
+
+
+def log_probabilities(model: nn.Module, task: Task, given: Given, rows: int) -> list[float]:
+    """log p of the whole output, its end included, from each row of a batch in which it stands `rows` times."""
+    source = None if given.source is None else padded([np.asarray(given.source, np.int32)] * rows)
+    target = padded([np.asarray(given.target, np.int32)] * rows, 0, task.start, task.end)
+    each: list[float] = batch_log_probabilities(model, Batch(source, target, 0)).sum(1).tolist()
+    return each
+
+
+def _row(ids: list[int], device: torch.device) -> Padded:
+    return to_device(padded([np.asarray(ids, np.int32)]), device)

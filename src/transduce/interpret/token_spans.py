@@ -1,0 +1,146 @@
+"""Tokens as people see them: which characters of a text each one is, and which of them make up a word."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby, pairwise
+from typing import Any, NamedTuple
+
+from transduce.core.errors import InputError
+from transduce.data.tokenizer import Tokenizer
+from transduce.interpret.words import WORD_START, Span, words_in
+
+
+class Token(NamedTuple):
+    """A token: how it is shown, its characters [start, end) of the text, none for a special token; as the model has it.
+
+    piece: the vocabulary's own spelling.
+    """
+
+    text: str
+    start: int
+    end: int
+    piece: str
+
+
+class Word(NamedTuple):
+    """A word: its characters, and the places of its tokens."""
+
+    text: str
+    start: int
+    end: int
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One text with its tokens and words. Every token belongs to one word."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    words: tuple[Word, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "text": self.text,
+            "tokens": [{"text": token.text, "start": token.start, "end": token.end} for token in self.tokens],
+            "words": [{**word._asdict(), "tokens": list(word.tokens)} for word in self.words],
+        }
+
+
+def side(text: str, tokens: Sequence[Token]) -> Side:
+    """The side of a text with these tokens, in their order."""
+    return Side(text, tuple(tokens), tuple(_words(text, tokens)))
+
+
+def read_tokens(tokenizer: Tokenizer, text: str) -> list[Token]:
+    """What `text` is cut into on the way in."""
+    return _tokens(tokenizer, tokenizer.encode([text])[0], tokenizer.offsets(text), text)
+
+
+def written_tokens(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[Token]:
+    """The tokens `ids`, of which `text` was written."""
+    return _tokens(tokenizer, ids, written_spans(tokenizer, ids, text), text)
+
+
+def end_token(tokenizer: Tokenizer, text: str) -> Token:
+    """The one that ends a text, behind its last character."""
+    (name,) = tokenizer.tokens([tokenizer.end])
+    return Token(name, len(text), len(text), name)
+
+
+def _tokens(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[Span], text: str) -> list[Token]:
+    named = zip(shown_tokens(tokenizer, ids), spans, tokenizer.tokens(ids), strict=True)
+    return [Token(shown, *_trimmed(text, *span), piece) for shown, span, piece in named]
+
+
+def shown_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+    """Each token without the mark of a word's beginning; a byte that is no character alone as <C3>."""
+    names = tokenizer.tokens(ids)
+    try:
+        spelled = tokenizer.spelled(ids)
+    except InputError:  # a foreign decoder: its own names are the best there is
+        return [name.replace(WORD_START, " ").strip() or name for name in names]
+    return [_shown(*both) for both in zip(spelled, names, strict=True)]
+
+
+def _shown(spelling: bytes, name: str) -> str:
+    try:
+        return spelling.decode().strip() or name
+    except UnicodeDecodeError:
+        return "".join(f"<{byte:02X}>" for byte in spelling)
+
+
+def written_spans(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[Span]:
+    """For each of `ids` the characters of `text` that it wrote; those that share a character all have it."""
+    try:
+        spelled = tokenizer.spelled(ids)
+        data = b"".join(spelled).decode()
+    except (InputError, UnicodeDecodeError):  # a foreign decoder, or bytes that are no text
+        return _spans_by_decoding(tokenizer, ids, text)
+    if data.removeprefix(" ") != text.removeprefix(" "):
+        return _spans_by_decoding(tokenizer, ids, text)
+    dropped = len(data) - len(text)  # a space in front
+    starts = [0, *accumulate(len(character.encode()) for character in data)]
+    ends = [0, *accumulate(map(len, spelled))]
+    spans = ((bisect_right(starts, first) - 1, bisect_left(starts, last)) for first, last in pairwise(ends))
+    return [(max(0, first - dropped), max(0, last - dropped)) for first, last in spans]
+
+
+def _spans_by_decoding(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[Span]:
+    lengths = [min(len(text), len(tokenizer.decode(ids[:count]))) for count in range(len(ids) + 1)]
+    return list(pairwise(accumulate(lengths, max)))
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    """Without the white space at both ends, unless there is nothing else."""
+    part = text[start:end]
+    if not part.strip():
+        return start, end
+    return start + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())
+
+
+def _words(text: str, tokens: Sequence[Token]) -> list[Word]:
+    """Neighbours that begin in the same word of the text; what is in none, as a space, goes to the word behind it."""
+    spans = words_in(text)
+    lasts = [last for _, last in spans]
+    belongs = [_belonging(token, lasts, place, len(text)) for place, token in enumerate(tokens)]
+    words = []
+    for _, group in groupby(range(len(tokens)), key=belongs.__getitem__):
+        places = tuple(group)
+        first, last = _trimmed(text, *_extent([tokens[place] for place in places]))
+        name = text[first:last] or "".join(tokens[place].text for place in places)
+        words.append(Word(name, first, last, places))
+    return words
+
+
+def _belonging(token: Token, lasts: Sequence[int], place: int, length: int) -> int:
+    """The number of the token's word; a special token is a word of its own, numbered below 0."""
+    special = token.start == token.end and (token.start == length or token.text[:1] + token.text[-1:] == "<>")
+    return -1 - place if special else bisect_right(lasts, token.start)
+
+
+def _extent(tokens: Sequence[Token]) -> Span:
+    solid = [token for token in tokens if token.end > token.start]
+    return (solid[0].start, solid[-1].end) if solid else (tokens[0].start, tokens[-1].end)

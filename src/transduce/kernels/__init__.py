@@ -1,0 +1,1 @@
+"""Products and kernels in C++, with the same in torch for machines without them."""

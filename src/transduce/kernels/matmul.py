@@ -1,0 +1,236 @@
+"""The linear map y = x W^T + b, by the fastest matrix product that the processor has.
+
+torch multiplies fp32 matrices on a CPU with MKL, which runs at half speed or less on processors that Intel did not
+make; oneDNN, which torch carries as well, does not (benchmarks/matrix_products.py measures both). A model that only
+predicts can have its weights laid out for oneDNN once and for all: `pack`.
+
+Shapes: N rows, I inputs, O outputs.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, Literal, Protocol, Self, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transduce.kernels.cpu import capabilities, foreign_x86
+from transduce.kernels.int8 import Int8
+from transduce.kernels.native.linear import Packed, can_pack
+
+Precision = Literal["fp32", "int8"]
+Product = Callable[[Tensor], Tensor]  # x (.., I) -> x W^T + b (.., O), of one weight and one bias
+
+SMALL = 2**18  # fewer multiplications than these are done before oneDNN has begun
+STEP = 16  # numbers of rows are rounded up to multiples of this
+BLOCK = 512  # rows that are multiplied at once
+
+
+@runtime_checkable
+class Packs(Protocol):
+    """A module that multiplies by a weight and can lay it out for that."""
+
+    packed: Product | None
+    weight: Tensor
+
+    def pack(self, precision: Precision = "fp32") -> None:
+        """For a model that predicts and does nothing else."""
+        ...
+
+
+class Snapshot:
+    """Some tensors and their state at one time, to tell whether what was made of them still fits them.
+
+    In-place changes and other memory are noticed. What is written through `weight.data` or into a NumPy array that
+    shares the memory is not: `pack_all` then, or write as `with torch.no_grad(): weight.copy_(..)`.
+
+    Args:
+        copied: what copies were made of.
+        read: what is read where it lies, so that its numbers may change.
+    """
+
+    __slots__ = ("_addresses", "_kept", "_versions")
+
+    def __init__(self, copied: Sequence[Tensor], read: Sequence[Tensor] = ()) -> None:
+        self._kept = [each.detach() for each in (*copied, *read)]  # while it is held, no other tensor gets this memory
+        self._addresses, self._versions = [each.data_ptr() for each in self._kept], _versions(copied)
+
+    def shows(self, copied: Sequence[Tensor], read: Sequence[Tensor] = ()) -> bool:
+        """Whether these lie where those lay, in their order, and none that was copied was written to since."""
+        return [each.data_ptr() for each in (*copied, *read)] == self._addresses and _versions(copied) == self._versions
+
+
+def _versions(tensors: Sequence[Tensor]) -> list[int]:
+    """How often each was changed; of those made in inference mode torch does not count it."""
+    try:
+        return [each._version for each in tensors]
+    except RuntimeError:
+        return [0 if each.is_inference() else each._version for each in tensors]
+
+
+class PacksOwnWeight(nn.Module):
+    """A module that multiplies by its parameter `weight`, and adds its parameter `bias` if it has one."""
+
+    packed: Product | None = None
+    _precision: Precision = "fp32"
+    _made_of: Snapshot | None = None
+
+    def pack(self, precision: Precision = "fp32") -> None:
+        """For a model that predicts and does nothing else. Where weight or bias change later, it is done again."""
+        weight, bias = self._parameters["weight"], self._parameters.get("bias")
+        assert weight is not None
+        self.packed, self._precision = pack(weight, bias, precision), precision
+        self._made_of = Snapshot((weight,) if bias is None else (weight, bias))
+
+    def up_to_date(self) -> Product | None:
+        """`packed`, made again if weight or bias is not what it was; None where the weight is no parameter any more."""
+        if self.packed is None:
+            return None
+        weight, bias = self._parameters.get("weight"), self._parameters.get("bias")
+        if weight is None:
+            return None
+        if self._made_of is None or not self._made_of.shows((weight,) if bias is None else (weight, bias)):
+            self.pack(self._precision)
+        return self.packed
+
+
+class Linear(PacksOwnWeight, nn.Linear):
+    """`nn.Linear` with its name, its parameters and its start, and a faster product where there is one."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(.., I) -> (.., O)."""
+        packed = self.up_to_date() if predicts(x) else None
+        return linear(x, self.weight, self.bias) if packed is None else packed(x)
+
+
+def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
+    """x W^T + b, (.., I) -> (.., O). Under autocast in its type, as `F.linear`."""
+    if not _by_onednn(x) or x.numel() * len(weight_OI) < SMALL or torch.is_autocast_enabled("cpu"):
+        return F.linear(x, weight_OI, bias_O)
+    product_NO: Tensor = _OneDnnLinear.apply(x.reshape(-1, x.shape[-1]), weight_OI, bias_O)  # type: ignore[no-untyped-call]
+    return product_NO.view(*x.shape[:-1], len(weight_OI))
+
+
+def predicts(x: Tensor) -> bool:
+    """Whether what `pack` made serves for x: no gradient is wanted, and x is of its type."""
+    return x.dtype is torch.float32 and not torch.is_grad_enabled()
+
+
+def pack(weight_OI: Tensor, bias_O: Tensor | None = None, precision: Precision = "fp32") -> Product | None:
+    """The product with this weight, laid out in oneDNN's own order; None where that is no faster.
+
+    Raises:
+        InputError: no 8-bit products on this machine.
+    """
+    bias_O = None if bias_O is None else bias_O.detach()
+    weight_OI, whole = weight_OI.detach(), precision == "int8"
+    if can_pack(weight_OI, whole):
+        return Packed(weight_OI, bias_O, whole)
+    if whole:
+        return partial(_by_rows, product=Int8(weight_OI, bias_O))
+    return _LaidOut(weight_OI, bias_O) if _by_onednn(weight_OI) else None
+
+
+def pack_all(model: nn.Module, precision: Precision = "fp32") -> None:
+    """`pack` everything in the model that can be: from now on it predicts and does nothing else."""
+    for module in model.modules():
+        if isinstance(module, Packs):
+            module.pack(precision)
+
+
+@torch.inference_mode()
+def make_programs(model: nn.Module) -> None:
+    """Let oneDNN make now what it would make whenever a packed weight first meets a number of rows.
+
+    That is a program of 0.6 MB, in a millisecond or more: a server would grow and now and then be late for hours.
+    """
+    made = set()
+    for module in model.modules():
+        if isinstance(module, Packs) and not isinstance(module.packed, Packed | None):
+            shape = (module.weight.shape, getattr(module, "bias", None) is None)
+            if shape not in made:
+                made.add(shape)
+                for rows in sorted({_rounded(rows) for rows in range(1, BLOCK + 1)}):
+                    module.packed(module.weight.new_zeros(rows, module.weight.shape[1]))
+
+
+class _LaidOut:
+    """x W^T + b in fp32 for one weight and one bias."""
+
+    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None) -> None:
+        self._weight_OI, self._bias_O = weight_OI, bias_O
+        self._laid_out: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight_OI)
+        self._small = max(weight_OI.shape[1], SMALL // weight_OI.shape[0])  # MKL is good at a matrix times one vector
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Itself: it never changes. A copied module makes its own when it is asked."""
+        return self
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(.., I) -> (.., O)."""
+        if x.numel() <= self._small:
+            return F.linear(x, self._weight_OI, self._bias_O)
+        return _by_rows(x, self._product)
+
+    def _product(self, x_NI: Tensor) -> Tensor:
+        return _product(x_NI, self._laid_out, self._bias_O)
+
+
+class _OneDnnLinear(torch.autograd.Function):
+    """dx = dy W,   dW = dy^T x,   db = sum dy."""
+
+    @staticmethod
+    def forward(ctx: Any, x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x_NI, weight_OI)
+        return _product(x_NI, weight_OI, bias_O)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        (dy_NO,) = gradients
+        x_NI, weight_OI = ctx.saved_tensors
+        wants_x, wants_weight, wants_bias = ctx.needs_input_grad
+        dx_NI = _product(dy_NO, weight_OI.T, None) if wants_x else None
+        dweight_OI = _product(dy_NO.T, x_NI.T, None) if wants_weight else None
+        return dx_NI, dweight_OI, dy_NO.sum(0) if wants_bias else None
+
+
+def _product(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight_OI, bias_O, "none", [], "")
+    return product
+
+
+def _by_rows(x: Tensor, product: Product) -> Tensor:
+    """`product` of x as rows (N, I), `BLOCK` at a time, the last with rows of zeros below, so that few sizes occur.
+
+    oneDNN makes and keeps a program for every size that it meets: a server's batches of all sizes took 330 MB of them.
+    """
+    *before, inputs = x.shape
+    x_NI = x.reshape(-1, inputs)
+    if len(x_NI) <= BLOCK:
+        product_NO = _block(x_NI, product)
+    else:
+        product_NO = torch.cat([_block(block_NI, product, STEP) for block_NI in torch.split(x_NI, BLOCK)])
+    return product_NO.view(*before, product_NO.shape[1])
+
+
+def _block(x_NI: Tensor, product: Product, least: int = 1) -> Tensor:
+    rows = len(x_NI)
+    more = max(least, _rounded(rows)) - rows
+    return product(F.pad(x_NI, (0, 0, 0, more)))[:rows] if more else product(x_NI)
+
+
+def _rounded(rows: int) -> int:
+    """At most an eighth more, or the next multiple of `STEP`."""
+    return rows + (-rows % max(STEP, 2 ** (rows.bit_length() - 4)) if rows > STEP else 0)
+
+
+def _by_onednn(x: Tensor) -> bool:
+    fits = x.dtype == torch.float32 and x.device.type == "cpu"
+    return fits and bool(torch.backends.mkldnn.enabled) and _mkl_is_slow()
+
+
+@cache
+def _mkl_is_slow() -> bool:
+    """True on x86 processors that Intel did not make, where this torch has oneDNN's product."""
+    return foreign_x86(capabilities()) and hasattr(torch.ops.mkldnn, "_linear_pointwise")

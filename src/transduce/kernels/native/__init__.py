@@ -1,0 +1,91 @@
+"""Kernels in C++ for what torch takes many passes over memory for; where there are none, callers do it with torch.
+
+`setup.py` compiles them, where there is a compiler, for several kinds of processors, and the best that this one can
+run is taken. The environment variable `TRANSDUCE_NATIVE` chooses otherwise: `off` leaves the kernels out, `plain`,
+`avx2`, `avx512` or `amx` takes that variant, and `required` the best there is; where there is no such variant, that is
+an error. They work on CPU tensors of fp32 and bf16, and their results do not depend on the number of threads.
+
+Kernels take addresses and sizes and check nothing: the functions beside them, one file for each, do.
+"""
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transduce.core.errors import InputError
+
+VARIANTS = ("plain", "avx2", "avx512", "amx")  # which `setup.py` compiles
+CHOICE = "TRANSDUCE_NATIVE"  # in the environment
+TYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+
+
+_wanted = True
+
+
+def kernels() -> Any:
+    """The module of kernels for this machine, None where there is none or it is left out."""
+    return _found() if _wanted else None
+
+
+@contextmanager
+def left_out() -> Iterator[None]:
+    """Inside, everything is done with torch."""
+    global _wanted  # noqa: PLW0603
+    before, _wanted = _wanted, False
+    try:
+        yield
+    finally:
+        _wanted = before
+
+
+@cache
+def _found() -> Any:
+    chosen = os.environ.get(CHOICE, "")
+    if chosen not in ("", "off", "required", *VARIANTS):
+        raise InputError(f'{CHOICE}="{chosen}": wanted off, required, or one of {", ".join(VARIANTS)}')
+    if chosen == "off":
+        return None
+    able = _variants()
+    if chosen in VARIANTS and chosen not in able:
+        raise InputError(f"{CHOICE}={chosen}: this processor runs only {', '.join(reversed(able))}")
+    for variant in [chosen] if chosen in VARIANTS else able:
+        try:
+            return import_module(f"transduce.kernels.native.{variant}")
+        except ImportError:  # never compiled
+            continue
+    if chosen:
+        raise InputError(f"{CHOICE}={chosen}: it was not compiled; install a C++ compiler, then Transduce once more")
+    return None
+
+
+def kernel(name: str, *types: torch.dtype) -> Any:
+    """The kernel of that name for those types."""
+    return getattr(_found(), "_".join([name, *(TYPES[each] for each in types)]))
+
+
+def serves(*tensors: Tensor | None) -> bool:
+    """Whether there are kernels for these tensors; None among them is one that is not there."""
+    there = [each for each in tensors if each is not None]
+    return all(each.dtype in TYPES and each.device.type == "cpu" for each in there) and kernels() is not None
+
+
+def _variants() -> list[str]:
+    """Those that this processor can run, fastest first."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return ["plain"]
+    able = torch.cpu.get_capabilities()
+    variants = ["plain"]
+    if able.get("avx2") and able.get("fma3"):
+        variants.insert(0, "avx2")
+        if all(able.get(f"avx512_{part}") for part in ("f", "bw", "dq", "vl", "vnni")):
+            variants.insert(0, "avx512")
+            if able.get("amx_tile") and able.get("amx_int8"):
+                variants.insert(0, "amx")
+    return variants

@@ -1,0 +1,324 @@
+// A beam search from the first token to the last in one call: what `transduce.search.beam` does step by step with any
+// model, for a Transformer's decoder whose blocks are one call as well, or for several such as an ensemble.
+//
+// Hypotheses are a tree: what two of them share of their past is there once, its keys and values too. A column of these
+// that is nobody's past any more is given to a new token.
+//
+// Shapes: B sentences, K slots of a beam, N live hypotheses of all sentences, C continuations of each, M models,
+// D width, V vocabulary, T tokens of the longest output, L words of all shortlists.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "choice.h"
+#include "decoder.h"
+#include "linear.h"
+#include "member.h"
+#include "numbers.h"
+#include "shortlist.h"
+#include "top.h"
+
+namespace transduce {
+
+constexpr Index NOBODY = -1;
+constexpr Index TOGETHER = 32;         // rows whose logits are in the cache at once
+constexpr double LOG_ROUNDING = 1e-3;  // a log-probability may be this much above 0
+
+// What is wanted of the search, as `transduce.kernels.native.beam` writes it.
+struct Wanted {
+    Index start, end, beam, nbest;
+    Barred barred;
+    Index longest;
+};
+
+// A score is log p / ((offset + L) / unit)^alpha.
+struct Length {
+    double offset, unit, alpha;
+    double normalised(double log_probability, Index length) const {
+        return log_probability / std::pow((offset + static_cast<double>(length)) / unit, alpha);
+    }
+};
+
+struct Node {
+    Index token, parent, column;
+    double value;
+};
+
+struct Live {
+    std::vector<Index> sentence, node;
+    std::vector<double> total;
+};
+
+// How several models are one: the mean of their probabilities, or of their logarithms, normalised.
+enum class Mean : Index { probability, log_probability };
+
+// The sentence's hypotheses that ended, as far as the search must know them.
+struct Sentence {
+    Index slots, found = 0;
+    std::vector<double> scores;  // greatest first
+};
+
+class Beam {
+  public:
+    // Among the words of `lists` alone one model writes, not several.
+    Beam(const Reader* readers, const double* epsilons, Index count, Mean mean, Index sources, const Index* limit_B,
+         const Wanted& wanted, const Lists& lists, const Length& length, double prune)
+        : mean_(mean), limit_B_(limit_B), wanted_(wanted), length_(length), prune_(prune),
+          sentences_(sources, Sentence{wanted.beam, 0, {}}) {
+        const Index room = std::min<Index>(32, wanted.longest * wanted.beam);
+        members_.reserve(count);
+        for (Index m = 0; m < count; ++m) members_.emplace_back(readers[m], epsilons[m], sources, room);
+        if (lists.word_L) shortlist_.reset(new Shortlist(members_[0].writer.output, lists, sources));
+        for (Index source = 0; source < sources; ++source) {
+            nodes_.push_back({wanted.start, NOBODY, NOBODY, 0});
+            live_.sentence.push_back(source);
+            live_.node.push_back(source);
+            live_.total.push_back(0);
+        }
+    }
+
+    // The found hypotheses of each sentence, (B, K, T) with their lengths; returns what is no log-probability, else 0.
+    double search(Index* token_BKT, double* value_BKT, Index* length_BK) {
+        for (Index time = 0; time < wanted_.longest && !live_.node.empty(); ++time) {
+            step(time);
+            for (Index n = 0, rows = live_.node.size(); n < rows; ++n) {
+                const double greatest = value_[n * (value_.size() / rows)];
+                if (!(greatest <= LOG_ROUNDING)) return greatest;
+            }
+            Live grown = continued();
+            collect(grown, time + 1, token_BKT, value_BKT, length_BK);
+            live_ = std::move(grown);
+        }
+        return 0;
+    }
+
+  private:
+    // What each may say next, to value_ and column_.
+    void step(Index time) {
+        const Index rows = live_.node.size();
+        const Looks seen = pasts(time + 1);
+        std::vector<Index> column(rows), token(rows);
+        for (Index n = 0; n < rows; ++n) {
+            column[n] = nodes_[live_.node[n]].column;
+            token[n] = nodes_[live_.node[n]].token;
+        }
+        std::vector<std::vector<float>> hidden;
+        for (Member& member : members_) {
+            hidden.push_back(member.hidden(token, time, live_.sentence.data(), column.data(), seen));
+        }
+        const Index count = std::min(wanted_.beam, members_[0].writer.output.outputs);
+        value_.resize(rows * count);
+        column_.resize(rows * count);
+        if (shortlist_) {
+            offer_listed(hidden[0].data(), rows, count);
+        } else {
+            offer_all(hidden, rows, count);
+        }
+    }
+
+    // Where the keys and values of each one's tokens stand, for the last of which a place is found here.
+    Looks pasts(Index length) {
+        const Index rows = live_.node.size();
+        Looks seen{std::vector<std::int32_t>(rows * length), std::vector<Index>(rows, length), length};
+        std::vector<std::uint8_t> used;
+        for (Index first = 0, last = 0; first < rows; first = last) {
+            used.assign(wanted_.beam * length, 0);
+            for (last = first; last < rows && live_.sentence[last] == live_.sentence[first]; ++last) {
+                Index node = nodes_[live_.node[last]].parent;
+                for (Index place = length - 1; place-- > 0; node = nodes_[node].parent) {
+                    seen.place[last * length + place] = static_cast<std::int32_t>(nodes_[node].column);
+                    used[nodes_[node].column] = 1;
+                }
+            }
+            Index free = 0;
+            for (Index n = first; n < last; ++n) {
+                while (used[free]) ++free;
+                nodes_[live_.node[n]].column = free;
+                seen.place[n * length + length - 1] = static_cast<std::int32_t>(free++);
+            }
+            for (Member& member : members_) member.store.hold(free);
+        }
+        return seen;
+    }
+
+    void offer_all(const std::vector<std::vector<float>>& hidden_MND, Index rows, Index count) {
+        const Index columns = members_[0].writer.output.outputs, block = std::min(rows, TOGETHER) * columns;
+        std::vector<float> logits(block * members_.size());
+        for (Index first = 0; first < rows; first += TOGETHER) {
+            const Index some = std::min(TOGETHER, rows - first);
+            for (std::size_t m = 0; m < members_.size(); ++m) {
+                const Writer& writer = members_[m].writer;
+                linear(writer.output, hidden_MND[m].data() + first * writer.width, logits.data() + m * block, some);
+            }
+#pragma omp parallel for schedule(static)
+            for (Index n = 0; n < some; ++n) {
+                float* row = logits.data() + n * columns;
+                const Index at = (first + n) * count;
+                if (members_.size() > 1) {
+                    top_of_mean(row, block, columns, count, &value_[at], &column_[at]);
+                } else {
+                    top_of_row(row, log_sum(row, columns), columns, wanted_.barred, count, &value_[at], &column_[at]);
+                }
+            }
+        }
+    }
+
+    // The greatest of the mean of several rows of logits, which lie `apart` and are written over.
+    void top_of_mean(float* row, Index apart, Index columns, Index count, double* value_C, Index* column_C) const {
+        const Index members = members_.size();
+        const bool of_logarithms = mean_ == Mean::log_probability;
+        for (Index m = 0; m < members; ++m) {
+            const float* from = row + m * apart;
+            const float away = log_sum(from, columns);
+#pragma omp simd
+            for (Index v = 0; v < columns; ++v) {
+                const float each = of_logarithms ? (from[v] - away) / static_cast<float>(members)
+                                                 : exponential(from[v] - away);
+                row[v] = m > 0 ? row[v] + each : each;
+            }
+        }
+        top_of_row(row, of_logarithms ? log_sum(row, columns) : 0, columns, wanted_.barred, count, value_C, column_C);
+        if (of_logarithms) return;
+        for (Index c = 0; c < count; ++c) {  // in order already: a logarithm grows with its number
+            if (value_C[c] >= 0) value_C[c] = std::log(value_C[c] / static_cast<double>(members));
+        }
+    }
+
+    // The same among the words of each sentence's list, in which nothing is barred.
+    void offer_listed(const float* hidden_ND, Index rows, Index count) {
+        const Writer& writer = members_[0].writer;
+        const Index width = writer.width, room = (width + QUADS - 1) / QUADS * QUADS;
+        const bool whole = writer.output.scale_O != nullptr;
+        if (whole) {
+            whole_.resize((rows + SPARE) * room);
+            scale_.resize(rows);
+            quantise(hidden_ND, rows, width, room, whole_.data(), scale_.data());
+        }
+        first_.clear();  // row of each sentence that goes on
+        for (Index n = 0; n < rows; ++n) {
+            if (n == 0 || live_.sentence[n] != live_.sentence[n - 1]) first_.push_back(n);
+        }
+        first_.push_back(rows);
+#pragma omp parallel
+        {
+            std::vector<float> logits(wanted_.beam * shortlist_->longest());
+#pragma omp for schedule(static)
+            for (Index group = 0; group < static_cast<Index>(first_.size()) - 1; ++group) {
+                const Index first = first_[group], own = first_[group + 1] - first, sentence = live_.sentence[first];
+                const Index* words = shortlist_->words(sentence);
+                const Index columns = shortlist_->count(sentence);
+                if (whole) {
+                    shortlist_->multiply(sentence, &whole_[first * room], &scale_[first], logits.data(), own);
+                } else {
+                    shortlist_->multiply(sentence, hidden_ND + first * width, logits.data(), own);
+                }
+                for (Index n = 0; n < own; ++n) {
+                    const float* row = logits.data() + n * columns;
+                    const Index at = (first + n) * count;
+                    top_of_row(row, log_sum(row, columns), columns, {nullptr, 0}, count, &value_[at], &column_[at]);
+                    for (Index c = at; c < at + count; ++c) column_[c] = words[column_[c]];
+                }
+            }
+        }
+    }
+
+    // The hypotheses of the next step, with those that have just ended.
+    Live continued() {
+        const Index rows = live_.node.size(), columns = value_.size() / rows, room = value_.size();
+        std::vector<Index> taken(3 * room), slots;
+        for (const Sentence& sentence : sentences_) slots.push_back(sentence.slots);
+        Index count = 0;
+        likeliest(live_.sentence.data(), live_.total.data(), value_.data(), slots.data(), rows, columns, prune_,
+                  taken.data(), room, &count);
+        Live grown;
+        for (Index m = 0; m < count; ++m) {
+            const Index parent = taken[m], offered = parent * columns + taken[room + m];
+            grown.sentence.push_back(live_.sentence[parent]);
+            grown.total.push_back(live_.total[parent] + value_[offered]);
+            grown.node.push_back(nodes_.size());
+            nodes_.push_back({column_[offered], live_.node[parent], NOBODY, value_[offered]});
+        }
+        return grown;
+    }
+
+    // Hands out what ended or reached its limit, and leaves in `grown` what goes on.
+    void collect(Live& grown, Index length, Index* token_BKT, double* value_BKT, Index* length_BK) {
+        const Index rows = grown.node.size();
+        std::vector<std::uint8_t> going(rows, 1);
+        for (Index n = 0; n < rows; ++n) {
+            Sentence& sentence = sentences_[grown.sentence[n]];
+            const bool ended = nodes_[grown.node[n]].token == wanted_.end;
+            if (!ended && length < limit_B_[grown.sentence[n]]) continue;
+            going[n] = 0;
+            const Index at = grown.sentence[n] * wanted_.beam + sentence.found++;
+            length_BK[at] = length;
+            spell(grown.node[n], length, token_BKT + at * wanted_.longest, value_BKT + at * wanted_.longest);
+            if (!ended) continue;
+            sentence.slots -= 1;
+            const double score = length_.normalised(grown.total[n], length);
+            sentence.scores.insert(std::upper_bound(sentence.scores.begin(), sentence.scores.end(), score,
+                                                    std::greater<double>()), score);
+        }
+        for (Index first = 0, last = 0; first < rows; first = last) {
+            double best = -INFINITY;
+            for (last = first; last < rows && grown.sentence[last] == grown.sentence[first]; ++last) {
+                if (going[last]) best = std::max(best, grown.total[last]);
+            }
+            if (beaten(grown.sentence[first], best)) std::fill(&going[first], &going[first] + last - first, 0);
+        }
+        Index kept = 0;
+        for (Index n = 0; n < rows; ++n) {
+            if (!going[n]) continue;
+            grown.sentence[kept] = grown.sentence[n];
+            grown.node[kept] = grown.node[n];
+            grown.total[kept++] = grown.total[n];
+        }
+        grown.sentence.resize(kept);
+        grown.node.resize(kept);
+        grown.total.resize(kept);
+    }
+
+    void spell(Index node, Index length, Index* token_T, double* value_T) const {
+        for (Index place = length; place-- > 0; node = nodes_[node].parent) {
+            token_T[place] = nodes_[node].token;
+            value_T[place] = nodes_[node].value;
+        }
+    }
+
+    // Whether no live hypothesis, the best of which is as likely as this, can still come among the `nbest`.
+    bool beaten(Index sentence, double best) const {
+        const auto& scores = sentences_[sentence].scores;
+        if (static_cast<Index>(scores.size()) < wanted_.nbest) return false;
+        return length_.normalised(best, limit_B_[sentence]) <= scores[wanted_.nbest - 1];
+    }
+
+    std::vector<Member> members_;
+    Mean mean_;
+    const Index* limit_B_;
+    const Wanted& wanted_;
+    const Length& length_;
+    double prune_;
+    std::unique_ptr<Shortlist> shortlist_;  // null = anything may be said
+    std::vector<Sentence> sentences_;
+    std::vector<Node> nodes_;
+    Live live_;
+    std::vector<double> value_;
+    std::vector<Index> column_;
+    std::vector<Index> first_;
+    std::vector<std::uint8_t> whole_;
+    std::vector<float> scale_;
+};
+
+inline void beam_search(const Reader* readers, const double* epsilons, Index members, Index mean, Index sources,
+                        const Index* limit_B, const Wanted* wanted, const Index* word_L, const Index* first_B,
+                        const std::int8_t* row_OI, double offset, double unit, double alpha, double prune,
+                        Index* token_BKT, double* value_BKT, Index* length_BK, double* impossible) {
+    const Length length{offset, unit, alpha};
+    const Lists lists{word_L, first_B, row_OI};
+    Beam beam(readers, epsilons, members, static_cast<Mean>(mean), sources, limit_B, *wanted, lists, length, prune);
+    *impossible = beam.search(token_BKT, value_BKT, length_BK);
+}
+
+}  // namespace transduce

@@ -1,0 +1,136 @@
+"""A beam search of a Transformer's decoder from the first token to the last, in one call (`beam.h`).
+
+Shapes: B sentences, K slots of a beam, T tokens of the longest output, V vocabulary, D width.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from transduce.kernels.native import kernel
+from transduce.kernels.native.decoder import Blocks, Norm, Read, places
+from transduce.kernels.native.linear import Packed
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """What writes a target: its tokens' vectors, the positions added to them, its blocks, and what reads these.
+
+    embedding_VD: a token enters as sqrt(D) times its vector. position_TD: added to the first positions.
+    turn_TE: what turns queries and keys of the first positions; None = nothing.
+    norm: behind the last block; None = none is.
+    """
+
+    embedding_VD: Tensor
+    position_TD: Tensor
+    turn_TE: Tensor | None
+    decoder: Blocks
+    norm: Norm | None
+    output: Packed
+
+
+Mean = Literal["probability", "log_probability"]  # how several are one, see `transduce.search.ensemble`
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """What writes, each with what it reads; of several the mean of what they say is searched."""
+
+    each: Sequence[tuple[Writer, Read]]
+    mean: Mean = "probability"
+
+    @property
+    def words(self) -> int:
+        """Of the vocabulary, which is the same for all."""
+        return self.each[0][0].output.outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a beam is searched, in whole numbers; see `transduce.search`.
+
+    limits: the most tokens of each sentence's outputs. prune: inf = nothing is pruned.
+    length: (offset, unit, alpha): a score is log p / ((offset + L) / unit)^alpha.
+    words: what each sentence may say, in rising order, nothing of it forbidden: all lists one behind the other and the
+        place (B + 1,) where each begins, int64, the last being where all end; None = anything.
+    """
+
+    start: int
+    end: int
+    beam: int
+    nbest: int
+    forbidden: Sequence[int]
+    limits: Sequence[int]
+    prune: float
+    length: tuple[float, float, float]
+    words: tuple[Tensor, Tensor] | None = None
+
+
+Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
+
+
+def search(writers: Writers, wanted: Wanted) -> tuple[list[list[Found]], float]:
+    """What each sentence's beam found, in no order; and what the model gave that is no log-probability, 0 if nothing.
+
+    Their position_TD and turn_TE must reach as far as the longest output may. With wanted.words there is one writer.
+    """
+    rows, longest = len(wanted.limits), max(wanted.limits)
+    token_BKT = torch.empty(rows, wanted.beam, longest, dtype=torch.int64)
+    value_BKT = torch.empty(rows, wanted.beam, longest, dtype=torch.float64)
+    length_BK, impossible = torch.zeros(rows, wanted.beam, dtype=torch.int64), torch.zeros((), dtype=torch.float64)
+    barred, limits = array("q", wanted.forbidden), array("q", wanted.limits)
+    wants = array("q", (wanted.start, wanted.end, wanted.beam, wanted.nbest, *barred.buffer_info(), longest))
+    tables = [(array("q", _fields(writer)), array("q", _places(read))) for writer, read in writers.each]
+    real_BS = [read.real_BS.contiguous() for _, read in writers.each]
+    readers = array("q")
+    for (writer, _), own, real in zip(writers.each, tables, real_BS, strict=True):
+        fields, reads = (each.buffer_info()[0] for each in own)
+        readers.extend((fields, writer.decoder.weights.data_ptr(), reads, real.data_ptr(), real.shape[1]))
+    epsilons = array("d", (writer.decoder.epsilon for writer, _ in writers.each))
+    kernel("beam_search")(
+        readers.buffer_info()[0],
+        *epsilons.buffer_info(),
+        get_args(Mean).index(writers.mean),
+        rows,
+        limits.buffer_info()[0],
+        wants.buffer_info()[0],
+        *_lists(writers.each[0][0], wanted),
+        *wanted.length,
+        wanted.prune,
+        *(each.data_ptr() for each in (token_BKT, value_BKT, length_BK, impossible)),
+    )
+    found = [list(_found(*row)) for row in zip(token_BKT, value_BKT, length_BK.tolist(), strict=True)]
+    return found, float(impossible)
+
+
+def _places(read: Read) -> list[int]:
+    """`Places` of `decoder.h` for each block, as whole numbers."""
+    return [place for pair in read.blocks for place in places(*pair)]
+
+
+def _found(token_KT: Tensor, value_KT: Tensor, lengths: Sequence[int]) -> Iterator[Found]:
+    for tokens_T, values_T, length in zip(token_KT.numpy(), value_KT.numpy(), lengths, strict=True):
+        if length:
+            yield tokens_T[:length].tolist(), values_T[:length].tolist()
+
+
+def _lists(writer: Writer, wanted: Wanted) -> tuple[int, int, int]:
+    """`Lists` of `shortlist.h`."""
+    if wanted.words is None:
+        return 0, 0, 0
+    word_L, first_B = wanted.words
+    rows_OI = writer.output.rows
+    return word_L.data_ptr(), first_B.data_ptr(), 0 if rows_OI is None else rows_OI.data_ptr()
+
+
+def _fields(writer: Writer) -> list[int]:
+    """`Writer` of `member.h`, as whole numbers."""
+    decoder = writer.decoder
+    norm = (0, 0) if writer.norm is None else tuple(each.data_ptr() for each in writer.norm)
+    turn = 0 if writer.turn_TE is None else writer.turn_TE.data_ptr()
+    outer = writer.embedding_VD.data_ptr(), writer.position_TD.data_ptr(), turn, *norm, *writer.output.fields
+    return [*outer, writer.embedding_VD.shape[1], decoder.heads, decoder.hidden, int(decoder.pre), decoder.count]

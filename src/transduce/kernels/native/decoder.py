@@ -1,0 +1,157 @@
+"""One more token of every hypothesis through all blocks of a Transformer's decoder, in one call (`decoder.h`).
+
+And all tokens of all sources through those of its encoder.
+
+Shapes: N hypotheses, or tokens, B sources, D width, H heads, C columns, S source positions, E width of a head.
+"""
+
+from array import array
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from transduce.kernels.native import kernel
+from transduce.kernels.native.linear import Packed
+
+NO_WEIGHT = (0,) * 6  # `Weight` of `linear.h`
+
+
+class Norm(NamedTuple):
+    """A layer norm's parameters, (D,) each."""
+
+    gain_D: Tensor
+    bias_D: Tensor
+
+
+class Block(NamedTuple):
+    """A block's parameters; those of cross-attention are None in an encoder."""
+
+    norms: tuple[Norm, Norm | None, Norm]
+    """Of self-attention, cross-attention, feed-forward."""
+    query: Packed
+    key_value: Packed
+    output: Packed
+    cross_query: Packed | None
+    cross_output: Packed | None
+    inner: Packed
+    outer: Packed
+
+
+class Said(NamedTuple):
+    """What the hypotheses have said.
+
+    blocks: of each block the keys and values (B, H, room, E) of all columns; this token's are written behind the C.
+    source_N, rank_N: int64, which source each hypothesis belongs to, and which of the new columns becomes its own.
+    past_NC: bool, which columns are its past.
+    """
+
+    blocks: Sequence[tuple[Tensor, Tensor]]
+    source_N: Tensor
+    rank_N: Tensor
+    past_NC: Tensor
+
+
+class Read(NamedTuple):
+    """What the hypotheses read.
+
+    blocks: of each block the keys and values (B, H, S, E) of the sources.
+    source_N: int64, which of them each hypothesis reads. real_BS: bool, which of their positions are real.
+    """
+
+    blocks: Sequence[tuple[Tensor, Tensor]]
+    source_N: Tensor
+    real_BS: Tensor
+
+
+class Blocks:
+    """The blocks of one decoder or encoder.
+
+    Args:
+        heads: H, as many of keys and values as of queries.
+        pre: whether norms stand before the sub-layers.
+        epsilon: of the norms.
+        turns: what turns queries and keys of as many positions or more, see `transduce.kernels.native.rotary`; None = nothing.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        heads: int,
+        pre: bool,
+        epsilon: float,
+        turns: Callable[[int], Tensor] | None = None,
+    ) -> None:
+        self._blocks = blocks  # whoever holds addresses holds what stands there
+        fields = [_fields(block) for block in blocks]
+        self.weights = torch.tensor(fields)
+        """`BlockWeights` of each block, as whole numbers."""
+        self.heads, self.hidden = heads, blocks[0].inner.outputs
+        self.pre, self.count = pre, len(blocks)
+        self.epsilon = epsilon
+        self.turns = turns
+
+    def step(self, x_ND: Tensor, said: Said, read: Read) -> Tensor:
+        """What leaves the last block, (N, D) fp32, of the embedded tokens `x_ND`."""
+        x_ND = x_ND.clone(memory_format=torch.contiguous_format)
+        pairs = zip(said.blocks, read.blocks, strict=True)
+        memory = array("q", [number for own, cross in pairs for number in (*places(*own), *places(*cross))])
+        past = [each.contiguous() for each in said[1:]]
+        source = [each.contiguous() for each in read[1:]]
+        columns = said.past_NC.shape[1]
+        turn_TE = self.turns(columns + 1) if self.turns else None
+        addresses = (each.data_ptr() for each in (x_ND, *past, *source))
+        kernel("decoder_step")(
+            self.weights.data_ptr(),
+            memory.buffer_info()[0],
+            *addresses,
+            0 if turn_TE is None else turn_TE.data_ptr(),
+            *read.real_BS.shape,
+            *x_ND.shape,
+            self.heads,
+            self.hidden,
+            columns,
+            int(self.pre),
+            self.count,
+            self.epsilon,
+        )
+        return x_ND
+
+    def encode(self, x_ND: Tensor, length_B: Tensor) -> Tensor:
+        """What leaves an encoder's last block, (N, D) fp32, of the embedded tokens of all sources one behind the other.
+
+        Args:
+            length_B: int64, of each source, all above 0; together N.
+        """
+        x_ND, length_B = x_ND.clone(memory_format=torch.contiguous_format), length_B.contiguous()
+        turn_TE = self.turns(int(length_B.max())) if self.turns else None
+        kernel("encoder_pass")(
+            self.weights.data_ptr(),
+            x_ND.data_ptr(),
+            length_B.data_ptr(),
+            0 if turn_TE is None else turn_TE.data_ptr(),
+            len(length_B),
+            *x_ND.shape,
+            self.heads,
+            self.hidden,
+            int(self.pre),
+            self.count,
+            self.epsilon,
+        )
+        return x_ND
+
+
+def _fields(block: Block) -> list[int]:
+    """`BlockWeights` of `decoder.h`, as whole numbers."""
+    norms, *products = block
+    return [
+        *(field for product in products for field in (product.fields if product else NO_WEIGHT)),
+        *(part.data_ptr() if part is not None else 0 for norm in norms for part in norm or (None, None)),
+    ]
+
+
+def places(key_BHSE: Tensor, value_BHSE: Tensor) -> list[int]:
+    """`Places` of `decoder.h`, as whole numbers."""
+    strides = (each.stride()[:3] for each in (key_BHSE, value_BHSE))
+    return [key_BHSE.data_ptr(), value_BHSE.data_ptr(), *(number for stride in strides for number in stride)]

@@ -1,0 +1,109 @@
+// One of the models that write together in a search: what it writes with, what it reads, and what it keeps of its own
+// words. Alone it is the only one.
+//
+// Shapes: B sentences, N live hypotheses of all sentences, D width, H heads, E features a head, V vocabulary, T positions,
+// S positions of the longest source.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "decoder.h"
+#include "linear.h"
+#include "numbers.h"
+
+namespace transduce {
+
+// What stands around the blocks, as `transduce.kernels.native.beam` writes it.
+struct Writer {
+    const float *embedding_VD, *position_TD, *turn_TE;  // turn_TE: null = none
+    Norm norm;  // null = none
+    Weight output;
+    Index width, heads, hidden, pre, blocks;
+};
+
+// One of the models, as `transduce.kernels.native.beam` writes it: what it writes with, and what it reads.
+struct Reader {
+    const Writer* writer;
+    const BlockWeights* weights;
+    const Places* read;
+    const std::uint8_t* real_BS;
+    Index positions;
+};
+
+// Keys and values (B, H, room, E) of what was said, for each block.
+class Store {
+  public:
+    Store(Index sources, Index room, const Writer& writer)
+        : rows_(sources * writer.heads), heads_(writer.heads), width_(writer.width / writer.heads),
+          parts_(2 * writer.blocks) {
+        grow(room);
+    }
+
+    void hold(Index columns) {
+        if (columns > room_) grow(std::max(columns, 2 * room_));
+    }
+
+    Places places(Index block) {
+        const Index head = room_ * width_, source = heads_ * head;
+        return {parts_[2 * block].get(), parts_[2 * block + 1].get(), source, head, width_, source, head, width_};
+    }
+
+  private:
+    void grow(Index room) {
+        for (auto& part : parts_) {
+            std::unique_ptr<float[]> wider(new float[rows_ * room * width_]);
+            for (Index row = 0; row < rows_ && room_ > 0; ++row) {
+                std::copy_n(part.get() + row * room_ * width_, room_ * width_, wider.get() + row * room * width_);
+            }
+            part = std::move(wider);
+        }
+        room_ = room;
+    }
+
+    Index rows_, heads_, width_, room_ = 0;
+    std::vector<std::unique_ptr<float[]>> parts_;
+};
+
+// The same while it writes. A column is the same tokens' in the store of each.
+struct Member {
+    Member(const Reader& reader, double epsilon, Index sources, Index room)
+        : writer(*reader.writer), weights(reader.weights), real(looks(reader.real_BS, sources, reader.positions, 0)),
+          epsilon(epsilon), store(sources, room, writer), memory(writer.blocks) {
+        for (Index block = 0; block < writer.blocks; ++block) memory[block].read = reader.read[block];
+    }
+
+    // What stands behind the last block, (N, D), when these tokens are said at this place.
+    std::vector<float> hidden(const std::vector<Index>& token_N, Index time, const Index* source_N,
+                              const Index* column_N, const Looks& seen) {
+        const Index rows = token_N.size(), width = writer.width;
+        for (Index block = 0; block < writer.blocks; ++block) memory[block].said = store.places(block);
+        std::vector<float> x(rows * width);
+        const float scale = static_cast<float>(std::sqrt(static_cast<double>(width)));
+        for (Index n = 0; n < rows; ++n) {
+            const float* from = writer.embedding_VD + token_N[n] * width;
+            for (Index d = 0; d < width; ++d) x[n * width + d] = from[d] * scale;
+        }
+        for (Index n = 0; n < rows; ++n) {
+            for (Index d = 0; d < width; ++d) x[n * width + d] += writer.position_TD[time * width + d];
+        }
+        const Step sizes{rows, width, writer.heads, writer.hidden, writer.pre, epsilon, writer.turn_TE};
+        const std::vector<Index> position(rows, time);
+        through_blocks(weights, memory.data(), writer.blocks, x.data(), {source_N, column_N, position.data(), seen},
+                       {source_N, real}, sizes);
+        if (!writer.norm.gain) return x;
+        std::vector<float> normed(rows * width);
+        ::transduce::normed(writer.norm, x.data(), normed.data(), sizes);
+        return normed;
+    }
+
+    const Writer& writer;
+    const BlockWeights* weights;
+    Looks real;
+    double epsilon;
+    Store store;
+    std::vector<BlockMemory> memory;
+};
+
+}  // namespace transduce

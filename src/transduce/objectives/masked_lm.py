@@ -1,0 +1,77 @@
+"""What a model that fills is trained on: some words of a target are hidden, and it tells them from the others.
+
+    n words, k ~ uniform{1 .. n} of them hidden at random     (Ghazvininejad et al. 2019, section 3.2)
+    loss = words / hidden words * sum over hidden words of -log p(word) + sum over targets of -log p(n)
+
+The first factor, taken over the batch, keeps the loss on the scale of one that sees every word.
+Shapes: B batch, T words, N hidden words, V vocabulary, L lengths.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from transduce.attention.reinforce import choices, surrogate
+from transduce.core.errors import InputError
+from transduce.data.collate import Batch, words
+from transduce.layers.cross_entropy import smoothed_cross_entropy
+from transduce.models.protocols import Fills, Padded
+
+
+class Hidden(NamedTuple):
+    """What is hidden of a batch's words.
+
+    places: (B, T) bool, True = hidden.
+    scale: words / hidden words of the whole batch, also where this is of a part of it.
+    """
+
+    places: Tensor
+    scale: Tensor
+
+
+def masked_loss(model: Fills, batch: Batch, smoothing: float, hidden: Hidden | None = None) -> tuple[Tensor, Tensor]:
+    """What is minimised, and the loss above in it; in nats, summed over the batch; the words' part is smoothed.
+
+    They differ where attention chose, which learns from what its choices were worth.
+
+    Args:
+        hidden: None = drawn from torch's generator.
+
+    Raises:
+        InputError: the batch has no source.
+    """
+    if batch.source is None:
+        raise InputError("[model] kind: a model that fills needs a source; language modelling has none.")
+    target = words(batch.target)
+    hidden_BT, scale = hidden or hide_some(batch)
+    with choices() as made:
+        memory = model.remember(batch.source)
+        length_BL = model.lengths(memory, target.values.shape[1])
+        logits_NV = model.fill(target, hidden_BT, memory)
+    told_N, told_B = target.values[hidden_BT], length_BL.gather(1, target.lengths[:, None])[:, 0]
+    loss = scale * smoothed_cross_entropy(logits_NV, told_N, smoothing) - told_B.sum()
+    if made.log_probability is None:
+        return loss, loss.detach()
+    with torch.no_grad():
+        normed_NV = logits_NV.log_softmax(-1, dtype=torch.float32)
+        words_BT = torch.zeros(hidden_BT.shape, device=hidden_BT.device)
+        words_BT[hidden_BT] = normed_NV.gather(1, told_N[:, None])[:, 0]
+        reward_B = scale * words_BT.sum(1) + told_B
+    return loss + surrogate(made.log_probability, reward_B, target.lengths + 1), loss.detach()
+
+
+def hide_some(batch: Batch) -> Hidden:
+    """Draw what is hidden of the words of `batch`."""
+    target = words(batch.target)
+    hidden_BT = hide(target)
+    return Hidden(hidden_BT, target.lengths.sum() / hidden_BT.sum())
+
+
+def hide(target: Padded) -> Tensor:
+    """(B, T) bool: of each row's n words k, each number from 1 to n and each choice of k words equally likely."""
+    noise_BT = torch.rand(target.values.shape, device=target.values.device)
+    rank_BT = noise_BT.masked_fill(~target.mask(), torch.inf).argsort(1).argsort(1)
+    share_B1 = torch.rand(len(target.lengths), 1, device=noise_BT.device)
+    count_B1 = 1 + (share_B1 * target.lengths[:, None]).long()
+    return (rank_BT < count_B1) & target.mask()

@@ -1,0 +1,1 @@
+"""A model file as something to call: `transduce.load`."""

@@ -1,0 +1,146 @@
+"""What people hand to a model in Python, as the lists that it works on: one text or many, pairs or two lists.
+
+Whatever can only be a mistake is refused in words.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from transduce.core.errors import InputError
+
+Pairs = Sequence[tuple[str, str]]
+SHOWN = 60  # characters of a wrong value
+NAMED = 10  # wrong values
+
+
+def texts_of(given: Any, name: str = "texts") -> tuple[list[str], bool]:
+    """A list of texts, and whether it was one text alone.
+
+    Args:
+        given: a text, or texts in anything that has an order: a list, a tuple, a generator, an array, a column.
+
+    Raises:
+        InputError: it is something else, or holds something else.
+    """
+    if isinstance(given, str):
+        _refuse_surrogates([given], [name])
+        return [given], True
+    listed = _listed(given, name, 'a text, or a list of texts, as ["Two dogs run."]')
+    wrong = [f"{name}[{place}]: {_not_a_text(each)}" for place, each in enumerate(listed) if not isinstance(each, str)]
+    if wrong:
+        raise InputError(_some(wrong))
+    _refuse_surrogates(listed, [f"{name}[{place}]" for place in range(len(listed))])
+    return listed, False
+
+
+def pairs_of(sources: Any, targets: Any, reads: bool) -> tuple[list[tuple[str, str]], bool]:
+    """(source, target) pairs, and whether it was one pair alone, from what `Pipeline.score` was given.
+
+    Args:
+        targets: None: `sources` holds pairs, or is one, or for a model without sources holds texts.
+        reads: whether the model reads sources.
+
+    Raises:
+        InputError: it is something else; unequal numbers.
+    """
+    if targets is not None:
+        return _two_lists(sources, targets, reads)
+    if isinstance(sources, str):
+        texts_of(sources)
+        if reads:
+            raise InputError("score: this model translates: give it a translation as well, score(text, translation).")
+        return [("", sources)], True
+    listed = _listed(sources, "score", "pairs of source and target, as score([(source, target), ..])")
+    if reads and isinstance(sources, tuple) and len(listed) == 2 and all(isinstance(each, str) for each in listed):
+        return _two_lists(listed[0], listed[1], reads)
+    pairs, problems = [], []
+    for place, each in enumerate(listed):
+        if isinstance(each, str) and not reads:
+            pairs.append(("", each))
+        elif _is_pair(each):
+            pairs.append((each[0], each[1]))
+        else:
+            wanted = "a pair (source, target) is wanted" if reads else "a text is wanted"
+            problems.append(f"score[{place}]: {wanted}; this came: {_shown(each)}.")
+    if problems and reads and all(isinstance(each, str) for each in listed):
+        problems = [
+            "score: pairs are wanted, and these are texts: score([(source, target), ..]) or score(sources, targets)."
+        ]
+    if problems:
+        raise InputError(_some(problems))
+    for side, name in ((0, "source"), (1, "target")):
+        _refuse_surrogates([pair[side] for pair in pairs], [f"score[{place}], {name}" for place in range(len(pairs))])
+    return pairs, False
+
+
+def _two_lists(sources: Any, targets: Any, reads: bool) -> tuple[list[tuple[str, str]], bool]:
+    if isinstance(targets, int | float):
+        raise InputError(f"score: batch_size is given by name: score(pairs, batch_size={targets}).")
+    if not reads:
+        raise InputError("score: this model reads no sources; give it texts alone: score(texts).")
+    (first, alone), (second, also_alone) = texts_of(sources, "sources"), texts_of(targets, "targets")
+    if alone != also_alone or len(first) != len(second):
+        raise InputError(
+            f"score: {_counted(first, alone, 'source')} and {_counted(second, also_alone, 'target')}; the n-th target "
+            "must belong to the n-th source."
+        )
+    return list(zip(first, second, strict=True)), alone
+
+
+def _counted(texts: Sequence[str], alone: bool, name: str) -> str:
+    return f"one {name} alone" if alone else f"a list of {len(texts):,} {name}{'s' * (len(texts) != 1)}"
+
+
+def _is_pair(value: Any) -> bool:
+    if isinstance(value, str | bytes | Mapping | set | frozenset) or not hasattr(value, "__len__") or len(value) != 2:
+        return False
+    return all(isinstance(each, str) for each in value)
+
+
+def _listed(given: Any, name: str, wanted: str) -> list[Any]:
+    if isinstance(given, bytes | bytearray | memoryview):
+        raise InputError(f'{name}: {wanted}, is wanted; these are bytes: decode them: value.decode("utf-8").')
+    if isinstance(given, set | frozenset | Mapping) or not isinstance(given, Iterable):
+        order = ", which has no order," if isinstance(given, set | frozenset) else ""
+        raise InputError(f"{name}: {wanted}, is wanted; this {type(given).__name__}{order} came: {_shown(given)}.")
+    return list(given)
+
+
+def _not_a_text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return 'a text is wanted; these are bytes: decode them: value.decode("utf-8").'
+    return f"a text is wanted; this {type(value).__name__} came: {_shown(value)}."
+
+
+def _refuse_surrogates(texts: Sequence[str], names: Sequence[str]) -> None:
+    """Half a character of UTF-16, which no UTF-8 holds; it comes of bytes that were decoded wrongly."""
+    problems = []
+    for text, name in zip(texts, names, strict=True):
+        if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+            problems.append(
+                f"{name}: holds a lone surrogate, which is no character; whatever made this text decoded it wrongly: "
+                f"{text[:SHOWN]!a}"
+            )
+    if problems:
+        raise InputError(_some(problems))
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}.."
+
+
+def _some(problems: list[str]) -> list[str]:
+    more = len(problems) - NAMED
+    return problems if more <= 0 else [*problems[:NAMED], f"and {more:,} more."]
+
+
+def paths_of(given: Any) -> list[str | PathLike[str]]:
+    """The paths of models: one, or several in a list. Raises InputError for anything else."""
+    listed = [given] if isinstance(given, str | PathLike) else list(given) if isinstance(given, Sequence) else None
+    if listed is None or isinstance(given, bytes) or not all(isinstance(each, str | PathLike) for each in listed):
+        raise InputError(f"load: the path of a run's folder or of a model file is wanted; this came: {given!r}.")
+    if not listed or "" in listed:
+        raise InputError("load: no model is named.")
+    return listed

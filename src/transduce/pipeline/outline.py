@@ -1,0 +1,123 @@
+"""What a model file says of a model, built without its weights, and compared with what the file says of these.
+
+A file may have been made by anybody: a few letters of its settings can ask for a billion layers. So sizes are compared
+before memory is taken for them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transduce.core.errors import InputError
+from transduce.core.model_file import check_dtypes, check_weights, foreign_code, lasting_tensors
+from transduce.core.registry import resolve
+from transduce.core.skip_init import no_larger_than, undrawn
+from transduce.core.tensor_file import TensorInfo
+from transduce.data.tokenizer import Tokenizer
+from transduce.recipe.recipe import Recipe, parse_recipe
+from transduce.tasks.protocols import Task
+
+LARGEST = 2**31  # of the settings of a model: a setting above it fits no tensor
+
+
+class Outline:
+    """A model file's recipe, task and model; the model's weights are still zero.
+
+    Args:
+        config, tokenizers: as in `transduce.core.model_file.ModelFile`.
+        weights: the file's, or what it says of them.
+
+    Raises:
+        InputError: the settings are wrong, or not those of such weights; a tokenizer is wrong.
+    """
+
+    def __init__(
+        self, config: dict[str, Any], tokenizers: dict[str, str], weights: Mapping[str, Tensor | TensorInfo]
+    ) -> None:
+        self.recipe = parse_recipe(config, "the model file's config")
+        trusted = bool(foreign_code(config))  # whose sizes are its own affair, or it would not have come so far
+        if not trusted:
+            _check_sizes(self.recipe.model.model_dump(), len(weights))
+        self.task = _task(self.recipe, tokenizers)
+        with torch.inference_mode(False), undrawn():
+            if trusted:
+                self.model = make_model(self.recipe, self.task)
+            else:
+                self.model = _built(self.recipe, self.task, weights)
+        tensors = lasting_tensors(self.model)
+        check_weights({name: tuple(tensor.shape) for name, tensor in tensors.items()}, weights)
+        check_dtypes(tensors, weights)
+
+
+def _check_sizes(settings: dict[str, Any], weights: int) -> None:
+    numbers = {name: value for name, value in settings.items() if type(value) is int}
+    problems = [
+        f"the model file's config: model.{name} = {value}, and the file has {weights} weights."
+        for name, value in numbers.items()
+        if name.endswith("layers") and value > weights
+    ]
+    problems += [
+        f"the model file's config: model.{name} = {value} is larger than any size of a model."
+        for name, value in numbers.items()
+        if value > LARGEST
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _task(recipe: Recipe, tokenizers: dict[str, str]) -> Task:
+    unpacked = unpack_tokenizers(tokenizers)
+    try:
+        return make_task(recipe, unpacked)
+    except KeyError as error:
+        raise InputError(f"the model file has no {error.args[0]} tokenizer, which its task needs.") from None
+
+
+def _built(recipe: Recipe, task: Task, weights: Mapping[str, Tensor | TensorInfo]) -> nn.Module:
+    """The model, if it is no larger than the weights."""
+    shapes = [tuple(each.shape) for each in weights.values()]
+    try:
+        with no_larger_than(shapes):
+            return make_model(recipe, task)
+    except InputError as error:
+        raise InputError(f"the model file's config: {problem}" for problem in error.problems) from None
+    except (ArithmeticError, AssertionError, IndexError, MemoryError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(f"the model file's config: no model can be built of it: {error}.") from error
+
+
+def make_task(recipe: Recipe, tokenizers: dict[str, Tokenizer]) -> Task:
+    """The task of a recipe."""
+    kind: str = recipe.task.kind  # type: ignore[attr-defined]
+    task: Task = resolve("tasks", kind)(recipe.task, recipe.data, tokenizers)
+    return task
+
+
+def make_model(recipe: Recipe, task: Task) -> nn.Module:
+    """The untrained model of a recipe; its random start is torch's global generator's."""
+    kind: str = recipe.model.kind  # type: ignore[attr-defined]
+    model: nn.Module = resolve("models", kind)(recipe.model, task.sizes)
+    return model
+
+
+def load_weights(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
+    """Copy `weights` into the model's parameters and lasting buffers.
+
+    Raises:
+        InputError: names, shapes or types differ; all differences are listed.
+    """
+    tensors = lasting_tensors(model)
+    check_weights({name: tuple(tensor.shape) for name, tensor in tensors.items()}, weights)
+    check_dtypes(tensors, weights)
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            tensor.copy_(weights[name])
+
+
+def unpack_tokenizers(texts: dict[str, str]) -> dict[str, Tokenizer]:
+    """What `pack_tokenizers` packed."""
+    if "joint" in texts:
+        joint = Tokenizer.from_json(texts["joint"], "the model file's tokenizer")
+        return {"source": joint, "target": joint}
+    return {side: Tokenizer.from_json(text, f"the model file's {side} tokenizer") for side, text in texts.items()}

@@ -1,0 +1,390 @@
+"""A trained model, ready for use: `transduce.load(path)`."""
+
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, overload
+
+import torch
+from pydantic import ValidationError
+
+from transduce.core.config_errors import explain
+from transduce.core.errors import InputError
+from transduce.core.model_file import ModelFile, check_finite, load_model_file
+from transduce.data.lexicon import Lexicon
+from transduce.data.tokenizer import Tokenizer
+from transduce.inference.constraints import Must, Wanted, both, wanted_of_each
+from transduce.inference.decode import Advance, decode
+from transduce.inference.likelihood import Likelihood, pair_likelihoods
+from transduce.inference.sentences import Split, trained_on_single
+from transduce.inference.splitting import (
+    LongText,
+    Pieces,
+    pieces_of,
+    refuse_attention_of_pieces,
+    refuse_wants_of_pieces,
+    tell_of_pieces,
+    tell_unmet,
+)
+from transduce.kernels.matmul import Precision, pack_all
+from transduce.kernels.native.beam import Mean
+from transduce.models.protocols import Steps
+from transduce.pipeline.arguments import pairs_of, paths_of, texts_of
+from transduce.pipeline.outline import Outline, load_weights, make_model, make_task, unpack_tokenizers
+from transduce.recipe.recipe import Recipe
+from transduce.runtime.devices import device_for
+from transduce.search.ensemble import Ensemble
+from transduce.search.settings import READ_BY_ONE, Search
+from transduce.tasks.protocols import Prediction, Task
+
+if TYPE_CHECKING:
+    from transduce.interpret.attention import Attention
+
+__all__ = [
+    "EnsemblePipeline",
+    "Pipeline",
+    "load",
+    "load_weights",
+    "make_model",
+    "make_task",
+    "pack_tokenizers",
+    "search_settings",
+    "unpack_tokenizers",
+]
+
+
+class Pipeline:
+    """Text in, predictions out.
+
+    recipe: what the model was trained with; metrics, provenance: what its file says of it.
+    others: the tasks of an ensemble's further members.
+    lexicon: what a shortlist is made of; None = the file holds none.
+    precision: of matrix products. device: where they are computed.
+    single_sentences: whether the model was trained on pairs of single sentences, as far as its file says.
+    """
+
+    others: tuple[Task, ...] = ()
+
+    def __init__(
+        self,
+        file: ModelFile,
+        precision: Precision = "fp32",
+        device: "str | torch.device" = "auto",
+        outline: Outline | None = None,
+    ) -> None:
+        """outline: of this file, where there is one already."""
+        self.device = device_for(precision, device)
+        outline = outline or Outline(file.config, file.tokenizers, file.weights)
+        self.recipe: Recipe = outline.recipe
+        self.metrics = file.metrics
+        self.provenance = file.provenance
+        self.task: Task = outline.task
+        self.model = outline.model
+        self.lexicon = _lexicon(file, self.task)
+        check_finite(file.weights)
+        load_weights(self.model, file.weights)
+        self.model.eval().to(self.device)
+        self.precision = precision
+        self.single_sentences = trained_on_single(file.provenance, self.recipe.task, self.recipe.tokenizer)
+        if self.device.type == "cpu":
+            pack_all(self.model, precision)
+
+    def __repr__(self) -> str:
+        model = type(self.model).__name__
+        return f"<transduce.{type(self).__name__} {self.recipe.name}: {model} on {self.device}>"
+
+    @overload
+    def predict(self, texts: str, **options: Any) -> Prediction: ...
+
+    @overload
+    def predict(
+        self,
+        texts: Iterable[str],
+        *,
+        batch_size: int = 64,
+        split: Split = "auto",
+        long: LongText = "split",
+        tell: Callable[[str], None] | None = None,
+        advance: Advance | None = None,
+        must: Sequence[Must] | Sequence[list[Must]] = (),
+        must_not: Sequence[str] | Sequence[list[str]] = (),
+        prefix: str | Sequence[str] = "",
+        wanted: Sequence[Wanted] | None = None,
+        lattice: bool = False,
+        workers: int = 1,
+        **search: Any,
+    ) -> list[Prediction]: ...
+
+    def predict(
+        self,
+        texts: str | Iterable[str],
+        *,
+        batch_size: int = 64,
+        split: Split = "auto",
+        long: LongText = "split",
+        tell: Callable[[str], None] | None = None,
+        advance: Advance | None = None,
+        must: Sequence[Must] | Sequence[list[Must]] = (),
+        must_not: Sequence[str] | Sequence[list[str]] = (),
+        prefix: str | Sequence[str] = "",
+        wanted: Sequence[Wanted] | None = None,
+        lattice: bool = False,
+        workers: int = 1,
+        **search: Any,
+    ) -> Prediction | list[Prediction]:
+        """One prediction a text, in order; each is what it would be alone. An empty text gives an empty prediction.
+
+        Args:
+            texts: one text, which gives one prediction; or several in anything that has an order, which give a list.
+            batch_size: texts searched together: speed and memory, nothing else.
+            split: "sentences": each sentence of a text is read by itself, and the outputs are put together with the
+                text's white space; "none": it is read as a whole; "auto": by sentences, if the model was trained on
+                single ones and nothing is wanted of the output. A prompt is never cut.
+            long: a text (or sentence) longer than the model can read is translated in pieces, cut off, or refused; of
+                a prompt the end is kept.
+            tell: told which texts were long and what became of them, and which outputs lack phrases that must appear.
+            advance: told how many more texts are done.
+            must: phrases that have to appear in the output, as text; a tuple holds alternatives, of which one is
+                enough. One list for all texts, or a list of lists, one for each text. An output that reaches its
+                limit without them has `ended` False, and the phrases are in `unmet`.
+            must_not: phrases that may not appear, likewise.
+            prefix: text whose tokens the output begins with, for all or for each.
+            wanted: the same three in one object for each text; what they and it want adds up.
+            lattice: keep what the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
+            workers: so many that search side by side, with one thread each; for many texts, on a processor. Threads
+                where a search is one call, else processes.
+            search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
+
+        Raises:
+            InputError: what came is no text; a search setting is wrong; a text is too long and long="refuse", or in
+                pieces that something is wanted of; what is wanted cannot be; no workers can be had here.
+        """
+        listed, alone = texts_of(texts)
+        settings = search_settings(self.recipe.search, search)
+        wants = wanted_of_each(len(listed), must, must_not, prefix)
+        if wanted is not None:
+            wants = both(wants, wanted)
+        pieces = self.pieces(listed, split, long, wants)
+        if tell:
+            tell_of_pieces(pieces, wants, lambda: self.pieces(listed, split, long), tell)
+        refuse_wants_of_pieces(wants, pieces)
+        owners = pieces.owners
+        found = decode(
+            self.model,
+            self.task,
+            pieces.read,
+            settings,
+            batch_size,
+            owners,
+            pieces.advancing(advance),
+            [wants[owner] for owner in owners],
+            self.others,
+            lattice,
+            workers,
+            self.lexicon,
+        )
+        looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
+        predictions = [each.shown_by(look) for each, look in zip(pieces.joined(found), looks, strict=True)]
+        if tell:
+            tell_unmet(predictions, tell)
+        return predictions[0] if alone else predictions
+
+    __call__ = predict
+
+    def attention(self, prediction: Prediction) -> "Attention":
+        """What the model attended to while it gave a prediction that was read in one piece.
+
+        Raises:
+            InputError: its text was empty; its tokens are not this model's.
+        """
+        from transduce.interpret.attention import attention_of  # late: half of what is imported otherwise
+
+        return attention_of(self.model, self.task, prediction)
+
+    @overload
+    def score(  # type: ignore[overload-overlap]  # a str is an Iterable[str]
+        self, sources: str, targets: str | None = None, *, batch_size: int = 64, advance: Advance | None = None
+    ) -> Likelihood: ...
+
+    @overload
+    def score(
+        self,
+        sources: Iterable[tuple[str, str]] | Iterable[str],
+        targets: Iterable[str] | None = None,
+        *,
+        batch_size: int = 64,
+        advance: Advance | None = None,
+    ) -> list[Likelihood]: ...
+
+    def score(
+        self,
+        sources: str | Iterable[tuple[str, str]] | Iterable[str],
+        targets: str | Iterable[str] | None = None,
+        *,
+        batch_size: int = 64,
+        advance: Advance | None = None,
+    ) -> Likelihood | list[Likelihood]:
+        """The log-probability of each target given its source; of texts alone for a language model.
+
+        Args:
+            sources: a list, as long as `targets`, or one text for one; or (source, target) pairs without `targets`.
+
+        Raises:
+            InputError: it is none of these; unequal numbers of sources and targets.
+        """
+        pairs, alone = pairs_of(sources, targets, "source" in self.task.tokenizers)
+        found = pair_likelihoods(self.model, self.task, pairs, batch_size, advance, self.others)
+        return found[0] if alone else found
+
+    def splits(self, split: Split) -> bool:
+        """Whether a text is cut into its sentences where nothing is wanted of its output."""
+        if split not in ("auto", "sentences", "none"):
+            raise InputError(f'split: "auto", "sentences" or "none" is wanted; this came: {split!r}.')
+        return "source" in self.task.tokenizers and (self.single_sentences if split == "auto" else split == "sentences")
+
+    def pieces(
+        self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", wants: Sequence[Wanted] = ()
+    ) -> Pieces:
+        """How the model reads texts: which spans of each by themselves. See `predict`.
+
+        Raises:
+            InputError: a text is too long and long="refuse".
+        """
+        reads = self.task.tokenizers.get("source")
+        whole = [split == "auto" and bool(wanted) for wanted in wants] or [False] * len(texts)
+        apart = [self.splits(split) and not each for each in whole]
+        prompts, reads = reads is None, reads or self.task.tokenizers["target"]
+        language = str(getattr(self.recipe.task, "source", ""))
+        return pieces_of(texts, apart, reads, self.task.readable, long, prompts, language)
+
+
+class EnsemblePipeline(Pipeline):
+    """Several pipelines as one, which says the mean of what they say. Search settings and lexicon are the first one's.
+
+    Raises:
+        InputError: they do not say the same tokens, some read sources and some do not, or one writes all at once.
+    """
+
+    def __init__(self, members: Sequence[Pipeline], mean: Mean = "probability", names: Sequence[str] = ()) -> None:
+        _check_members(members, names or [f"model {number}" for number in range(1, len(members) + 1)])
+        first = members[0]
+        self.recipe, self.task, self.lexicon = first.recipe, first.task, first.lexicon
+        self.precision, self.device = first.precision, first.device
+        self.single_sentences = all(member.single_sentences for member in members)
+        self.others = tuple(member.task for member in members[1:])
+        self.metrics = {}
+        self.provenance = {"ensemble": mean, "members": [member.provenance for member in members]}
+        self.model = Ensemble([member.model for member in members], mean).eval()
+
+    def attention(self, prediction: Prediction) -> "Attention":
+        """None: each member attends in its own way.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError("an ensemble has no attention of its own; ask one of its members, loaded alone.")
+
+
+def load(
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    trust_code: bool = False,
+    ensemble: Mean = "probability",
+    precision: Precision = "fp32",
+    device: "str | torch.device" = "auto",
+) -> Pipeline:
+    """The model in a run directory or a model file; of several of these, an ensemble.
+
+    Args:
+        path: one, or a list: models of any architectures that write with the same target tokenizer.
+        trust_code: let the file name classes outside Transduce, which are then imported: only if you trust its maker.
+        ensemble: what a mean is taken of, "probability" or "log_probability"; see `transduce.search.ensemble`.
+        precision: of matrix products. "int8" is faster, and near to what "fp32" gives (`transduce.kernels.int8`).
+        device: "cpu", "cuda", "mps", or "auto", which is a GPU of CUDA if there is one. 8-bit products are the
+            processor's alone, and so is "auto" for them.
+
+    Raises:
+        InputError: no model there, or one that is damaged, foreign or too new; several that do not go together; no
+            such device here.
+    """
+    paths = paths_of(path)
+    place = device_for(precision, device)
+    members = [_loaded(each, trust_code, precision, place) for each in paths]
+    if len(members) == 1:
+        return members[0]
+    return EnsemblePipeline(members, ensemble, [str(each) for each in paths])
+
+
+def _loaded(path: str | PathLike[str], trust_code: bool, precision: Precision, device: "torch.device") -> Pipeline:
+    """The model is built and compared with what the file says of its weights before these are read."""
+    outlines: list[Outline] = []
+    file = load_model_file(path, trust_code=trust_code, check=lambda *said: outlines.append(Outline(*said)))
+    return Pipeline(file, precision, device, outlines[0])
+
+
+def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
+    first = members[0].task
+    problems = [
+        f"{name}: writes all words at once; an ensemble's members go from one token to the next."
+        for name, member in zip(names, members, strict=True)
+        if not isinstance(member.model, Steps)
+    ]
+    for name, member in zip(names[1:], members[1:], strict=True):
+        task = member.task
+        if task.tokenizers["target"].to_json() != first.tokenizers["target"].to_json():
+            problems.append(
+                f"{name}: its target tokenizer is not that of {names[0]}; an ensemble's members must say the same "
+                "tokens. Train them with one tokenizer: tokenizer.file, or the same data and settings."
+            )
+        elif ("source" in task.tokenizers) != ("source" in first.tokenizers) or task.start != first.start:
+            problems.append(f"{name}: it does not do the task of {names[0]}: one reads a source, the other does not.")
+    if problems:
+        raise InputError(problems)
+
+
+def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
+    """The recipe's settings with those asked for in their place.
+
+    A beam asked for is searched, whatever method the recipe has. What the recipe says to its own method alone means
+    nothing to another; an alpha tuned for one length rule means nothing to another, so a rule asked for comes with the
+    default alpha.
+
+    Raises:
+        InputError: an unknown key, a wrong value, or keys that do not go together.
+    """
+    if asked.get("beam") is not None and "method" not in asked:
+        if recipe.method == "mask_predict":
+            raise InputError(
+                "search.beam: this model writes all words at once and has no beam; ask for iterations and lengths."
+            )
+        asked = {**asked, "method": "ctc" if recipe.method == "ctc" else "beam"}
+    method = asked.get("method", recipe.method)
+    meant_otherwise = {name for name, reader in READ_BY_ONE.items() if reader != method}
+    if asked.get("length_rule", recipe.length_rule) != recipe.length_rule:
+        meant_otherwise.add("alpha")
+    kept = recipe.model_dump(exclude=meant_otherwise)
+    try:
+        return Search.model_validate({**kept, **asked})
+    except ValidationError as error:
+        raise InputError(explain(error, Search, "search")) from None
+
+
+def pack_tokenizers(tokenizers: dict[str, Tokenizer]) -> dict[str, str]:
+    """As a model file holds them: one text where both sides share one."""
+    texts = {side: tokenizer.to_json() for side, tokenizer in tokenizers.items()}
+    if len(texts) > 1 and len(set(texts.values())) == 1:
+        return {"joint": next(iter(texts.values()))}
+    return texts
+
+
+def _lexicon(file: ModelFile, task: Task) -> Lexicon | None:
+    """Raises InputError if the file's is of other vocabularies than the task's."""
+    if file.lexicon is None:
+        return None
+    candidates_SC, frequent_F = (each.numpy() for each in file.lexicon)
+    greatest = max(int(candidates_SC.max()), int(frequent_F.max()))
+    if len(candidates_SC) != task.sizes.source or greatest >= task.sizes.target:
+        raise InputError(
+            f"the model file's shortlist is of {len(candidates_SC)} source tokens and of target tokens up to "
+            f"{greatest}; its tokenizers have {task.sizes.source} and {task.sizes.target}."
+        )
+    return Lexicon(candidates_SC, frequent_F)

@@ -1,0 +1,108 @@
+"""A model file told which words its outputs are likely to be made of: a lexicon learnt from its training pairs.
+
+What is searched with it stands in `transduce.search.shortlist`, how it is learnt in `transduce.data.lexicon`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from transduce.core.errors import InputError
+from transduce.core.model_file import ModelFile
+from transduce.data.corpus import open_pairs_store
+from transduce.data.filters import Dropped
+from transduce.data.lexicon import Lexicon
+from transduce.data.store import BLOCK, Store
+from transduce.data.tokenizer import Tokenizer
+from transduce.pipeline.pipeline import unpack_tokenizers
+from transduce.tasks.translation import NO_LIMITS, TranslationData
+
+SENTENCES = 2000  # that a lexicon is tried on
+
+Sides = tuple[Tokenizer, Tokenizer]
+Progress = Callable[[int], None]  # told how many more lines are done
+
+
+@dataclass(frozen=True)
+class Use:
+    """What shortlists of so many candidates are to some sentences: words in each, share of reference tokens in it."""
+
+    candidates: int
+    words: float
+    covered: float
+
+
+class HeldOut(NamedTuple):
+    """Sentences that a lexicon is tried on: token ids, and what they are called."""
+
+    sources: list[list[int]]
+    references: list[list[int]]
+    name: str
+
+
+def tokenizers_of(file: ModelFile) -> Sides:
+    """The tokenizers of both sides.
+
+    Raises:
+        InputError: the model reads no source.
+    """
+    found = unpack_tokenizers(file.tokenizers)
+    if "source" not in found:
+        raise InputError("a language model translates no words: a shortlist is for translation models.")
+    return found["source"], found["target"]
+
+
+def training_stores(
+    data: TranslationData, sides: Sides, cache: Path, tell: Callable[[str], None], progress: Progress
+) -> list[Store]:
+    """The training pairs as token ids, from `cache` where training has left them there; what was dropped is told."""
+    stores = []
+    for files in data.train:
+        store = open_pairs_store(files, Path(data.root), sides, data.filters, cache, progress=_more(progress))
+        named = ", ".join(str(path) for path in files.paths(Path(data.root)))
+        tell(f"{named}: {Dropped.from_dict(store.metadata['dropped']).report()}")
+        stores.append(store)
+    return stores
+
+
+def held_out(data: TranslationData, sides: Sides, cache: Path, stores: Sequence[Store]) -> HeldOut:
+    """The first validation pairs; where there are none, the first training pairs."""
+    name, store = "training", stores[0]
+    if data.validation is not None:
+        name, store = "validation", open_pairs_store(data.validation, Path(data.root), sides, NO_LIMITS, cache)
+    row_N = np.arange(min(len(store), SENTENCES, BLOCK))
+    sources, references = ([ids.tolist() for ids in store.read(field, row_N)] for field in ("source", "target"))
+    return HeldOut(sources, references, name)
+
+
+def use(lexicon: Lexicon, candidates: Iterable[int], tried: HeldOut, size: int) -> list[Use]:
+    """What shortlists of so many candidates do to sentences; size: of the target's vocabulary."""
+    found = []
+    for count in candidates:
+        allowed_BV = lexicon.allowed(tried.sources, count, count, size)
+        covered = sum(int(allowed_V[ids].sum()) for allowed_V, ids in zip(allowed_BV, tried.references, strict=True))
+        share = covered / sum(map(len, tried.references))
+        found.append(Use(count, float(allowed_BV.sum(1).mean()), share))
+    return found
+
+
+def with_lexicon(file: ModelFile, lexicon: Lexicon) -> ModelFile:
+    """The same file with this lexicon, in place of another that it may have had."""
+    tensors = torch.from_numpy(lexicon.candidates_SC), torch.from_numpy(lexicon.frequent_F)
+    return replace(file, lexicon=tensors)
+
+
+def _more(progress: Progress) -> Progress:
+    """For a file's lines counted from its first."""
+    done = 0
+
+    def more(lines: int) -> None:
+        nonlocal done
+        progress(lines - done)
+        done = lines
+
+    return more

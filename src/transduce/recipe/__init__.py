@@ -1,0 +1,1 @@
+"""A training as a table of settings, from TOML to typed sections."""

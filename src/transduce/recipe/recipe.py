@@ -1,0 +1,237 @@
+"""A recipe: everything that decides what a training makes, read from TOML.
+
+    base = "other.toml"              # optional: what this file does not say, the other one does, which may have a
+                                     # base itself; of a [model] of another kind it says nothing
+    [task]                           # kind = "translation" | "language_modelling"
+    [data]                           # which files; its keys depend on the task
+    [tokenizer] [batch] [model] [training] [search]
+    [teachers]                       # optional: models to train first, which this one learns from
+
+Keys on the command line win: `training.updates=2000`. What may be left out is unset by "none": `training.minutes=none`.
+All problems of a recipe are reported at once.
+"""
+
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import SerializeAsAny, ValidationError
+
+from transduce.core.config import UNSET, Config
+from transduce.core.config_errors import explain
+from transduce.core.errors import InputError
+from transduce.core.registry import resolve, suggest
+from transduce.data.batches import BatchConfig
+from transduce.data.tokenizer import TokenizerConfig
+from transduce.recipe.training import Teachers, TrainingConfig
+from transduce.search.dispatch import only_method
+from transduce.search.settings import Search
+
+Table = dict[str, Any]
+
+
+class Recipe(Config):
+    """A resolved recipe: every key has its value. `task`, `data` and `model` are of the kinds that it names."""
+
+    name: str
+    task: SerializeAsAny[Config]
+    data: SerializeAsAny[Config]
+    tokenizer: TokenizerConfig
+    batch: BatchConfig
+    model: SerializeAsAny[Config]
+    training: TrainingConfig
+    search: Search
+    teachers: Teachers | None = None
+
+    def to_table(self) -> Table:
+        """Plain tables and values, as TOML and JSON have them."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
+    """The recipe in a TOML file, with `a.b=value` overrides.
+
+    Raises:
+        InputError: no such file, not TOML, unknown keys (the nearest is suggested), wrong values: all at once.
+    """
+    table = read_table(path)
+    table.setdefault("name", path.stem)
+    return parse_recipe(apply_overrides(table, overrides), str(path))
+
+
+def parse_recipe(table: Table, where: str) -> Recipe:
+    """The recipe that `table` writes out; `where` names it in errors. Raises InputError as `load_recipe` does."""
+    problems = [f"{where}: unknown section [{key}].{suggest(key, SECTIONS)}" for key in table if key not in SECTIONS]
+    sections: dict[str, Any] = {"name": table.get("name", "")}
+    if not isinstance(sections["name"], str):
+        problems.append(f"{where}: name must be text; this was given: {sections['name']!r}.")
+    for name, kind in _section_kinds(table, where, problems).items():
+        value = table.get(name, {})
+        if name == "search" and isinstance(value, dict) and (method := _only_method(table)):
+            value = {"method": method, **value}
+        try:
+            sections[name] = kind.model_validate(value)
+        except ValidationError as error:
+            problems += [f"{where}: {problem}" for problem in explain(error, kind, name)]
+    problems += [f"{where}: {problem}" for problem in _disagreements(sections)]
+    if problems:
+        raise InputError(problems)
+    return Recipe(**sections)
+
+
+def _disagreements(sections: dict[str, Any]) -> Iterator[str]:
+    """What no section can see alone; those with problems of their own are not there."""
+    model, tokenizer, batch, training = (sections.get(each) for each in ("model", "tokenizer", "batch", "training"))
+    if getattr(model, "pointer", False) and tokenizer and not tokenizer.joint:
+        yield "model.pointer copies source words by their ids, which needs tokenizer.joint = true."
+    if batch and batch.tokens == "auto" and training and training.accumulate > 1:
+        yield 'batch.tokens = "auto" decides training.accumulate, too: leave it out, and set batch.effective_tokens.'
+    task, data = sections.get("task"), sections.get("data")
+    if task and training and ":" not in task.kind and getattr(data, "validation", None):
+        metrics = getattr(task, "metrics", ()) if training.decode_sentences else ()
+        if training.best not in (measured := ["loss", "perplexity", *metrics]):
+            yield unmeasured(training.best, measured)
+
+
+def unmeasured(best: str, measured: Iterable[str]) -> str:
+    """What is wrong with a training.best that is not among what validation measures."""
+    names = list(measured)
+    return (
+        f'training.best = "{best}", but validation does not measure it.{suggest(best.lower(), names)} '
+        f"Measured: {', '.join(names)}. More with other task.metrics, and training.decode_sentences above 0."
+    )
+
+
+SECTIONS = list(Recipe.model_fields)
+
+
+def _section_kinds(table: Table, where: str, problems: list[str]) -> dict[str, type[Config]]:
+    kinds: dict[str, type[Config]] = {
+        "tokenizer": TokenizerConfig,
+        "batch": BatchConfig,
+        "training": TrainingConfig,
+        "search": Search,
+    }
+    if table.get("teachers", UNSET) != UNSET:
+        kinds["teachers"] = Teachers
+    for section, room in (("task", "tasks"), ("model", "models")):
+        try:
+            found = resolve(room, _kind_of(table, section))
+        except InputError as error:
+            problems += [f"{where}: [{section}] kind: {problem}" for problem in error.problems]
+            continue
+        kinds[section] = found.Config
+        if section == "task":
+            kinds["data"] = found.Data
+    return kinds
+
+
+KINDS = {"task": "translation", "model": "transformer"}  # sections whose keys depend on their kind, with the default
+
+
+def _only_method(table: Table) -> str | None:
+    """The one search for a model that writes all words at once, as none from token to token suits it."""
+    try:
+        return only_method(resolve("models", _kind_of(table, "model")))
+    except InputError:  # told elsewhere
+        return None
+
+
+def _kind_of(table: Table, section: str) -> str:
+    value, default = table.get(section, {}), KINDS[section]
+    return str(value.get("kind", default)) if isinstance(value, dict) else default
+
+
+def apply_overrides(table: Table, overrides: Iterable[str]) -> Table:
+    """`table` with `a.b=value` set; a value is read as TOML and, if it is none, as the text it is.
+
+    Raises:
+        InputError: an override without `=`, or through something that is no section.
+    """
+    problems = []
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals or not key.strip():
+            problems.append(f'"{override}": an override is key=value, as in training.updates=2000.')
+            continue
+        *sections, last = key.strip().split(".")
+        inner: Any = table
+        for section in sections:
+            inner = inner.setdefault(section, {}) if isinstance(inner, dict) else inner
+        if isinstance(inner, dict):
+            inner[last] = _value(value)
+        else:
+            problems.append(f'"{override}": {".".join(sections)} is not a section.')
+    if problems:
+        raise InputError(problems)
+    return table
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):  # numbers of 5,000 digits, brackets in brackets
+        return text
+
+
+def read_table(path: Path, above: tuple[Path, ...] = ()) -> Table:
+    """What a recipe's file says, laid over what its base says; not checked yet.
+
+    Args:
+        above: the files that stand on this one, as its base.
+
+    Raises:
+        InputError: no such file, not TOML, a recipe that is a base of itself.
+    """
+    if any(path.resolve() == each.resolve() for each in above):
+        chain = " -> ".join(map(str, (*above, path)))
+        raise InputError(f"{path}: is a base of itself: {chain}. Leave out one of these bases.")
+    table = _read(path)
+    base = table.pop("base", None)
+    if base is None:
+        return table
+    if not isinstance(base, str):
+        raise InputError(f"{path}: base must be the name of one recipe file; this was given: {base!r}.")
+    return lay_over(read_table(path.parent / base, (*above, path)), table)
+
+
+def lay_over(below: Table, above: Table) -> Table:
+    """`above` merged over `below`; a [model] or [task] of another kind has other keys and replaces the one below."""
+    return merge({key: value for key, value in below.items() if not _other_kind(key, below, above)}, above)
+
+
+def _other_kind(section: str, below: Table, above: Table) -> bool:
+    """Whether `above` names a kind, and another one; without a kind of its own it only changes keys."""
+    named = above.get(section)
+    if section not in KINDS or not isinstance(named, dict) or "kind" not in named:
+        return False
+    return _kind_of(above, section) != _kind_of(below, section)
+
+
+def merge(below: Table, above: Table) -> Table:
+    """`above` laid over `below`, table by table; a list or a value replaces the whole one below it."""
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        merged[key] = merge(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _read(path: Path) -> Table:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with U+FEFF
+    except FileNotFoundError:
+        near = suggest(path.name, [each.name for each in path.parent.glob("*.toml")]) if path.parent.is_dir() else ""
+        raise InputError(f"{path}: there is no such recipe.{near}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError([f"{path}: not TOML: {error}", *_what_a_recipe_is(path)]) from error
+
+
+def _what_a_recipe_is(path: Path) -> list[str]:
+    """For whoever names the text to learn from instead."""
+    if path.suffix == ".toml":
+        return []
+    return ["A recipe is wanted, which names the files to learn from; README.md, Your own data, shows a small one."]

@@ -1,0 +1,1 @@
+"""The machine: devices, memory, workers, child processes, what a figure was measured on, the log of a run."""

@@ -1,0 +1,228 @@
+"""From a model's steps to hypotheses, by the method that the settings name."""
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from transduce.core.errors import InputError, TransduceError
+from transduce.models.protocols import Aligns, Fills, Padded, Steps
+from transduce.search.constraint import Constraint
+from transduce.search.coverage import Coverage
+from transduce.search.hypothesis import Hypothesis
+from transduce.search.lattice import Lattice, Lattices
+from transduce.search.request import Job
+from transduce.search.rules import Rules
+from transduce.search.settings import Search
+from transduce.search.shortlist import Shortlisted, with_demands
+
+AT_ONCE = {"mask_predict": "non_autoregressive", "ctc": "ctc"}  # methods that do not go token by token, for which kind
+
+
+@torch.inference_mode()
+def search(
+    model: Steps | Fills | Aligns,
+    source: Padded | None,
+    rows: int,
+    settings: Search,
+    *,
+    start: int,
+    end: int,
+    limits: Sequence[int],
+    prefixes: Sequence[Sequence[int]] | None = None,
+    lines: Sequence[int] | None = None,
+    forbidden: Sequence[int] = (),
+    least: Sequence[int] | None = None,
+    constraints: Sequence[Constraint | None] | None = None,
+    lattices: list[Lattice] | None = None,
+    shortlist: Tensor | None = None,
+    device: torch.device | str | None = None,
+) -> list[list[Hypothesis]]:
+    """For each row of the source its hypotheses, best first: at least one, at most `settings.nbest`.
+
+    What a row gets depends on that row alone: it is the same in any batch, in any order.
+
+    Args:
+        rows: sources; `source` is None for a model that reads none.
+        start, end: token ids.
+        limits: the most tokens of each row's outputs, the end token included; see `Search.limit`.
+        prefixes: for each row the tokens that its outputs must begin with.
+        lines: the number of each row in its file, counted from 0: messages name it, samples are seeded by it.
+        forbidden: token ids that are never chosen: padding, start, perhaps unknown.
+        least: the fewest tokens of each row's outputs, the end token not included; `settings.min_length` by default.
+        constraints: phrases that each row's outputs must or must not hold. An output ends only when it holds all that
+            it must; one that reaches its limit before has `ended` False.
+        lattices: filled with one lattice for each row, of a beam search.
+        shortlist: (rows, V) bool, True = the row's outputs may hold this token; None = they may hold any. The end
+            token, and what prefixes and phrases ask for, are added; probabilities are those among these tokens.
+        device: where the model is; needed without a source only.
+
+    Raises:
+        InputError: the arguments disagree, the method is not one for this model or not for what is asked, or a token
+            is not in the vocabulary.
+        TransduceError: the model gave no log-probabilities, or gives probability 0 to every output.
+    """
+    none = [None] * rows if constraints is None else constraints
+    least = [settings.min_length] * rows if least is None else least
+    rules = Rules(end, limits, least, settings.no_repeat_ngram, none)
+    job = Job(
+        model,
+        source,
+        rows,
+        start,
+        end,
+        limits,
+        [[]] * rows if prefixes is None else prefixes,
+        range(rows) if lines is None else lines,
+        forbidden,
+        torch.device(device or "cpu") if source is None else source.values.device,
+        rules if any(least) or settings.no_repeat_ngram or any(none) else None,
+        lattices=None if lattices is None else Lattices(rows),
+    )
+    _check(job)
+    _check_model(model, settings.method)
+    _check_method(job, settings)
+    _check_shortlist(job, settings.method, shortlist)
+    if rows == 0:
+        return []
+    if settings.coverage > 0 and isinstance(model, Steps):
+        covered = Coverage(model, settings.coverage)
+        job = replace(job, model=covered, coverage=covered)
+    if shortlist is not None:
+        shortlist = with_demands(shortlist, job)
+        job = replace(job, model=Shortlisted(job.model, shortlist), shortlist=shortlist)
+    method = importlib.import_module(f"transduce.search.{settings.method}")
+    found: list[list[Hypothesis]] = method.search(job, settings)
+    _refuse_impossible(job, found)
+    if lattices is not None and job.lattices:
+        lattices += job.lattices.found
+    return found
+
+
+def quickest(model: object) -> Search:
+    """The settings of the fastest search that suits `model`."""
+    return Search(method=only_method(type(model)) or "greedy", beam=1)
+
+
+def only_method(kind: type) -> Literal["mask_predict", "ctc"] | None:
+    """The one search for models of a class that write all words at once; None for those that step."""
+    if issubclass(kind, Fills):
+        return "mask_predict"
+    return "ctc" if issubclass(kind, Aligns) else None
+
+
+def _check_model(model: object, method: str) -> None:
+    only = only_method(type(model))
+    if only and method != only:
+        raise InputError(
+            f'search: method "{method}" goes from one token to the next; this model writes all at once: use "{only}".'
+            if method not in AT_ONCE
+            else f'search: method "{method}" is for models that are {AT_ONCE[method]}; for this one use "{only}".'
+        )
+    if not only and method in AT_ONCE:
+        raise InputError(
+            f'search: method "{method}" is for models that write all words at once, such as {AT_ONCE[method]}: '
+            'use "beam".'
+        )
+
+
+def _check(job: Job) -> None:
+    """Raises InputError with all that is wrong with the arguments."""
+    counts = {"limits": len(job.limits), "prefixes": len(job.prefixes), "lines": len(job.lines)}
+    if job.source is not None:
+        counts["source"] = len(job.source.lengths)
+    if job.rules is not None:
+        counts |= {"least": len(job.rules.least), "constraints": len(job.rules.constraints)}
+    problems = [f"search: {job.rows} rows, but {count} {name}." for name, count in counts.items() if count != job.rows]
+    if job.end in job.forbidden:
+        problems.append(f"search: the end token {job.end} is forbidden, so no output could end.")
+    if any(token < 0 for token in (job.end, *job.forbidden)):
+        problems.append("search: a negative end or forbidden token; token ids start at 0.")
+    if not problems:
+        problems = [problem for row in range(job.rows) for problem in _row_problems(job, row)]
+    if problems:
+        raise InputError(problems)
+
+
+def _check_method(job: Job, settings: Search) -> None:
+    """Raises InputError for what is asked of a method that does not do it."""
+    problems = []
+    must = job.rules is not None and job.rules.must
+    if settings.method in AT_ONCE and (job.rules is not None or settings.coverage > 0):
+        problems.append(
+            f'search: method "{settings.method}" writes all words at once: it knows no coverage, no shortest length, '
+            "no n-grams that may not repeat, and no phrases that must or must not appear."
+        )
+    elif must and settings.method not in ("beam", "exhaustive"):
+        problems.append(
+            f'search: method "{settings.method}" does not look for phrases that must appear; use method "beam".'
+        )
+    if settings.method in AT_ONCE and any(job.prefixes):
+        problems.append(
+            f'search: method "{settings.method}" writes all words at once; it cannot begin with given tokens.'
+        )
+    if must and settings.groups > 1:
+        problems.append("search: a beam with phrases that must appear is shared out by them and cannot have groups.")
+    if job.lattices is not None and settings.method != "beam":
+        problems.append(f'search: a lattice is what a beam weighed; method "{settings.method}" has none.')
+    if problems:
+        raise InputError(problems)
+
+
+def _check_shortlist(job: Job, method: str, shortlist: Tensor | None) -> None:
+    """Raises InputError where there can be none, or not this one."""
+    if shortlist is None:
+        return
+    if method in AT_ONCE:
+        raise InputError(f'search: method "{method}" writes all words at once, and knows no shortlist.')
+    if shortlist.dtype is not torch.bool or shortlist.ndim != 2 or len(shortlist) != job.rows:
+        raise InputError(
+            f"search: a shortlist is bool ({job.rows}, vocabulary), and was {shortlist.dtype} {tuple(shortlist.shape)}."
+        )
+
+
+def _row_problems(job: Job, row: int) -> list[str]:
+    line, limit, prefix = job.lines[row], job.limits[row], job.prefixes[row]
+    problems = []
+    if line < 0:
+        problems.append(f"search: row {row} has line number {line}; lines are counted from 0.")
+    if limit < 1:
+        problems.append(f"search: line {line} has a limit of {limit} tokens; at least 1 is needed.")
+    if len(prefix) > limit:
+        problems.append(f"search: line {line} has a prefix of {len(prefix)} tokens, over its limit of {limit}.")
+    if any(token < 0 for token in prefix):
+        problems.append(f"search: line {line} has a negative token in its prefix; token ids start at 0.")
+    if job.end in prefix:
+        problems.append(f"search: line {line} has the end token {job.end} in its prefix; leave it out.")
+    return problems or _rule_problems(job, row)
+
+
+def _rule_problems(job: Job, row: int) -> list[str]:
+    if job.rules is None:
+        return []
+    line, limit, least, constraint = job.lines[row], job.limits[row], job.rules.least[row], job.rules.constraints[row]
+    problems = []
+    if least >= limit:
+        problems.append(
+            f"search: line {line} is to have {least} tokens or more and then end, over its limit of {limit}; "
+            "lower min_length or raise max_length_offset."
+        )
+    if constraint is not None and constraint.holds_forbidden(constraint.behind(job.prefixes[row])):
+        problems.append(f"search: line {line} has a prefix that holds a phrase that must not appear.")
+    return problems
+
+
+def _refuse_impossible(job: Job, found: list[list[Hypothesis]]) -> None:
+    lost = [
+        line
+        for line, hypotheses in zip(job.lines, found, strict=True)
+        if not hypotheses or hypotheses[0].log_probability == float("-inf")
+    ]
+    if lost:
+        raise TransduceError(
+            f"search: the model gives probability 0 to every output of {len(lost)} of {job.rows} rows, "
+            f"the first at line {lost[0]}: check its prefix, its phrases and the forbidden tokens."
+        )

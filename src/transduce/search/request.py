@@ -1,0 +1,145 @@
+"""What is searched: a model's steps, its sources, and what an output may look like.
+
+Shapes: B sentences, N hypotheses, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transduce.core.errors import InputError, TransduceError
+from transduce.models.protocols import Padded, Tree, select
+from transduce.search.coverage import Coverage
+from transduce.search.lattice import Lattices
+from transduce.search.rules import Rules
+
+ROUNDING = 1e-3  # a log-probability may be this much above 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`rows` sources and the rules for their outputs; each list has one member for every row.
+
+    model: `Steps`, for method "mask_predict" `Fills`, for "ctc" `Aligns`.
+    start, end: token ids; `end` ends an output.
+    limits: the most tokens of an output, `end` included.
+    prefixes: the tokens that an output must begin with; they count towards its probability.
+    lines: the number of each source in its file, which messages name and samples are seeded by.
+    forbidden: token ids that are never chosen (a prefix may hold them).
+    device: where the model is.
+    rules: what a hypothesis may not go on with because of what it has said; None = anything.
+    coverage: what a hypothesis pays for what it left unread of its source; None = nothing.
+    lattices: told of every step of a beam; None = nobody is.
+    shortlist: (B, V) bool, True = an output of the row may hold the token; None = any. `model` is `Shortlisted` then.
+    """
+
+    model: Any
+    source: Padded | None
+    rows: int
+    start: int
+    end: int
+    limits: Sequence[int]
+    prefixes: Sequence[Sequence[int]]
+    lines: Sequence[int]
+    forbidden: Sequence[int]
+    device: torch.device
+    rules: Rules | None = None
+    coverage: Coverage | None = None
+    lattices: Lattices | None = None
+    shortlist: Tensor | None = None
+
+    def begin(self) -> tuple[Tree, Tree]:
+        """The memory of the sources and the state before the first token, (B, ...) each."""
+        memory, state = self.model.start(self.source, self.rows)
+        return memory, state
+
+    def step(self, token_N: Tensor, memory: Tree, state: Tree, time: int) -> tuple[Tensor, Tree]:
+        """The log-probabilities (N, V) of the token at position `time`, and the state behind them.
+
+        Raises:
+            TransduceError: they are no log-probabilities.
+            InputError: a token id of this job is outside the vocabulary.
+        """
+        log_probabilities_NV, state = self.model.step(token_N.to(self.device), memory, state)
+        if log_probabilities_NV.ndim != 2 or len(log_probabilities_NV) != len(token_N):
+            raise TransduceError(
+                f"search: the model should give log-probabilities ({len(token_N)}, vocabulary) "
+                f"for {len(token_N)} hypotheses, and gave {tuple(log_probabilities_NV.shape)}."
+            )
+        if time == 0:
+            self.check_vocabulary(log_probabilities_NV.shape[1])
+        self.check_log_probability(float(log_probabilities_NV.amax()))
+        return log_probabilities_NV, state
+
+    def check_log_probability(self, greatest: float) -> None:
+        """Raises TransduceError if it is none."""
+        if not greatest <= ROUNDING:
+            raise TransduceError(
+                f"search: the model gave a log-probability of {greatest:g}; it should be at most 0. "
+                "NaN and inf come from diverged weights or overflow; others from logits without log_softmax."
+            )
+
+    def permitted(self, log_probabilities_NV: Tensor, row_N: Tensor, tokens_NT: Tensor) -> Tensor:
+        """The same with -inf for what may not follow the tokens (N, T) of hypotheses of the sentences `row_N`.
+
+        That is the forbidden tokens, what the rules refuse, and where a prefix goes on, every token but the prefix's.
+        """
+        row_M, token_M = self._imposed(row_N, tokens_NT.shape[1])
+        row_M, token_M = row_M.to(self.device), token_M.to(self.device)
+        value_M = log_probabilities_NV[row_M, token_M]
+        if self.forbidden:
+            forbidden_F = torch.tensor(self.forbidden, device=self.device)
+            log_probabilities_NV = log_probabilities_NV.index_fill(1, forbidden_F, -torch.inf)
+        if self.rules:
+            refused_NV = self.rules.refused(row_N, tokens_NT, log_probabilities_NV.shape[1])
+            log_probabilities_NV = log_probabilities_NV.masked_fill(refused_NV.to(self.device), -torch.inf)
+        if len(row_M):
+            log_probabilities_NV = log_probabilities_NV.index_fill(0, row_M, -torch.inf)
+            log_probabilities_NV[row_M, token_M] = value_M
+        return log_probabilities_NV
+
+    def is_free(self, time: int) -> bool:
+        """Whether at position `time` anything may follow anything but what is `forbidden`."""
+        return self.rules is None and all(time >= len(prefix) for prefix in self.prefixes)
+
+    def penalty(self, memory: Tree, state: Tree, rows: int) -> Tensor:
+        """(N,) float64: what the scores of hypotheses that end with the next token are changed by, 0 or less."""
+        if self.coverage is None:
+            return torch.zeros(rows, dtype=torch.float64)
+        return self.coverage.penalty(memory if self.shortlist is None else memory.inner, state)
+
+    def _imposed(self, row_N: Tensor, time: int) -> tuple[Tensor, Tensor]:
+        """(M,) hypotheses whose prefix holds a token at position `time`, and (M,) these tokens."""
+        if all(time >= len(prefix) for prefix in self.prefixes):
+            return torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
+        token_B = [prefix[time] if time < len(prefix) else -1 for prefix in self.prefixes]
+        token_N = torch.tensor(token_B)[row_N]
+        row_M = (token_N >= 0).nonzero()[:, 0]
+        return row_M, token_N[row_M]
+
+    def check_vocabulary(self, size: int) -> None:
+        """Raises InputError if a token id of this job is outside a vocabulary of so many."""
+        if self.shortlist is not None and self.shortlist.shape[1] != size:
+            raise InputError(f"search: a shortlist out of {self.shortlist.shape[1]} tokens; the model has {size}.")
+        outside = [f"end token {self.end}"] if self.end >= size else []
+        outside += [f"forbidden token {token}" for token in self.forbidden if token >= size]
+        outside += [
+            f"line {line}: prefix token {token}"
+            for line, prefix in zip(self.lines, self.prefixes, strict=True)
+            for token in prefix
+            if token >= size
+        ]
+        if self.rules is not None and any(each and each.spelling.size != size for each in self.rules.constraints):
+            raise InputError(f"search: the constraints spell another vocabulary than the model's of {size}.")
+        if outside:
+            raise InputError(f"search: {what} is outside the model's vocabulary of {size}." for what in outside)
+
+
+def reordered(tree: Tree, row_N: Tensor, rows: int, device: torch.device) -> Tree:
+    """`select(tree, row_N)` out of `rows` rows, without the copy where the order stays."""
+    if len(row_N) == rows and torch.equal(row_N, torch.arange(rows)):
+        return tree
+    return select(tree, row_N.to(device))

@@ -1,0 +1,58 @@
+"""One path through the tree of outputs: at each step one token, which a rule chooses.
+
+Greedy search, sampling and forced decoding are this walk with different rules.
+Shapes: B sentences, P paths (of all sentences), N paths not yet ended, V vocabulary, T positions.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from transduce.models.protocols import Tree
+from transduce.search.hypothesis import Hypothesis, hypothesis
+from transduce.search.length import LengthRule
+from transduce.search.request import Job, reordered
+
+# (log-probabilities (N, V), -inf for what is not permitted; paths (N,); position) -> tokens (N,)
+Choose = Callable[[Tensor, Tensor, int], Tensor]
+
+
+def follow(
+    job: Job, choose: Choose, rule: LengthRule, copies: int = 1, started: tuple[Tree, Tree] | None = None
+) -> list[Hypothesis]:
+    """The hypotheses of `copies` paths for each row, in order: path p belongs to row p // copies.
+
+    started: what `job.begin()` gave, if it was asked already.
+    """
+    paths, longest = job.rows * copies, max(job.limits)
+    limit_P = torch.tensor(job.limits).repeat_interleave(copies)
+    token_PT = torch.zeros(paths, longest, dtype=torch.int64)
+    value_PT = torch.zeros(paths, longest, dtype=torch.float64)
+    length_P = limit_P.clone()
+    penalty_P = torch.zeros(paths, dtype=torch.float64)
+
+    path_N, token_N = torch.arange(paths), torch.full((paths,), job.start)
+    memory, state = (reordered(tree, path_N // copies, job.rows, job.device) for tree in started or job.begin())
+    for time in range(longest):
+        log_probabilities_NV, state = job.step(token_N, memory, state, time)
+        log_probabilities_NV = job.permitted(log_probabilities_NV, path_N // copies, token_PT[path_N, :time])
+        token_N = choose(log_probabilities_NV, path_N, time)
+        value_N = log_probabilities_NV.gather(1, token_N[:, None].to(job.device))[:, 0]
+        token_N = token_N.cpu()
+        token_PT[path_N, time], value_PT[path_N, time] = token_N, value_N.cpu().double()
+        if job.coverage is not None:
+            penalty_P[path_N] = job.penalty(memory, state, len(path_N))
+        ended_N = token_N == job.end
+        length_P[path_N[ended_N]] = time + 1
+        going_N = (~ended_N & (limit_P[path_N] > time + 1)).nonzero()[:, 0]
+        if len(going_N) == 0:
+            break
+        memory, state = (reordered(tree, going_N, len(path_N), job.device) for tree in (memory, state))
+        path_N, token_N = path_N[going_N], token_N[going_N]
+    return [
+        hypothesis(tokens[:length], values[:length], tokens[length - 1] == job.end, rule, penalty)
+        for tokens, values, length, penalty in zip(
+            token_PT.tolist(), value_PT.tolist(), length_P.tolist(), penalty_P.tolist(), strict=True
+        )
+    ]

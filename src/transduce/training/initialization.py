@@ -1,0 +1,111 @@
+"""The weights that a training starts from: drawn, or another model's; and embeddings that are counted."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from transduce.core.errors import InputError
+from transduce.core.model_file import ModelFile, lasting_tensors, load_model_file
+from transduce.data.lexicon import ITERATIONS, read_links
+from transduce.data.word_vectors import Vectors, mixed, word_vectors
+from transduce.layers.embedding import Embedding
+from transduce.pipeline.pipeline import load_weights, make_model
+from transduce.recipe.recipe import Recipe
+from transduce.runtime.devices import resolve_device
+from transduce.tasks.protocols import Task, TaskData
+from transduce.tasks.translation import TranslationData
+from transduce.training.average import MovingAverage
+from transduce.training.checkpoint import Trained
+from transduce.training.display import Display
+from transduce.training.loop import derived_seed
+from transduce.training.optimizer import Optimizers
+from transduce.training.progress import Progress
+
+SIDES = {"source_embedding": "source", "target_embedding": "target", "output": "target"}
+
+
+def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambda line: None) -> Trained:
+    """A model at its random start, which depends on the seed alone, or with the weights of the one to start from.
+
+    tell: told which weights of another kind of model are taken.
+
+    Raises:
+        InputError: that one is of other sizes, or of another kind that has no weight in common.
+    """
+    torch.manual_seed(derived_seed(recipe.training.seed, 0))
+    model = make_model(recipe, task).to(device())
+    if recipe.training.start:
+        _begin_as(load_model_file(recipe.training.start), model, recipe, tell)
+    average = MovingAverage(model, recipe.training.average)
+    return Trained(model, Optimizers(model, recipe.training), average, Progress())
+
+
+def device() -> torch.device:
+    """What "auto" means here: see `transduce.runtime.devices`."""
+    return resolve_device()
+
+
+def check_embeddings(recipe: Recipe) -> None:
+    """Raises InputError where training.embeddings cannot be had from this data."""
+    if recipe.training.embeddings != "random" and not isinstance(recipe.data, TranslationData):
+        raise InputError(
+            f'{recipe.name}: training.embeddings = "{recipe.training.embeddings}" is counted from pairs of texts. What '
+            'this data has are none: its embeddings begin as "random".'
+        )
+
+
+def count_embeddings(trained: Trained, recipe: Recipe, task: Task, data: TaskData, display: Display) -> None:
+    """Word vectors of the training pairs in the place of a new model's embeddings.
+
+    Raises:
+        InputError: the model has no embeddings that are called as everyone's.
+    """
+    embeddings = _embeddings(trained.model)
+    pairs = read_links([store for store, _ in data.corpora])
+    source, target, width = task.sizes.source, task.sizes.target, embeddings["output"].weight.shape[1]
+    assert source is not None  # which `check_embeddings` has seen to
+    with display.count(f"counting word vectors, {recipe.name}", (1 + ITERATIONS) * len(pairs)) as advance:
+        begin_with(embeddings, *word_vectors(pairs, (source, target), width, advance))
+    weights = lasting_tensors(trained.model)
+    trained.average.restore({name: weights[name] for name in trained.average.tensors()})
+
+
+@torch.no_grad()
+def begin_with(embeddings: dict[str, Embedding], source: Vectors, target: Vectors) -> None:
+    """Embeddings, named as a model's attributes, begin as word vectors, made as long as they were on average.
+
+    One that serves both sides begins as `mixed` of them. A word that is nowhere keeps what was drawn for it.
+    """
+    sides = {"source": source, "target": target}
+    for weight in {each.weight for each in embeddings.values()}:
+        serves = {SIDES[name] for name, each in embeddings.items() if each.weight is weight}
+        rows = mixed(sides[side] for side in sorted(serves)).to(weight)
+        weight.copy_(torch.where(rows.any(1, keepdim=True), rows * weight.norm(dim=1).mean(), weight))
+
+
+def _embeddings(model: nn.Module) -> dict[str, Embedding]:
+    """By the names of `SIDES`; a model that aligns has no target_embedding."""
+    found = {name: each for name in SIDES if isinstance(each := getattr(model, name, None), Embedding)}
+    if not {"source_embedding", "output"} <= found.keys():
+        raise InputError(
+            f"training.embeddings: {type(model).__name__} has no `source_embedding` and `output` of the class "
+            "transduce.layers.embedding.Embedding, which could be counted: leave it out."
+        )
+    return found
+
+
+def _begin_as(other: ModelFile, model: torch.nn.Module, recipe: Recipe, tell: Callable[[str], None]) -> None:
+    """All weights of a model of the same kind; of another kind those of the same name and shape."""
+    kinds = [config["model"].get("kind") for config in (other.config, recipe.to_table())]
+    if kinds[0] == kinds[1]:
+        load_weights(model, other.weights)
+        return
+    own = lasting_tensors(model)
+    common = {name: each for name, each in other.weights.items() if name in own and each.shape == own[name].shape}
+    if not common:
+        raise InputError(
+            f"training.start: {recipe.training.start} is another kind of model and has no weight in common."
+        )
+    tell(f"{len(common)} of {len(own)} weights begin as those of {recipe.training.start}, the others anew.")
+    load_weights(model, {**own, **common})

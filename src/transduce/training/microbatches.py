@@ -1,0 +1,133 @@
+"""A batch that does not fit into memory is trained on in pieces, whose gradients add up to the whole one's.
+
+The loss is a sum over target tokens, so that of the pieces adds up, and what is drawn for the batch as a whole, as the
+words that a model that fills must tell, is drawn before it is cut. Without dropout the gradient is the uncut batch's
+to rounding. Dropout draws other noise for pieces than for the whole (and batch norm, and the baseline of an attention
+that chooses, see other companions), but the same for the same pieces: `Cuts` is all that one must remember to repeat an
+update bit for bit.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from transduce.core.errors import TransduceError
+from transduce.core.model_file import lasting_tensors
+from transduce.data.collate import Batch
+from transduce.models.protocols import Padded
+from transduce.objectives.masked_lm import Hidden
+from transduce.objectives.next_token import Drawn, draw, objective
+from transduce.recipe.training import TrainingConfig
+from transduce.training.memory import is_out_of_memory
+from transduce.training.precision import autocast
+
+Cuts = list[list[int]]  # for each batch of an update, how many rows each of its pieces has
+
+
+class ExampleTooLarge(TransduceError):
+    """One example alone does not fit into memory. It is row `row` of batch number `batch` of the update."""
+
+    def __init__(self, batch: int, row: int, source: int, target: int) -> None:
+        self.batch, self.row = batch, row
+        super().__init__(
+            f"An example of {source} source and {target} target positions does not fit into memory by itself. Make "
+            "the model smaller, leave out long examples ([data.filters] max_tokens, or a shorter context), or train "
+            "where there is more memory."
+        )
+
+
+class _Full(NamedTuple):
+    """Where memory ran out: batch number `batch` of the update, its piece number `piece`."""
+
+    batch: int
+    piece: int
+
+
+def whole(batches: Sequence[Batch]) -> Cuts:
+    """No batch is cut."""
+    return [[len(batch.target.lengths)] for batch in batches]
+
+
+def add_gradients(
+    model: nn.Module, batches: Sequence[Batch], cuts: Cuts, config: TrainingConfig, precision: str
+) -> tuple[float, Cuts]:
+    """The gradient of the mean loss over all `batches` into the parameters, which have none; the cross-entropy in it.
+
+    Where memory runs out, everything is begun anew with that piece in halves: same random numbers, same buffers, and
+    nothing of the half-done gradient is left. The second result is how the batches were cut in the end.
+
+    Raises:
+        ExampleTooLarge: a piece of one example does not fit.
+    """
+    before = {name: tensor.clone() for name, tensor in _running_statistics(model).items()}
+    device = batches[0].target.values.device
+    drawn, drawn_there = torch.get_rng_state(), torch.cuda.get_rng_state() if device.type == "cuda" else None
+    while isinstance(found := _attempt(model, batches, cuts, config, precision), _Full):
+        model.zero_grad(set_to_none=True)
+        for name, tensor in _running_statistics(model).items():
+            tensor.copy_(before[name])
+        if drawn_there is not None:
+            torch.cuda.empty_cache()
+            torch.cuda.set_rng_state(drawn_there)
+        torch.set_rng_state(drawn)
+        cuts = _halved(cuts, found, batches[found.batch])
+    return found, cuts
+
+
+def _attempt(
+    model: nn.Module, batches: Sequence[Batch], cuts: Cuts, config: TrainingConfig, precision: str
+) -> float | _Full:
+    tokens = sum(batch.count for batch in batches)
+    loss = 0.0
+    for number, (batch, rows) in enumerate(zip(batches, cuts, strict=True)):
+        for place, (piece, drawn) in enumerate(_cut(batch, rows, draw(model, batch, config))):
+            try:
+                with autocast(precision, piece.target.values.device):
+                    part, cross_entropy = objective(model, piece, config, drawn)
+                (part / tokens).backward()  # type: ignore[no-untyped-call]
+                loss += cross_entropy.item() / tokens
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                return _Full(number, place)  # the error holds all that was computed, and goes here
+    return loss
+
+
+def _cut(batch: Batch, rows: list[int], drawn: Drawn) -> Iterator[tuple[Batch, Drawn]]:
+    """The pieces of `batch`, each no wider than its longest row, with what was drawn for them."""
+    if len(rows) == 1:
+        yield batch, drawn
+        return
+    hidden = drawn.hidden
+    first = 0
+    for count in rows:
+        place = slice(first, first + count)
+        target = _rows(batch.target, place)
+        source = _rows(batch.source, place) if batch.source else None
+        words = target.values.shape[1] - 2
+        part = Hidden(hidden.places[place, :words], hidden.scale) if hidden else None
+        yield Batch(source, target, int(target.lengths.sum()) - count), drawn._replace(hidden=part)
+        first += count
+
+
+def _rows(sequences: Padded, place: slice) -> Padded:
+    lengths = sequences.lengths[place]
+    return Padded(sequences.values[place, : int(lengths.max())], lengths)
+
+
+def _halved(cuts: Cuts, full: _Full, batch: Batch) -> Cuts:
+    rows = cuts[full.batch]
+    count = rows[full.piece]
+    if count == 1:
+        row = sum(rows[: full.piece])
+        source = int(batch.source.lengths[row]) if batch.source else 0
+        raise ExampleTooLarge(full.batch, row, source, int(batch.target.lengths[row]))
+    halves = [*rows[: full.piece], count // 2, count - count // 2, *rows[full.piece + 1 :]]
+    return [*cuts[: full.batch], halves, *cuts[full.batch + 1 :]]
+
+
+def _running_statistics(model: nn.Module) -> dict[str, Tensor]:
+    """What a forward pass in training changes, besides gradients."""
+    return {name: each for name, each in lasting_tensors(model).items() if not isinstance(each, nn.Parameter)}
