@@ -20,7 +20,7 @@ VARIANTS = {  # of x86 processors, slowest first; which of them a machine can ru
 
 
 def kernels(variant: str, flags: list[str]) -> Extension:
-    """One module, `transduce.kernels.native.<variant>`. OpenMP's functions are those of the library that torch has loaded."""
+    """One module, `transduce.kernels.native.<variant>`. OpenMP's functions are of the library that torch has loaded."""
     return Extension(
         f"transduce.kernels.native.{variant}",
         [f"{FOLDER}/kernels.cpp"],

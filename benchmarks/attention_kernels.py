@@ -2,7 +2,8 @@
 
     python benchmarks/attention_kernels.py
 
-Sets `FUSED_FROM_KEYS` in attention/scaled_dot_product.py. Prints milliseconds a step (median of interleaved runs) and their ratio.
+Sets `FUSED_FROM_KEYS` in attention/scaled_dot_product.py. Prints milliseconds a step (median of interleaved runs) and
+their ratio.
 """
 
 import statistics

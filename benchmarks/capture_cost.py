@@ -19,8 +19,9 @@ from torch import Tensor
 from transduce.attention.cache import KeyValue
 from transduce.attention.heads import MultiHeadAttention
 from transduce.attention.scaled_dot_product import attend
+from transduce.core.padded import Padded
 from transduce.layers.cross_entropy import smoothed_cross_entropy
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 
 VOCABULARY, ROWS, LENGTH = 8000, 64, 24

@@ -26,8 +26,8 @@ import memory_of_corpus
 import torch
 
 import transduce
+from transduce.core.padded import Padded
 from transduce.data.files import read_lines
-from transduce.models.protocols import Padded
 from transduce.pipeline.pipeline import Pipeline
 from transduce.runtime.environment import library_versions, machine
 

@@ -1,4 +1,7 @@
-"""Writes docs/results.md from benchmarks/results/recipes/; `tests/test_docs.py` fails when the page is out of date."""
+"""Writes docs/results.md, and the table of README.md, from benchmarks/results/recipes/.
+
+`tests/test_docs.py` fails when one of them is out of date.
+"""
 
 import json
 import sys
@@ -7,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).with_name("results.md")
+README = Path(__file__).parents[1] / "README.md"
 RECORDS = Path(__file__).parents[1] / "benchmarks" / "results" / "recipes"
 HEAD = """# Results
 
@@ -19,9 +23,42 @@ This page is made by `python docs/make_results.py` from records that `python ben
 """
 
 
+BEGIN, END = "<!-- results -->\n", "<!-- end -->\n"
+PUBLISHED = "nrefs:1|case:lc|eff:no|tok:moses-en|smooth:exp|version:2.6.0|sacremoses:0.2.0"
+TEST = "test_2016_flickr"
+SHOWN = {  # recipe -> what it is, and what bentrevett/pytorch-seq2seq reports for such a model
+    "multi30k-de-en-rnn-lstm": ("LSTM, one vector for the source", "13.8"),
+    "multi30k-de-en-rnn-gru": ("GRU, one vector for the source", "20.6"),
+    "multi30k-de-en-rnn": ("GRU with additive attention", "28.3"),
+    "multi30k-de-en-convolution": ("convolutional", "34.1"),
+    "multi30k-de-en": ("Transformer", "36.5"),
+    "multi30k-de-en-ctc": ("all words at once", ""),
+}
+
+
+def read_records() -> list[dict[str, Any]]:
+    """All that is on record."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDS.glob("*.json"))]
+
+
+def readme() -> str:
+    """README.md with its table of results as it should be."""
+    records = {each["recipe"]: each for each in read_records() if each["seed"] == 1 and not each["change"]}
+    rows = [_shown(records[recipe], *words) for recipe, words in SHOWN.items() if recipe in records]
+    text = README.read_text(encoding="utf-8")
+    before, after = text.index(BEGIN) + len(BEGIN), text.index(END)
+    return text[:before] + _table(["recipe", "greedy", "beam 5", "published, greedy"], rows) + text[after:]
+
+
+def _shown(record: dict[str, Any], words: str, published: str) -> list[str]:
+    scores = [each for each in record["scores"] if (each["signature"], each["test"]) == (PUBLISHED, TEST)]
+    found = {each["search"].partition(",")[0]: f"{each['value']:.1f}" for each in scores}
+    return [f"`{record['recipe']}`: {words}", found.get("greedy", ""), found.get("beam 5", ""), published]
+
+
 def page() -> str:
     """The whole page."""
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDS.glob("*.json"))]
+    records = read_records()
     metrics = {score["signature"]: score["name"] for record in records for score in record["scores"]}
     letters = {signature: f"{name} ({number})" for number, (signature, name) in enumerate(_ordered(metrics), start=1)}
     sections = "".join(_section(recipe, records, letters) for recipe in sorted({each["recipe"] for each in records}))
@@ -124,4 +161,5 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    sys.stdout.write(f"{PAGE}\n")
+    README.write_text(readme(), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n{README}\n")

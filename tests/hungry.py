@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transduce.models.protocols import Padded, Sizes
+from transduce.core.padded import Padded
+from transduce.models.protocols import Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 
 TOO_MUCH = 2**60  # bytes

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from transduce.models.protocols import Padded, Sizes
+from transduce.core.padded import Padded
+from transduce.models.protocols import Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 
 

@@ -16,6 +16,8 @@ def test_a_page_that_is_made_is_up_to_date(name: str) -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), f"run: python docs/make_{name}.py"
+    if name == "results":
+        assert module.README.read_text(encoding="utf-8") == module.readme(), "run: python docs/make_results.py"
 
 
 def test_every_link_of_the_readme_leads_somewhere() -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import transduce
 from transduce.core.errors import InputError
-from transduce.models.protocols import Padded
+from transduce.core.padded import Padded
 from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import load_recipe
 from transduce.training.display import Display

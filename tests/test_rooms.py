@@ -13,62 +13,34 @@ import transduce
 
 PACKAGE = Path(transduce.__file__).parent
 
-# Ground floor first. A line imports from lines below it in the house, that is above it here, and from within itself.
-# A file or folder named here is a floor of its own, whatever room it stands in.
-FLOORS = [
-    "errors",
+# Ground floor first. A room imports from rooms below it in the house, that is above it here, and from within itself.
+ROOMS = [
     "version",
-    "extras",  # what is not installed, and how to
-    "config",
-    "names",
-    "sentences",  # of a text, and whether training pairs are single ones
-    "arguments",  # what people hand to a model in Python
-    "devices",
-    "config_errors",  # what is wrong with a config, in words
-    "allocator",
-    "native",  # kernels in C++, which know tensors and nothing else
-    "processor",  # what it multiplies fast
-    "int8",
-    "linear",  # matrix products, which everything multiplies by
-    "atomic",
-    "bounded_json",
-    "storage",
-    "undrawn",
-    "model_file",
-    "attention",
-    "layers",
-    "models",
-    "data",
-    "metrics",
-    "search",
-    "tasks",
-    "training.config",  # a table of settings, which recipes hold
-    "environment",  # what a figure was measured on, which evaluation reports
-    "recipe",
-    "wanted",
-    "workers",
-    "inputs",
-    "inference",
-    "likelihood",
-    "long_text",
-    "training.log",  # what a training says of itself, which is shown while it trains
-    "explore",  # of a model and its task; what asks a pipeline stands above it
-    "outline",
-    "pipeline",
+    "core",  # errors, settings, names, files, tensors in files
+    "data",  # files -> tokens -> stores -> batches
+    "metrics",  # scores with signatures
+    "kernels",  # products and C++, which know tensors and nothing else
+    "runtime",  # the machine: devices, workers, child processes, the log of a run
+    "attention",  # the mechanism
+    "layers",  # what attention is stacked with
+    "fused",  # kernels that stand in for whole stacks
+    "models",  # one architecture a file
+    "objectives",  # what training minimises
+    "search",  # how outputs are found
+    "recipe",  # a training as a table of settings
+    "tasks",  # which kind of input and output
+    "inference",  # decoding, likelihood, constraints
+    "interpret",  # what a model did with a text
+    "pipeline",  # `transduce.load`
+    "demo",
     "evaluation",
-    "distillation",
-    "shortlist",
-    "explore.pronouns",
-    "explore.exploration",
-    "explore.offline",
+    "explore",  # the page
     "serve",
     "training",
-    "apart",  # work in a process of its own
-    "side_by_side",  # trainings in several
-    "taught",
+    "distillation",
     "compare",
-    "cli",
     "__init__",
+    "cli",
     "__main__",
 ]
 HEAVY = {"torch", "numpy", "pyarrow", "pydantic", "tokenizers", "safetensors", "sacrebleu", "sacremoses", "matplotlib"}
@@ -85,10 +57,10 @@ FILES = {module_name(file): file for file in sorted(PACKAGE.rglob("*.py"))}
 
 
 def floor(module: str) -> int:
-    """The place in FLOORS of the longest entry that `module` is or is inside."""
-    fitting = [each for each in FLOORS if module == each or module.startswith(each + ".")]
-    assert fitting, f"{module} stands on no floor: give it its place in FLOORS in {__file__}"
-    return FLOORS.index(max(fitting, key=len))
+    """The place in ROOMS of the room that `module` stands in."""
+    room = module.split(".", maxsplit=1)[0]
+    assert room in ROOMS, f"{module} stands in no room: give {room} its place in ROOMS in {__file__}"
+    return ROOMS.index(room)
 
 
 def imported(file: Path) -> set[str]:
@@ -119,9 +91,24 @@ def test_no_two_files_need_each_other() -> None:
     TopologicalSorter(IMPORTS).prepare()  # raises CycleError, which names them
 
 
-def test_every_floor_is_there() -> None:
-    gone = [each for each in FLOORS if not any(name == each or name.startswith(each + ".") for name in FILES)]
-    assert not gone, f"FLOORS in {__file__} names what is not there: {gone}"
+def test_every_room_is_there() -> None:
+    there = {name.split(".")[0] for name in FILES}
+    assert set(ROOMS) == there, "ROOMS and the package's folders differ"
+
+
+def test_at_the_top_stand_three_files() -> None:
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py", "version.py"}
+
+
+def test_there_are_at_most_fourteen_levels() -> None:
+    needs: dict[str, set[str]] = {room: set() for room in ROOMS}
+    for module, others in IMPORTS.items():
+        room = module.split(".")[0]
+        needs[room] |= {other.split(".")[0] for other in others} - {room}
+    levels: dict[str, int] = {}
+    for room in TopologicalSorter(needs).static_order():
+        levels[room] = 1 + max((levels[other] for other in needs[room]), default=0)
+    assert max(levels.values()) <= 14, levels
 
 
 def python(script: str) -> str:

@@ -17,19 +17,21 @@ import transduce
 from transduce.attention import capture
 from transduce.attention.pooling import AttentionPooling
 from transduce.attention.reinforce import choices, surrogate
+from transduce.core.padded import Padded
 from transduce.core.registry import known, resolve
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.layers.ctc import ids_of, log_likelihood, log_probabilities_of, token_log_probabilities, written
 from transduce.models.convolution import Convolution, ConvolutionConfig
 from transduce.models.ctc import Ctc, CtcConfig
 from transduce.models.non_autoregressive import NonAutoregressive, NonAutoregressiveConfig
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 from transduce.models.rnn import Rnn, RnnConfig
 from transduce.models.rnn_decoder import RnnDecoder, RnnDecoderConfig
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
 
-ROOMS = tuple(str(Path(transduce.__file__).parent / room) for room in ("native", "attention", "layers", "models"))
+PACKAGE = Path(transduce.__file__).parent
+ROOMS = tuple(str(PACKAGE / room) for room in ("kernels/native", "attention", "layers", "models"))
 LETTERS = re.compile(r"_([A-Z][A-Z0-9]*)$")
 
 

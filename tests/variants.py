@@ -14,7 +14,10 @@ from pathlib import Path
 
 from transduce.core.errors import InputError
 
-FOLDERS = ("attention", "guards", "layers", "models", "native", "search", "tasks", "training")
+FOLDERS = (
+    *("attention", "core", "guards", "inference", "kernels", "layers", "models", "objectives", "pipeline", "runtime"),
+    *("search", "tasks", "training"),
+)
 
 
 def variant(native: str, oned: str, aten: str, threads: int) -> dict[str, str]:

@@ -6,13 +6,14 @@ WORK names the same batches as everyone's; the update is the one that `transduce
 import torch
 from work import HEADS, HIDDEN, LAYERS, SMOOTHING, WIDTH, Work, arguments, measure_training
 
+from transduce.core.padded import Padded
 from transduce.data.collate import Batch
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.training.average import MovingAverage
-from transduce.training.checkpoint import Trained
+from transduce.training.checkpoint import TrainingState
 from transduce.training.loop import make_update
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
@@ -37,7 +38,7 @@ if __name__ == "__main__":
     work, precision, seconds = arguments()
     config = TrainingConfig(label_smoothing=SMOOTHING, learning_rate=3e-4)
     model = model_of(work)
-    trained = Trained(model, Optimizers(model, config), MovingAverage(model, config.average), Progress())
+    trained = TrainingState(model, Optimizers(model, config), MovingAverage(model, config.average), Progress())
 
     def step(source: torch.Tensor, target: torch.Tensor) -> None:
         source_rows = Padded(source, (source != 0).sum(1))

@@ -25,7 +25,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same work, without processes of its own."""
 
     def work(job: dict[str, Any], path: Path, lock: int | None) -> int:
-        {"train": worker.train, "costs": worker.costs}[job["kind"]](job, QUIET)
+        {"train": worker.train, "costs": worker.costs}[job["kind"]](job)
         return 0
 
     monkeypatch.setattr(comparing, "_work", work)

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from pipelines import TEXT, pipeline
 
 import transduce
+from pipelines import TEXT, pipeline
 from transduce.core.errors import InputError
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page

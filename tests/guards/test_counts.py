@@ -13,14 +13,15 @@ import torch
 from counting import Counts, counted
 from torch import Tensor, nn
 
+from transduce.core.padded import Padded
 from transduce.data.collate import Batch
-from transduce.models.protocols import Padded, Sizes, select
+from transduce.models.protocols import Sizes, select
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.recipe.training import TrainingConfig
 from transduce.search.dispatch import search
 from transduce.search.settings import Search
 from transduce.training.average import MovingAverage
-from transduce.training.checkpoint import Trained
+from transduce.training.checkpoint import TrainingState
 from transduce.training.loop import make_update
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
@@ -51,7 +52,7 @@ def update(layers: int, precision: str, batches: int = 1, change: Callable[[nn.M
     model, config = model_of(layers), TrainingConfig()
     if change:
         change(model)
-    trained = Trained(model, Optimizers(model, config), MovingAverage(model, config.average), Progress())
+    trained = TrainingState(model, Optimizers(model, config), MovingAverage(model, config.average), Progress())
     step = partial(make_update, config, trained, [batch()] * batches, precision)
     return counted(step, dict(model.named_parameters()))
 
@@ -104,7 +105,7 @@ def test_weights_are_cast_once_a_batch_not_once_a_use() -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_logits_are_held_twice_and_a_dense_target_never(precision: str) -> None:
     model, config, given = model_of(1), TrainingConfig(label_smoothing=0.1), batch(48)
-    trained = Trained(model, Optimizers(model, config), MovingAverage(model, 0.0), Progress())
+    trained = TrainingState(model, Optimizers(model, config), MovingAverage(model, 0.0), Progress())
     counts = counted(partial(make_update, config, trained, [given], precision))
     whole = given.target.values[:, 1:].numel() * VOCABULARY
     made = {shape: count for shape, count in counts.made.items() if torch.Size(shape[0]).numel() == whole}

@@ -5,11 +5,12 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention import MultiHeadAttention, masks
+from transduce.core.padded import Padded
 from transduce.layers.block import Block
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.residual import NormPlacement, Residual
 from transduce.layers.stack import Stack
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 
 WIDTH, HEADS, HIDDEN = 8, 2, 12

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transduce.core.padded import Padded
 from transduce.layers.ctc import (
     IMPOSSIBLE,
     Written,
@@ -18,7 +19,6 @@ from transduce.layers.ctc import (
     token_log_probabilities,
     written,
 )
-from transduce.models.protocols import Padded
 
 BLANK, VOCABULARY = 2, 4
 OUTPUTS = [(), (0,), (0, 1), (1, 1), (3, 3, 1), (0, 1, 0), (3, 0, 0, 3)]

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from transduce.core.model_file import ModelFile, lasting_tensors, load_model_file, save_model_file
+from transduce.core.padded import Padded
 from transduce.layers.norms import BatchNorm, LayerNorm, NoNorm, NormKind, RMSNorm, make_norm
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.pipeline.pipeline import load_weights
 from transduce.training.average import MovingAverage

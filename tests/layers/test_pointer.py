@@ -7,10 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from transduce.core.errors import InputError
+from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.layers.pointer import Copies, Pointer, with_copies
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 
 IDS = 9
 # Words 4 and 2 stand twice; behind the ends of the second and third row stand words that are in it and not in it.

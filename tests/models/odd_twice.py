@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from transduce.core.padded import Padded
 from transduce.data.collate import Batch
-from transduce.models.protocols import Padded
 from transduce.search.dispatch import search
 from transduce.search.settings import Search
 

@@ -13,8 +13,9 @@ from test_contracts import TARGET_IDS, TINY, logits
 from torch import Tensor
 
 from transduce.core.errors import InputError
+from transduce.core.padded import Padded
 from transduce.core.registry import known, resolve
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 from transduce.recipe.recipe import parse_recipe
 
 ROOMS = {

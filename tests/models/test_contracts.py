@@ -17,9 +17,10 @@ from torch import Tensor, nn
 
 from transduce.attention import capture
 from transduce.core.model_file import ModelFile, lasting_tensors, load_model_file, save_model_file
+from transduce.core.padded import Padded
 from transduce.core.registry import known, resolve
 from transduce.data.collate import Batch
-from transduce.kernels.matmul import pack_all
+from transduce.fused.pack import pack_all
 from transduce.layers.embedding import Embedding
 from transduce.layers.feedforward import Activation
 from transduce.layers.norms import NormKind
@@ -28,7 +29,6 @@ from transduce.models.protocols import (
     Aligns,
     Encodes,
     Fills,
-    Padded,
     Predicts,
     PredictsByProduct,
     Reorders,

@@ -9,11 +9,12 @@ from torch import Tensor
 
 from transduce.attention.capture import capture
 from transduce.core.errors import InputError
+from transduce.core.padded import Padded
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.layers.embedding import Embedding
 from transduce.models import convolution
 from transduce.models.convolution import Convolution, ConvolutionConfig
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 from transduce.search.dispatch import search
 from transduce.search.settings import Search
 

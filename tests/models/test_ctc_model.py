@@ -6,8 +6,9 @@ That the whole is padding-proof, equal in any batch and differentiable everywher
 import torch
 from odd_twice import learn, right_of_100
 
+from transduce.core.padded import Padded
 from transduce.models.ctc import Ctc, CtcConfig
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 from transduce.objectives.ctc import alignment_loss
 from transduce.search.settings import Search
 

@@ -8,8 +8,9 @@ import math
 import torch
 from odd_twice import learn, right_of_100
 
+from transduce.core.padded import Padded
 from transduce.models.non_autoregressive import NonAutoregressive, NonAutoregressiveConfig
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 from transduce.objectives.masked_lm import masked_loss
 from transduce.search.settings import Search
 

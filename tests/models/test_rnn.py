@@ -6,8 +6,9 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from transduce.attention import capture
+from transduce.core.padded import Padded
 from transduce.layers.cross_entropy import smoothed_cross_entropy
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 from transduce.models.rnn import Rnn, RnnConfig
 from transduce.search.dispatch import search
 from transduce.search.settings import Search

@@ -2,8 +2,9 @@
 
 import torch
 
+from transduce.core.padded import Padded
 from transduce.layers.cross_entropy import smoothed_cross_entropy
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search.dispatch import search
 from transduce.search.settings import Search

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from random_models import sentences, translator
 from transduce.core.errors import InputError, TransduceError
-from transduce.models.protocols import Fills, Padded, Tree
+from transduce.core.padded import Padded
+from transduce.models.protocols import Fills, Tree
 from transduce.search.dispatch import quickest, search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.settings import Search

@@ -14,8 +14,9 @@ from toy_words import best_outputs, ended
 
 from transduce.attention.capture import active_record
 from transduce.core.errors import InputError
+from transduce.core.padded import Padded
 from transduce.core.registry import resolve
-from transduce.models.protocols import Padded, Sizes, Steps, Tree
+from transduce.models.protocols import Sizes, Steps, Tree
 from transduce.search.beam_selection import dealt
 from transduce.search.coverage import LEAST
 from transduce.search.dispatch import search

@@ -7,7 +7,8 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from transduce.models.protocols import Padded, Steps, Tree
+from transduce.core.padded import Padded
+from transduce.models.protocols import Steps, Tree
 
 START, END = 0, 1
 

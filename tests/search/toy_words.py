@@ -8,7 +8,8 @@ from functools import cache
 
 from tiny_steps import END, START, next_log_probabilities, outputs
 
-from transduce.models.protocols import Padded, Steps
+from transduce.core.padded import Padded
+from transduce.models.protocols import Steps
 from transduce.search.constraint import Constraint
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length import LengthRule

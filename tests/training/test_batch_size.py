@@ -11,8 +11,8 @@ from rich.console import Console
 
 from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches
-from transduce.inference.inputs import batches_of
 from transduce.recipe.recipe import Recipe, load_recipe
+from transduce.tasks.inputs import batches_of
 from transduce.training import batch_size
 from transduce.training.batch_size import SHARE, Trial, _where_growth_ends, with_measured_batch
 from transduce.training.display import Display

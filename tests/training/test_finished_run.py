@@ -13,8 +13,8 @@ import transduce
 from random_models import language_model, translator
 from transduce.attention import capture
 from transduce.core.errors import InputError, TransduceError
+from transduce.core.padded import Padded
 from transduce.inference.decode import decode
-from transduce.models.protocols import Padded
 from transduce.recipe.recipe import load_recipe
 from transduce.runtime.event_log import read_log
 from transduce.search.settings import Search

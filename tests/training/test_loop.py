@@ -21,8 +21,8 @@ from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import Log, read_log
 from transduce.training import loop
 from transduce.training.average import MovingAverage
-from transduce.training.checkpoint import Checkpoints, Trained
-from transduce.training.loop import Hands, Workers, make_update, train
+from transduce.training.checkpoint import Checkpoints, TrainingState
+from transduce.training.loop import Callbacks, Workers, make_update, train
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
 from transduce.training.signals import StopRequest
@@ -30,9 +30,9 @@ from transduce.training.signals import StopRequest
 SMALL = {"d_model": 8, "heads": 2, "feed_forward": 8, "encoder_layers": 1, "decoder_layers": 1, "tied": "none"}
 
 
-def new(config: TrainingConfig, dropout: float = 0.0) -> Trained:
+def new(config: TrainingConfig, dropout: float = 0.0) -> TrainingState:
     model = translator(model={**SMALL, "dropout": dropout}).model
-    return Trained(model, Optimizers(model, config), MovingAverage(model, config.average), Progress())
+    return TrainingState(model, Optimizers(model, config), MovingAverage(model, config.average), Progress())
 
 
 @pytest.fixture
@@ -70,12 +70,12 @@ class Ran:
             self.counts.append(batch.count)
             return batch
 
-        hands = Hands(
+        callbacks = Callbacks(
             validate if validations else None, show, pytest.fail, lambda store, row: "", config.best == "loss"
         )
         batches = Batches([(store, 1.0)], BatchConfig(tokens=20), 1)
         self.reason = train(
-            config, self.trained, batches, load, self.checkpoints, log, hands, StopRequest(), "fp32", Workers()
+            config, self.trained, batches, load, self.checkpoints, log, callbacks, StopRequest(), "fp32", Workers()
         )
         log.close()
         self.progress, self.log = self.trained.progress, read_log(log.path)

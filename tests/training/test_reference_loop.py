@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from transduce.core.model_file import load_model_file
+from transduce.core.padded import Padded
 from transduce.core.tensor_file import read_tensors
 from transduce.data.batches import Batches, Rows
 from transduce.data.store import Store
-from transduce.models.protocols import Padded
 from transduce.recipe.recipe import parse_recipe
 from transduce.runtime.event_log import read_log
 from transduce.tasks.protocols import Task

@@ -103,8 +103,8 @@ class Entmax(_ByScores):
 class Hard(_ByScores):
     """One key gets all: drawn from the softmax while training, its best one otherwise (Xu et al. 2015, section 4.1).
 
-    A choice has no gradient. Within `transduce.attention.reinforce.choices` its log-probability is left for REINFORCE, as
-    training does it; outside, the scores learn nothing.
+    A choice has no gradient. Within `transduce.attention.reinforce.choices` its log-probability is left for REINFORCE,
+    as training does it; outside, the scores learn nothing.
     """
 
     def weigh(self, scores_BHTS: Tensor, allowed: Tensor | None) -> Tensor:

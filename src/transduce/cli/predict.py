@@ -75,7 +75,7 @@ def predict(
     """
     from transduce.cli.text import bar, is_terminal, read_source, tell, write_line
     from transduce.core.errors import InputError
-    from transduce.inference.constraints import read_wanted
+    from transduce.inference.constraints import read_constraints
     from transduce.pipeline.pipeline import load
     from transduce.runtime.allocator import keep_freed_memory
 
@@ -106,7 +106,7 @@ def predict(
         "lengths": lengths,
     }
     search: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    wanted = read_wanted(constraints, len(lines)) if constraints else None
+    wanted = read_constraints(constraints, len(lines)) if constraints else None
     pipeline = load(model, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
     common: dict[str, Any] = {
         "split": split,

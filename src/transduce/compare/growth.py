@@ -17,8 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from transduce.compare.operations import count_operations
+from transduce.core.padded import Padded
 from transduce.core.registry import resolve
-from transduce.models.protocols import Aligns, Fills, Padded, Sizes
+from transduce.models.protocols import Aligns, Fills, Sizes
 from transduce.recipe.recipe import Recipe
 
 VOCABULARY = 16

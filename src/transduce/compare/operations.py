@@ -14,10 +14,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transduce.data.batches import Batches, Numbers, Rows
 from transduce.data.collate import Batch
-from transduce.inference.inputs import batches_of
 from transduce.kernels.native import left_out
 from transduce.objectives.next_token import objective
 from transduce.recipe.recipe import Recipe
+from transduce.tasks.inputs import batches_of
 from transduce.tasks.protocols import Task
 
 SAMPLED = 16  # batches that the operations of a token are counted on

@@ -1,6 +1,7 @@
 """One piece of a comparison in a process of its own, so that its memory is its own: a training, or a model's costs.
 
-`python -m transduce.compare.worker JOB.json`, started by `transduce.compare.run`, see `transduce.runtime.child_process`.
+`python -m transduce.compare.worker JOB.json`, started by `transduce.compare.run`; see
+`transduce.runtime.child_process`.
 """
 
 import contextlib
@@ -22,7 +23,8 @@ from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import collate
 from transduce.data.store import Store
 from transduce.inference.decode import decode
-from transduce.inference.likelihood import EVALUATION_BATCH, batch_log_probabilities
+from transduce.inference.likelihood import EVALUATION_BATCH
+from transduce.objectives.likelihood import batch_log_probabilities
 from transduce.pipeline.pipeline import Pipeline, load, make_model
 from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.runtime.child_process import answer

@@ -51,7 +51,7 @@ NAMES_A_CLASS = {"kind", "score", "weighing", "positions"}
 LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
 NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
 UNSAFE = (
-    "a checkpoint of PyTorch, a pickle, which can run code when it is read, so it is not. Wanted is the "
+    "a checkpoint of PyTorch, a pickle, which can run code when it is read, so it is not. Constraints is the "
     "model.safetensors of a run."
 )
 NO_MODELS = {

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from transduce.core.padded import Padded
 from transduce.data.batches import Rows
 from transduce.data.store import Ids, Store
-from transduce.models.protocols import Padded
 
 
 class Batch(NamedTuple):

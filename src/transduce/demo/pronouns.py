@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from transduce.attention import capture
 from transduce.core.errors import InputError
 from transduce.data.collate import padded
-from transduce.inference.inputs import to_device
 from transduce.interpret.token_spans import Side, end_token, read_tokens, side
 from transduce.interpret.words import by_words
 from transduce.models.protocols import Encodes
@@ -100,7 +99,7 @@ def _self_attention(pipeline: Pipeline, sentences: Sequence[str]) -> list[tuple[
     ids = [request.source for request in requests if request.source is not None]
     if not isinstance(model, Encodes) or len(ids) < len(sentences):
         raise InputError("only a model with an encoder can show what a source word attends to.")
-    source = to_device(padded([np.asarray(each, np.int32) for each in ids]), next(pipeline.model.parameters()).device)
+    source = padded([np.asarray(each, np.int32) for each in ids]).to(next(pipeline.model.parameters()).device)
     with torch.inference_mode(), capture(pipeline.model) as record:
         model.encode(source)
     blocks = {int(match[1]): weights[0] for name, weights in record.items() if (match := BLOCK.match(name))}

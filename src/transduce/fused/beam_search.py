@@ -1,29 +1,59 @@
-"""What a whole beam search in one call needs of a decoder whose blocks are one call (`transduce.kernels.native.beam`)."""
+"""A beam search in one call, of a decoder whose blocks are one call (`transduce.kernels.native.beam`)."""
 
-from typing import cast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self, cast
 
 from torch import Tensor
 
 from transduce.attention.positions import Learned, NoPositions, Sinusoidal
 from transduce.attention.shared_kv_cache import Shared
-from transduce.fused.decoder_step import read_from
+from transduce.fused.decoder_step import OneToken, read_from
 from transduce.fused.spec import CHANGES, hooks_of, is_exactly, is_plain_norm, norm_of
-from transduce.kernels.native.beam import Writer, Writers
+from transduce.kernels.native import beam as native
+from transduce.kernels.native.beam import Writer
+from transduce.kernels.native.decoder import Read
 from transduce.kernels.native.linear import Packed
 from transduce.layers.embedding import Embedding
+from transduce.layers.fused_search import BeamRequest, Found, Mean
 from transduce.layers.norms import NoNorm
 from transduce.layers.stack import Sources, Stack
 
 
-def in_one_search(
-    decoder: Stack, embedding: Embedding, output: Embedding, sources: Sources, longest: int
-) -> Writers | None:
+@dataclass(frozen=True, slots=True)
+class FusedBeamSearch:
+    """What writes, each with what it reads; of several the mean of what they say is searched."""
+
+    each: tuple[tuple[Writer, Read], ...]
+    mean: Mean = "probability"
+
+    @property
+    def words(self) -> int:
+        """Of the vocabulary, which is the same for all."""
+        return self.each[0][0].output.outputs
+
+    @property
+    def members(self) -> int:
+        """How many write."""
+        return len(self.each)
+
+    def joined(self, others: Sequence[Self], mean: Mean) -> Self:
+        """These and those as one."""
+        return replace(self, each=sum((other.each for other in others), self.each), mean=mean)
+
+    def search(self, request: BeamRequest) -> tuple[list[list[Found]], float]:
+        """See `transduce.layers.fused_search.FusedSearch`."""
+        return native.search(self.each, self.mean, request)
+
+
+def search_of(
+    kernel: OneToken, decoder: Stack, embedding: Embedding, output: Embedding, sources: Sources, longest: int
+) -> FusedBeamSearch | None:
     """For outputs of up to `longest` tokens; None where something is not plain or not packed, or somebody looks on.
 
-    embedding, output: what tokens enter by, and what tells the next.
+    kernel: of the decoder's blocks. embedding, output: what tokens enter by, and what tells the next.
     """
-    kernel = decoder.in_one_call()
-    if kernel is None or not kernel.reads(embedding.weight, sources):
+    if not kernel.reads(embedding.weight, sources):
         return None
     if any(hooks_of((embedding, output, decoder.positions, decoder.norm))):
         return None
@@ -40,7 +70,7 @@ def in_one_search(
     blocks, packed = kernel.decoder, cast(Packed, output.packed)
     turn_TE = blocks.turns(longest) if blocks.turns else None
     writer = Writer(embedding.weight, position_TD, turn_TE, blocks, norm_of(decoder.norm), packed)
-    return Writers([(writer, read_from(cast(tuple[Shared, ...], sources)))])
+    return FusedBeamSearch(((writer, read_from(cast(tuple[Shared, ...], sources))),))
 
 
 def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:

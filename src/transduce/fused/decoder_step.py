@@ -1,4 +1,4 @@
-"""A decoder's next token in one call, where its blocks are made of the plainest parts (`transduce.kernels.native.decoder`).
+"""A decoder's next token in one call, where its blocks are of the plainest parts (`transduce.kernels.native.decoder`).
 
 Shapes: N hypotheses, B sources, S source positions, D model width.
 """

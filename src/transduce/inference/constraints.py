@@ -24,7 +24,7 @@ KEYS = ["must", "must_not", "prefix"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Constraints:
     """Of one output. What it means that a phrase appears is said in `transduce.search.phrases`.
 
     must: each a set of alternatives; the same one n times asks for n places.
@@ -39,7 +39,7 @@ class Wanted:
         return bool(self.must or self.must_not or self.prefix)
 
 
-def both(wants: Sequence[Wanted], more: Sequence[Wanted]) -> list[Wanted]:
+def both(wants: Sequence[Constraints], more: Sequence[Constraints]) -> list[Constraints]:
     """What both want of each output.
 
     Raises:
@@ -55,7 +55,7 @@ def both(wants: Sequence[Wanted], more: Sequence[Wanted]) -> list[Wanted]:
     if problems:
         raise InputError(problems)
     return [
-        Wanted(one.must + other.must, one.must_not + other.must_not, one.prefix or other.prefix)
+        Constraints(one.must + other.must, one.must_not + other.must_not, one.prefix or other.prefix)
         for one, other in zip(wants, more, strict=True)
     ]
 
@@ -65,7 +65,7 @@ def wanted_of_each(
     must: Sequence[Must] | Sequence[list[Must]] = (),
     must_not: Sequence[str] | Sequence[list[str]] = (),
     prefix: str | Sequence[str] = "",
-) -> list[Wanted]:
+) -> list[Constraints]:
     """For `count` texts what is wanted of each: one list of phrases for all, or a list of lists, one for each text.
 
     Raises:
@@ -81,7 +81,7 @@ def wanted_of_each(
     if problems:
         raise InputError(problems)
     return [
-        Wanted(
+        Constraints(
             tuple(each if isinstance(each, tuple) else (each,) for each in phrases["must"][place]),
             tuple(phrases["must_not"][place]),
             prefixes[place],
@@ -119,7 +119,7 @@ def _is_phrase(value: Any, alternatives: bool) -> bool:
     return plain(value) != "" and kind(plain(value)[0]) != "mark"
 
 
-def read_wanted(path: Path, count: int) -> list[Wanted]:
+def read_constraints(path: Path, count: int) -> list[Constraints]:
     """The wants of `count` inputs in a file, one JSON object a line; {} for none.
 
         {"must": ["New York", ["colour", "color"]], "must_not": ["he"], "prefix": "In the"}
@@ -142,7 +142,7 @@ def read_wanted(path: Path, count: int) -> list[Wanted]:
     return wanted
 
 
-def _parsed(line: str) -> Wanted:
+def _parsed(line: str) -> Constraints:
     try:
         table = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -161,7 +161,7 @@ def _parsed(line: str) -> Wanted:
     return wanted
 
 
-class Demands:
+class ConstraintCompiler:
     """Wants in the words of one tokenizer. Equal ones share their automata."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -169,7 +169,7 @@ class Demands:
         self.spelling = Spelling(tokenizer.spellings())
         self._constraints: dict[Phrases, Constraint] = {}
 
-    def prefix(self, wanted: Wanted) -> list[int]:
+    def prefix(self, wanted: Constraints) -> list[int]:
         """The tokens of the prefix.
 
         Raises:
@@ -180,7 +180,7 @@ class Demands:
             raise InputError(f'the prefix "{wanted.prefix}" {self._known_parts(ids)}.')
         return ids
 
-    def constraint(self, wanted: Wanted) -> Constraint | None:
+    def constraint(self, wanted: Constraints) -> Constraint | None:
         """The phrases; None where there are none.
 
         Raises:
@@ -193,7 +193,7 @@ class Demands:
             self._constraints[phrases] = Constraint(phrases, self.spelling, self._encode)
         return self._constraints[phrases]
 
-    def phrases(self, wanted: Wanted) -> Phrases:
+    def phrases(self, wanted: Constraints) -> Phrases:
         """As the tokenizer writes them: in lower case, if it does so with all texts."""
         must_not = tuple(dict.fromkeys(self._written(phrase) or plain(phrase) for phrase in wanted.must_not))
         problems, must = [], []

@@ -9,14 +9,14 @@ from torch import Tensor, nn
 
 from transduce.core.errors import InputError
 from transduce.data.lexicon import Lexicon
-from transduce.inference.constraints import Demands, Wanted
-from transduce.inference.inputs import check_batch_size, sources
+from transduce.inference.constraints import ConstraintCompiler, Constraints
 from transduce.runtime.workers import each
 from transduce.search import fused_search
 from transduce.search.dispatch import search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
 from transduce.search.settings import Search
+from transduce.tasks.inputs import check_batch_size, sources
 from transduce.tasks.protocols import Prediction, Request, Task, unmet
 
 Advance = Callable[[int], None]  # told how many more texts are done
@@ -30,7 +30,7 @@ def decode(
     batch_size: int = 64,
     lines: Sequence[int] | None = None,
     advance: Advance | None = None,
-    wanted: Sequence[Wanted] | None = None,
+    wanted: Sequence[Constraints] | None = None,
     others: Sequence[Task] = (),
     lattice: bool = False,
     workers: int = 1,
@@ -56,7 +56,7 @@ def decode(
     if settings.shortlist is not None:
         _check_shortlist(task, settings.shortlist, lexicon)
     numbers = range(len(texts)) if lines is None else lines
-    requests, predictions = _asked(task, texts, settings, numbers, wanted or [Wanted()] * len(texts))
+    requests, predictions = _asked(task, texts, settings, numbers, wanted or [Constraints()] * len(texts))
     order = sorted(requests, key=lambda place: -_work(requests[place]))
     if model.training:  # to tell all parts takes half a millisecond
         model.eval()
@@ -95,14 +95,14 @@ def decode(
 
 
 def _asked(
-    task: Task, texts: Sequence[str], settings: Search, numbers: Sequence[int], wanted: Sequence[Wanted]
+    task: Task, texts: Sequence[str], settings: Search, numbers: Sequence[int], wanted: Sequence[Constraints]
 ) -> tuple[dict[int, Request], dict[int, Prediction]]:
     """By place: what to search for, and the predictions of texts without a token, which need no search.
 
     Raises:
         InputError: what is wanted cannot be; all such lines are named.
     """
-    demands = Demands(task.tokenizers["target"]) if any(wanted) else None
+    demands = ConstraintCompiler(task.tokenizers["target"]) if any(wanted) else None
     reads = task.tokenizers.get("source") or task.tokenizers["target"]
     empty = {place for place, ids in enumerate(reads.encode(texts)) if not ids or not texts[place].strip()}
     requests: dict[int, Request] = {}
@@ -169,13 +169,13 @@ def _work(request: Request) -> int:
     return len(request.source or ()) + len(request.prefix)
 
 
-def _nothing(text: str, wanted: Wanted, demands: Demands | None) -> Prediction:
+def _nothing(text: str, wanted: Constraints, demands: ConstraintCompiler | None) -> Prediction:
     """What comes of a text without a token."""
     lack = unmet(demands.phrases(wanted), "") if demands else ()
     return Prediction(text, "", 0.0, 0.0, (), (), unmet=lack)
 
 
-def _demanded(request: Request, wanted: Wanted, demands: Demands | None) -> Request:
+def _demanded(request: Request, wanted: Constraints, demands: ConstraintCompiler | None) -> Request:
     """The request with what is wanted of its output, which is checked for being possible."""
     if demands is None or not wanted:
         return request

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from transduce.data.batches import BatchConfig, Batches
-from transduce.data.collate import Batch, collate, padded, words
+from transduce.data.collate import Batch, collate, padded
 from transduce.data.store import Store
 from transduce.inference.decode import Advance
-from transduce.inference.inputs import check_batch_size, sources, to_device
-from transduce.layers.ctc import blank_of, ids_of, least_places, token_log_probabilities, written
-from transduce.models.protocols import Aligns, Fills, Padded
+from transduce.models.protocols import Fills
+from transduce.objectives.likelihood import batch_log_probabilities
+from transduce.tasks.inputs import check_batch_size, sources
 from transduce.tasks.protocols import Task
 
 EVALUATION_BATCH = BatchConfig(tokens=8192)
@@ -106,52 +105,6 @@ def _source_ids(task: Task, texts: Sequence[str]) -> list[list[int] | None]:
     if source is None:
         return [None] * len(texts)
     return [[*ids, source.end] for ids in source.encode(texts)]
-
-
-@torch.inference_mode()
-def batch_log_probabilities(model: nn.Module, batch: Batch) -> Tensor:
-    """(B, T - 1) fp64 log-probability of each target token after the first; 0 behind a row's end.
-
-    Of a model that fills: of each word, all words hidden, given the length; at the end token, of the length.
-    Of one that aligns: of each token given those before, however they are placed.
-    """
-    model.eval()
-    device = next(model.parameters()).device
-    source = to_device(batch.source, device) if batch.source else None
-    target = to_device(batch.target, device)
-    if isinstance(model, Fills):
-        assert source is not None
-        return _with_all_words_hidden(model, source, words(target))
-    if isinstance(model, Aligns):
-        assert source is not None
-        return _however_placed(model, source, target)
-    logits_BTV = model(source, Padded(target.values[:, :-1], target.lengths - 1))
-    normed_BTV = logits_BTV.log_softmax(-1, dtype=torch.float32)
-    chosen_BT = normed_BTV.gather(-1, target.values[:, 1:, None])[..., 0].double()
-    return chosen_BT.masked_fill(~target.mask()[:, 1:], 0.0)
-
-
-def _with_all_words_hidden(model: Fills, source: Padded, target: Padded) -> Tensor:
-    """(B, T + 1): of the words of each row, and of its length behind them."""
-    memory, hidden_BT = model.remember(source), target.mask()
-    rows, longest = hidden_BT.shape
-    each_BT = torch.zeros(rows, longest + 1, dtype=torch.float64, device=hidden_BT.device)
-    length_B1 = target.lengths[:, None]
-    each_BT.scatter_(1, length_B1, model.lengths(memory, longest).gather(1, length_B1).double())
-    if bool(hidden_BT.any()):
-        seen = Padded(target.values, target.lengths.clamp(min=1))  # attention needs something to attend to
-        normed_NV = model.fill(seen, hidden_BT, memory).log_softmax(-1, dtype=torch.float32)
-        each_BT[:, :-1][hidden_BT] = normed_NV.gather(1, target.values[hidden_BT][:, None])[:, 0].double()
-    return each_BT
-
-
-def _however_placed(model: Aligns, source: Padded, target: Padded) -> Tensor:
-    """(B, T - 1): of the words of each row, and of its end."""
-    own = words(target)
-    places = model.align(source, least_places(*own))
-    normed_BPV = places.values.double().log_softmax(-1)
-    ids_BPU = ids_of(own.values, normed_BPV.shape[1], blank_of(target.values))
-    return token_log_probabilities(written(normed_BPV.gather(2, ids_BPU), places.lengths, *own))
 
 
 def likelihood_context(model: nn.Module, task: Task) -> str:

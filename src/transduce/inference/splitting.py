@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from transduce.core.errors import InputError
 from transduce.data.tokenizer import Tokenizer
-from transduce.inference.constraints import Wanted
+from transduce.inference.constraints import Constraints
 from transduce.inference.sentences import Segment, rejoined, sentences
 from transduce.tasks.protocols import Prediction
 
@@ -104,7 +104,7 @@ def pieces_of(
     return found
 
 
-def refuse_wants_of_pieces(wants: Sequence[Wanted], pieces: Pieces) -> None:
+def refuse_wants_of_pieces(wants: Sequence[Constraints], pieces: Pieces) -> None:
     """Raises InputError where something is wanted of the output of a text that is read in several pieces."""
     problems = [
         f"line {place + 1}: is translated in {len(cut)} pieces, which cannot share phrases or a prefix between "
@@ -227,7 +227,7 @@ def _side_by_side(text: str, cut: Sequence[Segment], parts: Sequence[Prediction]
 
 
 def tell_of_pieces(
-    pieces: Pieces, wants: Sequence[Wanted], otherwise: Callable[[], Pieces], tell: Callable[[str], None]
+    pieces: Pieces, wants: Sequence[Constraints], otherwise: Callable[[], Pieces], tell: Callable[[str], None]
 ) -> None:
     """What was long, and what is read as one because of its wants.
 

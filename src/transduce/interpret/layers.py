@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention.capture import capture
-from transduce.inference.inputs import to_device
+from transduce.core.padded import Padded
 from transduce.interpret.model_inputs import Given, next_tokens
-from transduce.models.protocols import Encodes, Padded, writes_at_once
+from transduce.models.protocols import Encodes, writes_at_once
 from transduce.tasks.protocols import Task
 
 Kind = Literal["encoder", "decoder", "cross", "other"]
@@ -87,7 +87,7 @@ def _encoder_names(model: nn.Module, probe: Given) -> set[str]:
         return set()
     device = next(model.parameters()).device
     with capture(model) as record:
-        model.encode(to_device(Padded(torch.tensor([probe.source]), torch.tensor([SOURCE])), device))
+        model.encode(Padded(torch.tensor([probe.source]), torch.tensor([SOURCE])).to(device))
     return set(record)
 
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from transduce.core.errors import InputError
+from transduce.core.padded import Padded
 from transduce.data.collate import Batch, padded
-from transduce.inference.inputs import to_device
-from transduce.inference.likelihood import batch_log_probabilities
 from transduce.layers.ctc import least_places
-from transduce.models.protocols import Aligns, Fills, Padded, writes_at_once
+from transduce.models.protocols import Aligns, Fills, writes_at_once
+from transduce.objectives.likelihood import batch_log_probabilities
 from transduce.tasks.protocols import Prediction, Task
 
 
@@ -76,4 +76,4 @@ def log_probabilities(model: nn.Module, task: Task, given: Given, rows: int) -> 
 
 
 def _row(ids: list[int], device: torch.device) -> Padded:
-    return to_device(padded([np.asarray(ids, np.int32)]), device)
+    return padded([np.asarray(ids, np.int32)]).to(device)

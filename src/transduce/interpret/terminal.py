@@ -133,7 +133,7 @@ def checked(weights: Array, shape: tuple[int, ...]) -> Array:
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise InputError(
             f"attention weights: {int(wrong.sum())} of {weights.size} are negative or not finite, "
-            f"the first at {where}: {weights[where]}. Wanted weights as softmax gives them, 0 or more."
+            f"the first at {where}: {weights[where]}. Constraints weights as softmax gives them, 0 or more."
         )
     return weights
 

@@ -132,8 +132,8 @@ def pack(weight_OI: Tensor, bias_O: Tensor | None = None, precision: Precision =
     return _LaidOut(weight_OI, bias_O) if _by_onednn(weight_OI) else None
 
 
-def pack_all(model: nn.Module, precision: Precision = "fp32") -> None:
-    """`pack` everything in the model that can be: from now on it predicts and does nothing else."""
+def pack_products(model: nn.Module, precision: Precision = "fp32") -> None:
+    """`pack` every product of the model that can be: from now on it predicts and does nothing else."""
     for module in model.modules():
         if isinstance(module, Packs):
             module.pack(precision)

@@ -3,9 +3,9 @@
 Shapes: B batch, T positions, S source positions, D model width, G heads of keys and values, E width of a head.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Protocol, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from torch import Tensor, nn
@@ -19,21 +19,41 @@ from transduce.attention.sparse import Pattern, causal_mask
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.core.registry import known, resolve, suggest
-from transduce.fused.decoder_step import OneToken, in_one_call
-from transduce.fused.encoder import OnePass, in_one_pass
-from transduce.fused.spec import hooks_of, is_exactly
-from transduce.kernels.matmul import Product
 from transduce.layers.block import Block
+from transduce.layers.embedding import Embedding
 from transduce.layers.feedforward import Activation, FeedForward
+from transduce.layers.fused_search import FusedSearch
 from transduce.layers.norms import NoNorm, NormKind, make_norm
 from transduce.layers.residual import NormPlacement, Residual
 
 # Per block, keys and values (B, G, T, E) of the positions so far, or of a source; or what hypotheses share of them.
 State = tuple[KeyValue, ...] | tuple[Branch, ...]
 Sources = tuple[KeyValue, ...] | tuple[Shared, ...]
-Kernel = TypeVar("Kernel", OneToken, OnePass)
 
 ADDED = ("none", "sinusoidal", "learned")  # positions that are added to the embeddings; all others are relative
+
+
+class FusedStack(Protocol):
+    """What may compute in a stack's place, where nobody can tell but by the time (see `transduce.fused.stack`)."""
+
+    def encode(self, stack: "Stack", embedded_BSD: Tensor, real_BS: Tensor) -> Tensor | None:
+        """As `Stack.encode`; None where the stack must do it itself."""
+        ...
+
+    def step(
+        self, stack: "Stack", embedded_B1D: Tensor, past: State | None, sources: Sources | None
+    ) -> tuple[Tensor, State] | None:
+        """As `Stack.extend_causally` with one token; None where the stack must do it itself."""
+        ...
+
+    def search(
+        self, stack: "Stack", embedding: Embedding, output: Embedding, sources: Sources, longest: int
+    ) -> FusedSearch | None:
+        """What searches outputs of up to `longest` tokens by itself; None where it must go step by step.
+
+        embedding, output: what tokens enter by, and what tells the next.
+        """
+        ...
 
 
 class StackConfig(Config):
@@ -153,7 +173,7 @@ class Stack(nn.Module):
         self.dropout = Dropout(config.dropout)
         blocks = [_block(config, relative, cross) for relative in _relative_positions(config, layers, causal)]
         self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
-        self._kernels: dict[Callable[..., Any], tuple[Product, Any]] = {}
+        self.fused: FusedStack | None = None  # `transduce.fused.pack` attaches one
         # Pre-norm leaves the residual stream unnormed at the top, so it gets one more norm there.
         self.norm = (
             make_norm(config.norm_kind, config.d_model, only_multiplied=True) if config.norm == "pre" else NoNorm()
@@ -165,10 +185,9 @@ class Stack(nn.Module):
 
     def encode(self, embedded_BSD: Tensor, real_BS: Tensor) -> Tensor:
         """Sources (B, S, D) -> (B, S, D), each real position seeing all real ones of its source; they stand first."""
-        kernel = self._kernel(in_one_pass)
-        if kernel is None or not kernel.serves(embedded_BSD) or any(hooks_of((self, self.dropout))):
-            return self(embedded_BSD, masks.padding(real_BS), real_BS)
-        return self.norm(kernel(self.positions(embedded_BSD), real_BS))
+        if self.fused and (encoded_BSD := self.fused.encode(self, embedded_BSD, real_BS)) is not None:
+            return encoded_BSD
+        return self(embedded_BSD, masks.padding(real_BS), real_BS)
 
     def extend(
         self,
@@ -207,53 +226,11 @@ class Stack(nn.Module):
     ) -> tuple[Tensor, State]:
         """`extend` where each position sees itself and, of what came before it, what the pattern lets it."""
         count, offset = embedded_BTD.shape[1], past[0].length if past else 0
-        if count == 1 and (stepped := self._one_call(embedded_BTD, past, sources)):
+        if self.fused and count == 1 and (stepped := self.fused.step(self, embedded_BTD, past, sources)):
             return stepped
         sees_all = count == 1 and self.pattern == "full"
         allowed = None if sees_all else causal_mask(self.pattern, self.stride, count, offset, embedded_BTD.device)
         return self.extend(embedded_BTD, past, sources, source_allowed, allowed, real_BT)
-
-    def _one_call(
-        self, embedded_B1D: Tensor, past: State | None, sources: Sources | None
-    ) -> tuple[Tensor, State] | None:
-        """`extend` by one token in one kernel, where there is one for this stack and nobody looks on."""
-        if not past or not sources:
-            return None
-        kernel = self.in_one_call(begun=past[0].length > 0)
-        if kernel is None or not kernel.serves(embedded_B1D, past, sources):
-            return None
-        x_B1D, state = kernel.step(self.positions(embedded_B1D, past[0].length), past, sources)
-        return self.norm(x_B1D), state
-
-    def in_one_call(self, begun: bool = False) -> OneToken | None:
-        """All blocks in one call, where they are packed and plain, and each token sees all that came before it.
-
-        begun: a search goes on, within which weights do not change.
-        """
-        return self._kernel(in_one_call, begun) if self.pattern == "full" else None
-
-    def _kernel(
-        self, make: Callable[[Sequence[nn.Module], nn.Module], Kernel | None], unchanged: bool = False
-    ) -> Kernel | None:
-        """What `make` makes of the blocks, once, where they are packed; again where they are not what they were.
-
-        unchanged: they are.
-        """
-        query = getattr(getattr(next(iter(self.blocks)), "self_attention", None), "query", None)
-        packed = getattr(query, "packed", None)
-        if query is None or packed is None:
-            return None
-        made_of, kernel = self._kernels.get(make, (None, None))
-        stale = kernel is not None and not unchanged and not kernel.parts.are_unchanged()
-        if stale or made_of is not packed:
-            kernel = make(list(self.blocks), self) if self._is_plain() else None  # which packs again what changed
-            self._kernels[make] = query.packed, kernel
-        made: Kernel | None = kernel
-        return made
-
-    def _is_plain(self) -> bool:
-        """Whether around its blocks there is nothing but what is written above."""
-        return is_exactly(self, Stack, "positions dropout blocks norm") and "extend" not in vars(self)
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
         """The encoder's states as each block's cross-attention sees them."""

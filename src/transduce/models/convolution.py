@@ -15,6 +15,7 @@ from transduce.attention.cross_attention import Reader
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import Learned, added_positions
 from transduce.core.config import Config
+from transduce.core.padded import Padded
 from transduce.core.registry import check
 from transduce.layers.convolution import (
     HALVED,
@@ -28,7 +29,7 @@ from transduce.layers.convolution import (
 from transduce.layers.embedding import Embedding, Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 
 EMBEDDED = 0.1  # standard deviation with which words and positions start (section 3.5)
 

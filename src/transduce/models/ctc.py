@@ -15,10 +15,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.attention import masks
+from transduce.core.padded import Padded
 from transduce.kernels.matmul import Linear
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.stack import NoncausalStackConfig, Stack
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 
 
 class CtcConfig(NoncausalStackConfig):

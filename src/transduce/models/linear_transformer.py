@@ -11,10 +11,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.attention.linear import Summary
+from transduce.core.padded import Padded
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.linear_stack import LinearStack, LinearStackConfig, LinearState
 from transduce.layers.log_probabilities import log_probabilities
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 
 Memory = tuple[Summary, ...]  # a decoder block each
 

@@ -19,9 +19,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.attention import masks
+from transduce.core.padded import Padded
 from transduce.layers.embedding import Embedding, Tied, make_embeddings
 from transduce.layers.stack import NoncausalStackConfig, Sources, Stack
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 
 
 class NonAutoregressiveConfig(NoncausalStackConfig):

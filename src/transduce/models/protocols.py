@@ -15,30 +15,15 @@ also be an object that reorders itself (`Reorders`): what many hypotheses share 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
-import torch
 from torch import Tensor
 
-from transduce.kernels.native.beam import Writers
+from transduce.core.padded import Padded
+from transduce.layers.fused_search import FusedSearch
 
 # Tensor | Reorders | None | tuple[Tree, ...] | list[Tree] | dict[str, Tree]: said in words, as a recursive alias
 # would confuse more.
 Tree = Any
 AnyTree = TypeVar("AnyTree")
-
-
-class Padded(NamedTuple):
-    """Sequences of different lengths in one tensor.
-
-    values: (B, S) token ids or (B, S, F) features; anything may stand behind a sequence's end.
-    lengths: (B,) int64, at least 1.
-    """
-
-    values: Tensor
-    lengths: Tensor
-
-    def mask(self) -> Tensor:
-        """(B, S) bool, True = a real position."""
-        return torch.arange(self.values.shape[1], device=self.lengths.device) < self.lengths[:, None]
 
 
 @runtime_checkable
@@ -88,10 +73,10 @@ class Steps(Protocol):
 
 
 @runtime_checkable
-class SearchesInOneCall(Protocol):
-    """Steps, and may hand itself over for a whole beam search in one call (`transduce.kernels.native.beam`)."""
+class HasFusedSearch(Protocol):
+    """Steps, and may have a whole beam search in one call."""
 
-    def in_one_search(self, memory: Tree, longest: int) -> Writers | None:
+    def fused_search(self, memory: Tree, longest: int) -> FusedSearch | None:
         """What writes and what it reads, `memory` being what `start` gave; None where it must be stepped.
 
         longest: the most tokens of an output.

@@ -12,12 +12,13 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
+from transduce.core.padded import Padded
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.recurrent_decoder import Bahdanau, DecoderConfig, Luong, Memory, NoAttention, State
 from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackParts
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 
 
 class RnnConfig(DecoderConfig):

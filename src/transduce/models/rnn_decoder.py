@@ -10,11 +10,12 @@ from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
 from transduce.core.config import Config
+from transduce.core.padded import Padded
 from transduce.core.registry import check
 from transduce.layers.embedding import Embedding
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.recurrent_stack import RecurrentStack, StackState
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 
 
 class RnnDecoderConfig(Config):

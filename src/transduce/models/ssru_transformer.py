@@ -11,11 +11,12 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, masks
+from transduce.core.padded import Padded
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.ssru_stack import Cells, SsruStack
 from transduce.layers.stack import NoncausalStackConfig, Sources, Stack
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 
 Memory = tuple[Sources, Tensor | None]  # of each block, and which positions are real; None where these know
 

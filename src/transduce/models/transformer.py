@@ -9,13 +9,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, masks
-from transduce.fused.beam_search import in_one_search
-from transduce.kernels.native.beam import Writers
+from transduce.core.padded import Padded
 from transduce.layers.embedding import Tied, make_embeddings
+from transduce.layers.fused_search import FusedSearch
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Sources, Stack, StackConfig, State
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 
 PLAIN = {"target_embedding", "source_embedding", "output", "encoder", "decoder"}  # all that a search in one call knows
 
@@ -89,12 +89,12 @@ class Transformer(nn.Module):
         logits_BTV, state = self._decode(token_B[:, None], memory, state)
         return log_probabilities(logits_BTV[:, -1]), state
 
-    def in_one_search(self, memory: Memory, longest: int) -> Writers | None:
-        """See `transduce.models.protocols.SearchesInOneCall`."""
+    def fused_search(self, memory: Memory, longest: int) -> FusedSearch | None:
+        """See `transduce.models.protocols.HasFusedSearch`."""
         parts = {name for name, part in self._modules.items() if part is not None}
-        if parts != PLAIN or self._parameters or self._buffers:
+        if parts != PLAIN or self._parameters or self._buffers or self.decoder.fused is None:
             return None
-        return in_one_search(self.decoder, self.target_embedding, self.output, memory.sources, longest)
+        return self.decoder.fused.search(self.decoder, self.target_embedding, self.output, memory.sources, longest)
 
     def _remember(self, source: Padded) -> tuple[tuple[KeyValue, ...], Tensor, Copies | None]:
         encoded = self.encode(source)

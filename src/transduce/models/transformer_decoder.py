@@ -8,10 +8,11 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor, nn
 
+from transduce.core.padded import Padded
 from transduce.layers.embedding import Embedding
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.stack import Stack, StackConfig, State
-from transduce.models.protocols import Padded, Sizes
+from transduce.models.protocols import Sizes
 
 
 class TransformerDecoderConfig(StackConfig):

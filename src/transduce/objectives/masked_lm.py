@@ -14,9 +14,10 @@ from torch import Tensor
 
 from transduce.attention.reinforce import choices, surrogate
 from transduce.core.errors import InputError
+from transduce.core.padded import Padded
 from transduce.data.collate import Batch, words
 from transduce.layers.cross_entropy import smoothed_cross_entropy
-from transduce.models.protocols import Fills, Padded
+from transduce.models.protocols import Fills
 
 
 class Hidden(NamedTuple):

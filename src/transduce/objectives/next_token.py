@@ -4,23 +4,23 @@ Shapes: B batch, T target positions, V vocabulary.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, Protocol, TypeGuard
 
 import torch
 from torch import Tensor, nn
 
 from transduce.attention.reinforce import Choices, choices, surrogate
 from transduce.core.errors import InputError
+from transduce.core.padded import Padded
 from transduce.data.collate import Batch
 from transduce.kernels.matmul import linear
 from transduce.layers.consistency import symmetric_divergence
 from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
 from transduce.layers.linear_cross_entropy import linear_cross_entropy
 from transduce.layers.sampled_cross_entropy import Sample, sample, sampled_cross_entropy
-from transduce.models.protocols import Aligns, Fills, Padded, PredictsByProduct, stands_in, writes_at_once
+from transduce.models.protocols import Aligns, Fills, PredictsByProduct, stands_in, writes_at_once
 from transduce.objectives.ctc import alignment_loss
 from transduce.objectives.masked_lm import Hidden, hide_some, masked_loss
-from transduce.recipe.training import TrainingConfig
 
 NO_PRODUCT = (
     "training.sampled_words: only a model that predicts the next token by a product with a matrix, and without a "
@@ -39,7 +39,18 @@ class Drawn(NamedTuple):
     sample: Sample | None = None
 
 
-def draw(model: nn.Module, batch: Batch, config: TrainingConfig) -> Drawn:
+class LossConfig(Protocol):
+    """The settings of [training] that a loss reads."""
+
+    @property
+    def label_smoothing(self) -> float: ...
+    @property
+    def r_drop(self) -> float: ...
+    @property
+    def sampled_words(self) -> int | None: ...
+
+
+def draw(model: nn.Module, batch: Batch, config: LossConfig) -> Drawn:
     """What `objective` needs of `batch`, by torch's generator."""
     if isinstance(model, Fills):
         return Drawn(hidden=hide_some(batch))
@@ -47,9 +58,7 @@ def draw(model: nn.Module, batch: Batch, config: TrainingConfig) -> Drawn:
     return Drawn(sample=sample(_next_tokens(batch.target), count)) if count is not None else Drawn()
 
 
-def objective(
-    model: nn.Module, batch: Batch, config: TrainingConfig, drawn: Drawn | None = None
-) -> tuple[Tensor, Tensor]:
+def objective(model: nn.Module, batch: Batch, config: LossConfig, drawn: Drawn | None = None) -> tuple[Tensor, Tensor]:
     """What is minimised, and the cross-entropy in it; both summed over the batch's target tokens, in nats.
 
     Teacher forcing: the cross-entropy is of each target token given all true ones before it.

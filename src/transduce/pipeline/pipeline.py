@@ -12,7 +12,8 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile, check_finite, load_model_file
 from transduce.data.lexicon import Lexicon
 from transduce.data.tokenizer import Tokenizer
-from transduce.inference.constraints import Must, Wanted, both, wanted_of_each
+from transduce.fused.pack import pack_all
+from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
 from transduce.inference.decode import Advance, decode
 from transduce.inference.likelihood import Likelihood, pair_likelihoods
 from transduce.inference.sentences import Split, trained_on_single
@@ -25,8 +26,8 @@ from transduce.inference.splitting import (
     tell_of_pieces,
     tell_unmet,
 )
-from transduce.kernels.matmul import Precision, pack_all
-from transduce.kernels.native.beam import Mean
+from transduce.kernels.matmul import Precision
+from transduce.layers.fused_search import Mean
 from transduce.models.protocols import Steps
 from transduce.pipeline.arguments import pairs_of, paths_of, texts_of
 from transduce.pipeline.outline import Outline, load_weights, make_model, make_task, unpack_tokenizers
@@ -108,7 +109,7 @@ class Pipeline:
         must: Sequence[Must] | Sequence[list[Must]] = (),
         must_not: Sequence[str] | Sequence[list[str]] = (),
         prefix: str | Sequence[str] = "",
-        wanted: Sequence[Wanted] | None = None,
+        wanted: Sequence[Constraints] | None = None,
         lattice: bool = False,
         workers: int = 1,
         **search: Any,
@@ -126,7 +127,7 @@ class Pipeline:
         must: Sequence[Must] | Sequence[list[Must]] = (),
         must_not: Sequence[str] | Sequence[list[str]] = (),
         prefix: str | Sequence[str] = "",
-        wanted: Sequence[Wanted] | None = None,
+        wanted: Sequence[Constraints] | None = None,
         lattice: bool = False,
         workers: int = 1,
         **search: Any,
@@ -242,7 +243,7 @@ class Pipeline:
         return "source" in self.task.tokenizers and (self.single_sentences if split == "auto" else split == "sentences")
 
     def pieces(
-        self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", wants: Sequence[Wanted] = ()
+        self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", wants: Sequence[Constraints] = ()
     ) -> Pieces:
         """How the model reads texts: which spans of each by themselves. See `predict`.
 

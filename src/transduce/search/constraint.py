@@ -34,7 +34,7 @@ class Constraint:
         self.phrases = phrases
         self.spelling = spelling
         self.must = [
-            Wanted(alternatives, phrases.must.count(alternatives), spelling, encode)
+            RequiredPhrase(alternatives, phrases.must.count(alternatives), spelling, encode)
             for alternatives in dict.fromkeys(phrases.must)
         ]
         self.tokens = {
@@ -134,7 +134,7 @@ class Constraint:
         return self.must_not.automaton.whole[self.must_not.after(state[-1], state[0])]
 
 
-class Wanted:
+class RequiredPhrase:
     """One set of alternatives that has to stand in `times` places, and how many tokens that still takes."""
 
     def __init__(self, alternatives: Sequence[str], times: int, spelling: Spelling, encode: Encode) -> None:

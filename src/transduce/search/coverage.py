@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from transduce.attention.capture import Record, capture
 from transduce.core.errors import InputError
-from transduce.models.protocols import Padded, Steps, Tree
+from transduce.core.padded import Padded
+from transduce.models.protocols import Steps, Tree
 
 LEAST = (
     1e-6  # of attention, counted for a position that got none, as sparse weighings give it: no output costs infinity

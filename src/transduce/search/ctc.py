@@ -20,9 +20,10 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError, TransduceError
+from transduce.core.padded import Padded
 from transduce.data.collate import padded
 from transduce.layers.ctc import ids_of, token_log_probabilities, written
-from transduce.models.protocols import Aligns, Padded
+from transduce.models.protocols import Aligns
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
 from transduce.search.request import Job
 from transduce.search.settings import Search

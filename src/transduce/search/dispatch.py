@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.models.protocols import Aligns, Fills, Padded, Steps
+from transduce.core.padded import Padded
+from transduce.models.protocols import Aligns, Fills, Steps
 from transduce.search.constraint import Constraint
 from transduce.search.coverage import Coverage
 from transduce.search.hypothesis import Hypothesis

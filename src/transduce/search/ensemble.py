@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from transduce.kernels.native.beam import Mean, Writer, Writers
-from transduce.kernels.native.decoder import Read
-from transduce.models.protocols import Padded, SearchesInOneCall, Tree, stands_in
+from transduce.core.padded import Padded
+from transduce.layers.fused_search import FusedSearch, Mean
+from transduce.models.protocols import HasFusedSearch, Tree, stands_in
 
 
 class Ensemble(nn.Module):
@@ -44,17 +44,17 @@ class Ensemble(nn.Module):
         stepped = [member.step(token, *own) for member, *own in trees]  # type: ignore[operator]
         return self._mean([each for each, _ in stepped]), tuple(following for _, following in stepped)
 
-    def in_one_search(self, memory: Tree, longest: int) -> Writers | None:
-        """See `transduce.models.protocols.SearchesInOneCall`: if every member may be searched so."""
-        each: list[tuple[Writer, Read]] = []
+    def fused_search(self, memory: Tree, longest: int) -> FusedSearch | None:
+        """See `transduce.models.protocols.HasFusedSearch`: if every member may be searched so."""
+        each: list[FusedSearch] = []
         for member, own in zip(self.members, memory, strict=True):
-            if not isinstance(member, SearchesInOneCall) or not stands_in(member, "in_one_search", "step"):
+            if not isinstance(member, HasFusedSearch) or not stands_in(member, "fused_search", "step"):
                 return None
-            writers = member.in_one_search(own, longest)
-            if writers is None or len(writers.each) > 1:
+            searches = member.fused_search(own, longest)
+            if searches is None or searches.members > 1:
                 return None
-            each += writers.each
-        return Writers(each, self.mean)
+            each.append(searches)
+        return each[0].joined(each[1:], self.mean)
 
     def _read(self, source: Padded | None) -> list[tuple[nn.Module, Padded | None]]:
         if source is None or source.values.ndim == 2:

@@ -7,7 +7,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from transduce.core.errors import InputError
-from transduce.models.protocols import Padded, Steps
+from transduce.core.padded import Padded
+from transduce.models.protocols import Steps
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length import UNRULED, LengthRule
 from transduce.search.request import Job

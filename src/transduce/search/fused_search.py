@@ -4,8 +4,9 @@ import math
 
 import torch
 
-from transduce.kernels.native import beam as native
-from transduce.models.protocols import Padded, SearchesInOneCall, Steps, Tree, stands_in
+from transduce.core.padded import Padded
+from transduce.layers.fused_search import BeamRequest, FusedSearch
+from transduce.models.protocols import HasFusedSearch, Steps, Tree, stands_in
 from transduce.search.hypothesis import Hypothesis, hypothesis
 from transduce.search.request import Job
 from transduce.search.settings import Search
@@ -24,7 +25,7 @@ def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hy
     if writers is None:
         return None
     job.check_vocabulary(writers.words)
-    wanted = native.Wanted(
+    wanted = BeamRequest(
         job.start,
         job.end,
         slots,
@@ -35,7 +36,7 @@ def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hy
         settings.length.parts,
         None if job.shortlist is None else words_of(job.shortlist),
     )
-    found, impossible = native.search(writers, wanted)
+    found, impossible = writers.search(wanted)
     job.check_log_probability(impossible)
     return [[hypothesis(*each, each[0][-1] == job.end, settings.length) for each in sentence] for sentence in found]
 
@@ -47,15 +48,15 @@ def suits(model: Steps, source: Padded, limit: int, settings: Search) -> bool:
     limit: the most tokens of an output.
     """
     looked_at = settings.coverage or settings.groups > 1 or settings.no_repeat_ngram
-    if looked_at or settings.method not in ("greedy", "beam") or not isinstance(model, SearchesInOneCall):
+    if looked_at or settings.method not in ("greedy", "beam") or not isinstance(model, HasFusedSearch):
         return False
     memory, _ = model.start(source, len(source.lengths))
     return _handed_over(model, memory, limit, settings.shortlist is not None) is not None
 
 
-def _handed_over(model: object, memory: Tree, longest: int, with_shortlist: bool) -> native.Writers | None:
+def _handed_over(model: object, memory: Tree, longest: int, with_shortlist: bool) -> FusedSearch | None:
     """What the model hands over for its search; None where it must be stepped."""
-    if not isinstance(model, SearchesInOneCall) or not stands_in(model, "in_one_search", "step"):
+    if not isinstance(model, HasFusedSearch) or not stands_in(model, "fused_search", "step"):
         return None
-    writers = model.in_one_search(memory, longest)
-    return None if writers is None or (with_shortlist and len(writers.each) > 1) else writers
+    writers = model.fused_search(memory, longest)
+    return None if writers is None or (with_shortlist and writers.members > 1) else writers

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.models.protocols import Fills, Padded, Tree, select
+from transduce.core.padded import Padded
+from transduce.models.protocols import Fills, Tree, select
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
 from transduce.search.request import Job
 from transduce.search.settings import Search

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.models.protocols import Padded, Tree, select
+from transduce.core.padded import Padded
+from transduce.models.protocols import Tree, select
 from transduce.search.coverage import Coverage
 from transduce.search.lattice import Lattices
 from transduce.search.rules import Rules

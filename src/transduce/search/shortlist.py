@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transduce.kernels.native.beam import Writers
-from transduce.models.protocols import Padded, SearchesInOneCall, Tree, stands_in
+from transduce.core.padded import Padded
+from transduce.layers.fused_search import FusedSearch
+from transduce.models.protocols import HasFusedSearch, Tree, stands_in
 from transduce.search.request import Job
 
 
@@ -47,11 +48,11 @@ class Shortlisted:
         log_probabilities_NV, state = self.model.step(token, memory.inner, state)
         return restricted(log_probabilities_NV, memory.allowed), state
 
-    def in_one_search(self, memory: Remembered, longest: int) -> Writers | None:
-        """The model's own; see `transduce.models.protocols.SearchesInOneCall`."""
-        if not isinstance(self.model, SearchesInOneCall) or not stands_in(self.model, "in_one_search", "step"):
+    def fused_search(self, memory: Remembered, longest: int) -> FusedSearch | None:
+        """The model's own; see `transduce.models.protocols.HasFusedSearch`."""
+        if not isinstance(self.model, HasFusedSearch) or not stands_in(self.model, "fused_search", "step"):
             return None
-        return self.model.in_one_search(memory.inner, longest)
+        return self.model.fused_search(memory.inner, longest)
 
 
 def restricted(log_probabilities_NV: Tensor, allowed_NV: Tensor) -> Tensor:

@@ -26,13 +26,13 @@ from transduce.core.atomic import human_size, write_text
 from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
 from transduce.data.store import BLOCK, Store
-from transduce.inference.inputs import batches_of
 from transduce.recipe.recipe import Recipe
+from transduce.tasks.inputs import batches_of
 from transduce.tasks.protocols import Task, TaskData
-from transduce.training.checkpoint import Trained
+from transduce.training.checkpoint import TrainingState
 from transduce.training.loop import make_update
 from transduce.training.memory import activation_bytes, free_bytes, is_out_of_memory
-from transduce.training.microbatches import Cuts
+from transduce.training.microbatches import MicrobatchPlan
 from transduce.training.precision import resolve_precision
 from transduce.training.run_directory import RESOLVED
 
@@ -53,7 +53,7 @@ class Trial(NamedTuple):
 
 def with_measured_batch(
     recipe: Recipe,
-    trained: Trained,
+    trained: TrainingState,
     task: Task,
     data: TaskData,
     tell: Callable[[str], None],
@@ -103,7 +103,7 @@ def _chosen(recipe: Recipe, tokens: int, accumulate: int) -> Recipe:
     return recipe.model_copy(update={"batch": batch, "training": training})
 
 
-def _climb(recipe: Recipe, trained: Trained, task: Task, data: TaskData, limit: int) -> Iterator[Trial]:
+def _climb(recipe: Recipe, trained: TrainingState, task: Task, data: TaskData, limit: int) -> Iterator[Trial]:
     """Trials from the smallest batch on, until one does not fit, or on a processor is no faster than before."""
     stores = [store for store, _ in data.corpora]
     effective = recipe.batch.effective_tokens
@@ -173,7 +173,7 @@ def _repeated(rows: Rows, count: int) -> Rows:
     return Rows(np.repeat(rows.stores, count), np.repeat(rows.rows, count))
 
 
-def _bytes(recipe: Recipe, trained: Trained, batch: Batch) -> int:
+def _bytes(recipe: Recipe, trained: TrainingState, batch: Batch) -> int:
     """Of an update with `batch`, besides what stays: on an accelerator its peak, elsewhere what backward keeps."""
     device = batch.target.values.device
     precision = resolve_precision(recipe.training.precision, device)
@@ -186,12 +186,12 @@ def _bytes(recipe: Recipe, trained: Trained, batch: Batch) -> int:
     return torch.cuda.max_memory_allocated(device) - before
 
 
-def _speed(recipe: Recipe, trained: Trained, sample: list[Batch], batches: int) -> float:
+def _speed(recipe: Recipe, trained: TrainingState, sample: list[Batch], batches: int) -> float:
     """Target tokens a second, in updates of `batches` batches."""
     precision = resolve_precision(recipe.training.precision, sample[0].target.values.device)
     seconds = 0.0
     for batch in sample:
-        cuts: Cuts = [[len(part) for part in np.array_split(batch.target.lengths, batches) if len(part)]]
+        cuts: MicrobatchPlan = [[len(part) for part in np.array_split(batch.target.lengths, batches) if len(part)]]
         step = partial(make_update, recipe.training, trained, [batch], precision, cuts=cuts)
         seconds += min(_seconds(step) for _ in range(REPEATED))
     return sum(batch.count for batch in sample) / seconds

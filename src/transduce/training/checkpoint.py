@@ -20,7 +20,7 @@ PATTERN = "update-*.safetensors"
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingState:
     """What training changes, together: what a checkpoint holds."""
 
     model: nn.Module
@@ -61,7 +61,7 @@ class Checkpoints:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.keep = keep
 
-    def save(self, trained: Trained) -> None:
+    def save(self, trained: TrainingState) -> None:
         """Write the checkpoint of this update, then delete all but the newest `keep`.
 
         Raises:
@@ -73,7 +73,7 @@ class Checkpoints:
             old.unlink()
         self._delete_unused_bests()
 
-    def restore_newest(self, trained: Trained, warn: Callable[[str], None]) -> Progress | None:
+    def restore_newest(self, trained: TrainingState, warn: Callable[[str], None]) -> Progress | None:
         """Restore the newest checkpoint that is undamaged; None when there is none.
 
         Each damaged one is named through `warn` and set aside under the suffix `.damaged`.
@@ -132,7 +132,7 @@ def _progress(path: Path, metadata: Mapping[str, str]) -> Progress:
         raise InputError(f"{path}: it is damaged, or no checkpoint: {error}.") from error
 
 
-def _restore(trained: Trained, tensors: dict[str, Tensor], path: Path) -> None:
+def _restore(trained: TrainingState, tensors: dict[str, Tensor], path: Path) -> None:
     own = {f"model/{name}": tuple(weight.shape) for name, weight in lasting_tensors(trained.model).items()}
     try:
         check_weights(own, {name: tensor for name, tensor in tensors.items() if name.startswith("model/")})

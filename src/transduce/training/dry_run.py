@@ -7,8 +7,8 @@ from rich.table import Table
 
 from transduce.core.atomic import human_size
 from transduce.data.batches import Batches
-from transduce.inference.inputs import batches_of
 from transduce.recipe.recipe import Recipe
+from transduce.tasks.inputs import batches_of
 from transduce.training.batch_size import with_measured_batch
 from transduce.training.display import Display
 from transduce.training.initialization import device, new_training

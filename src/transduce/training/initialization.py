@@ -16,7 +16,7 @@ from transduce.runtime.devices import resolve_device
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.translation import TranslationData
 from transduce.training.average import MovingAverage
-from transduce.training.checkpoint import Trained
+from transduce.training.checkpoint import TrainingState
 from transduce.training.display import Display
 from transduce.training.loop import derived_seed
 from transduce.training.optimizer import Optimizers
@@ -25,7 +25,7 @@ from transduce.training.progress import Progress
 SIDES = {"source_embedding": "source", "target_embedding": "target", "output": "target"}
 
 
-def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambda line: None) -> Trained:
+def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambda line: None) -> TrainingState:
     """A model at its random start, which depends on the seed alone, or with the weights of the one to start from.
 
     tell: told which weights of another kind of model are taken.
@@ -38,7 +38,7 @@ def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambd
     if recipe.training.start:
         _begin_as(load_model_file(recipe.training.start), model, recipe, tell)
     average = MovingAverage(model, recipe.training.average)
-    return Trained(model, Optimizers(model, recipe.training), average, Progress())
+    return TrainingState(model, Optimizers(model, recipe.training), average, Progress())
 
 
 def device() -> torch.device:
@@ -55,7 +55,7 @@ def check_embeddings(recipe: Recipe) -> None:
         )
 
 
-def count_embeddings(trained: Trained, recipe: Recipe, task: Task, data: TaskData, display: Display) -> None:
+def count_embeddings(trained: TrainingState, recipe: Recipe, task: Task, data: TaskData, display: Display) -> None:
     """Word vectors of the training pairs in the place of a new model's embeddings.
 
     Raises:

@@ -24,8 +24,8 @@ from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import Log
-from transduce.training.checkpoint import Checkpoints, Trained
-from transduce.training.microbatches import Cuts, ExampleTooLarge, add_gradients, whole
+from transduce.training.checkpoint import Checkpoints, TrainingState
+from transduce.training.microbatches import ExampleTooLarge, MicrobatchPlan, add_gradients, whole
 from transduce.training.progress import Progress
 from transduce.training.schedule import learning_rate
 from transduce.training.signals import StopRequest
@@ -43,7 +43,7 @@ class Workers:
 
 
 @dataclass(frozen=True)
-class Hands:
+class Callbacks:
     """What the loop hands out and gets back, so that it depends on nobody's presence.
 
     validate: metrics of the model as it stands ("loss" among them); None = no validation data.
@@ -62,16 +62,16 @@ class Hands:
 
 def train(
     config: TrainingConfig,
-    trained: Trained,
+    trained: TrainingState,
     batches: Batches,
     load: Callable[[Any], Batch],
     checkpoints: Checkpoints,
     log: Log,
-    hands: Hands,
+    callbacks: Callbacks,
     stop: StopRequest,
     precision: str,
     workers: Workers = Workers(),
-    cuts: Mapping[int, Cuts] = MappingProxyType({}),
+    cuts: Mapping[int, MicrobatchPlan] = MappingProxyType({}),
     plans: Iterable[Mapping[str, Any]] = (),
 ) -> str:
     """Train until the updates, the minutes or the patience are used up; says which.
@@ -96,20 +96,20 @@ def train(
         try:
             loss, tokens, cut = make_update(config, trained, loaded, precision, workers, before, rate)
         except ExampleTooLarge as error:
-            raise _named(error, rows[error.batch][2], hands) from None
+            raise _named(error, rows[error.batch][2], callbacks) from None
         progress.update += 1
-        _note_cuts(cut, progress, log, hands)
+        _note_cuts(cut, progress, log, callbacks)
         progress.tokens += tokens
         progress.epoch, progress.batch = rows[-1][0], rows[-1][1] + 1
         clock.tick()
         meter.add(loss, tokens, progress.seconds)
-        hands.show(progress, meter.recent_loss, rate, meter.speed)
+        callbacks.show(progress, meter.recent_loss, rate, meter.speed)
         if progress.update % config.log_every == 0:
             _log(log, progress, meter, rate)
             meter = _Meter(progress.seconds, meter)
         last = why_ended(config, progress) is not None
-        if hands.validate and (progress.update % config.validate_every == 0 or last):
-            _validate(config, trained, checkpoints, log, hands.validate, hands.lower_is_better)
+        if callbacks.validate and (progress.update % config.validate_every == 0 or last):
+            _validate(config, trained, checkpoints, log, callbacks.validate, callbacks.lower_is_better)
             clock.tick()
             meter = _Meter(progress.seconds, meter)
             last = why_ended(config, progress) is not None  # patience, or minutes that the validation took
@@ -123,13 +123,13 @@ def train(
 
 def make_update(
     config: TrainingConfig,
-    trained: Trained,
+    trained: TrainingState,
     batches: list[Batch],
     precision: str,
     workers: Workers = Workers(),
-    cuts: Cuts | None = None,
+    cuts: MicrobatchPlan | None = None,
     rate: float | None = None,
-) -> tuple[float, int, Cuts]:
+) -> tuple[float, int, MicrobatchPlan]:
     """One update from `batches`: the loss in nats a target token, how many tokens, how the batches were cut.
 
     rate: the learning rate; None: the schedule's.
@@ -155,10 +155,10 @@ def _interrupted(stop: StopRequest, progress: Progress) -> Interrupted:
     return Interrupted(f"Stopped by {stop.signal} {saved}")
 
 
-def _named(error: ExampleTooLarge, rows: Rows, hands: Hands) -> TransduceError:
+def _named(error: ExampleTooLarge, rows: Rows, callbacks: Callbacks) -> TransduceError:
     """The error with the example's name."""
     stores, places = rows
-    return TransduceError(f"{hands.name(int(stores[error.row]), int(places[error.row]))}: {error}")
+    return TransduceError(f"{callbacks.name(int(stores[error.row]), int(places[error.row]))}: {error}")
 
 
 def _log(log: Log, progress: Progress, meter: "_Meter", rate: float) -> None:
@@ -166,13 +166,13 @@ def _log(log: Log, progress: Progress, meter: "_Meter", rate: float) -> None:
     log.write("train", progress.update, epoch=progress.epoch, seconds=progress.seconds, **values)
 
 
-def _note_cuts(cuts: Cuts, progress: Progress, log: Log, hands: Hands) -> None:
+def _note_cuts(cuts: MicrobatchPlan, progress: Progress, log: Log, callbacks: Callbacks) -> None:
     """Batches that were trained on in pieces are counted, logged with their pieces, and the first one is told."""
     pieces = [rows for rows in cuts if len(rows) > 1]
     if not pieces:
         return
     if not progress.in_pieces:
-        hands.warn(
+        callbacks.warn(
             f"Update {progress.update}: out of memory with {sum(pieces[0])} examples at once, so they were trained on "
             f"in pieces of {', '.join(map(str, pieces[0]))}. More such updates stand in log.jsonl. A smaller "
             'batch.tokens, or "auto", is faster.'
@@ -197,7 +197,7 @@ def _stream(batches: Batches, progress: Progress, workers: Workers) -> Iterator[
 
 def _validate(
     config: TrainingConfig,
-    trained: Trained,
+    trained: TrainingState,
     checkpoints: Checkpoints,
     log: Log,
     validate: Callable[[], Metrics],

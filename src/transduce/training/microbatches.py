@@ -3,8 +3,8 @@
 The loss is a sum over target tokens, so that of the pieces adds up, and what is drawn for the batch as a whole, as the
 words that a model that fills must tell, is drawn before it is cut. Without dropout the gradient is the uncut batch's
 to rounding. Dropout draws other noise for pieces than for the whole (and batch norm, and the baseline of an attention
-that chooses, see other companions), but the same for the same pieces: `Cuts` is all that one must remember to repeat an
-update bit for bit.
+that chooses, see other companions), but the same for the same pieces: a `MicrobatchPlan` is all that one must remember
+to repeat an update bit for bit.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,15 +15,15 @@ from torch import Tensor, nn
 
 from transduce.core.errors import TransduceError
 from transduce.core.model_file import lasting_tensors
+from transduce.core.padded import Padded
 from transduce.data.collate import Batch
-from transduce.models.protocols import Padded
 from transduce.objectives.masked_lm import Hidden
 from transduce.objectives.next_token import Drawn, draw, objective
 from transduce.recipe.training import TrainingConfig
 from transduce.training.memory import is_out_of_memory
 from transduce.training.precision import autocast
 
-Cuts = list[list[int]]  # for each batch of an update, how many rows each of its pieces has
+MicrobatchPlan = list[list[int]]  # for each batch of an update, how many rows each of its pieces has
 
 
 class ExampleTooLarge(TransduceError):
@@ -45,14 +45,14 @@ class _Full(NamedTuple):
     piece: int
 
 
-def whole(batches: Sequence[Batch]) -> Cuts:
+def whole(batches: Sequence[Batch]) -> MicrobatchPlan:
     """No batch is cut."""
     return [[len(batch.target.lengths)] for batch in batches]
 
 
 def add_gradients(
-    model: nn.Module, batches: Sequence[Batch], cuts: Cuts, config: TrainingConfig, precision: str
-) -> tuple[float, Cuts]:
+    model: nn.Module, batches: Sequence[Batch], cuts: MicrobatchPlan, config: TrainingConfig, precision: str
+) -> tuple[float, MicrobatchPlan]:
     """The gradient of the mean loss over all `batches` into the parameters, which have none; the cross-entropy in it.
 
     Where memory runs out, everything is begun anew with that piece in halves: same random numbers, same buffers, and
@@ -77,7 +77,7 @@ def add_gradients(
 
 
 def _attempt(
-    model: nn.Module, batches: Sequence[Batch], cuts: Cuts, config: TrainingConfig, precision: str
+    model: nn.Module, batches: Sequence[Batch], cuts: MicrobatchPlan, config: TrainingConfig, precision: str
 ) -> float | _Full:
     tokens = sum(batch.count for batch in batches)
     loss = 0.0
@@ -117,7 +117,7 @@ def _rows(sequences: Padded, place: slice) -> Padded:
     return Padded(sequences.values[place, : int(lengths.max())], lengths)
 
 
-def _halved(cuts: Cuts, full: _Full, batch: Batch) -> Cuts:
+def _halved(cuts: MicrobatchPlan, full: _Full, batch: Batch) -> MicrobatchPlan:
     rows = cuts[full.batch]
     count = rows[full.piece]
     if count == 1:

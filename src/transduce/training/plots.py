@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from transduce.attention import capture
 from transduce.core.errors import InputError
 from transduce.data.collate import padded
-from transduce.inference.inputs import to_device
 from transduce.interpret.figures import attention_figure, save, training_curves
 from transduce.models.protocols import Aligns, Fills
 from transduce.runtime.event_log import read_log
@@ -57,14 +56,14 @@ def attention_of(model: nn.Module, task: Task, text: str) -> tuple[list[str], li
     request = task.request(text, settings)
     if request.source is None or isinstance(model, Aligns):
         return None
-    source = to_device(padded([np.asarray(request.source, np.int32)]), device)
+    source = padded([np.asarray(request.source, np.int32)]).to(device)
     [[found]] = search(model, source, 1, settings, start=task.start, end=task.end, limits=[request.limit])  # type: ignore[arg-type]
     fills = isinstance(model, Fills)
     tokens = list(found.tokens[:-1] if fills else found.tokens)
     read = tokens if fills else [task.start, *tokens[:-1]]
     if not read:
         return None
-    target = to_device(padded([np.asarray(read, np.int32)]), device)
+    target = padded([np.asarray(read, np.int32)]).to(device)
     with capture(model) as record:
         if isinstance(model, Fills):
             model.fill(target, torch.zeros_like(target.mask()), model.remember(source))

@@ -24,7 +24,6 @@ from transduce.data.batches import Batches
 from transduce.data.corpus import name_row, sampled_pairs
 from transduce.data.files import fingerprint
 from transduce.data.store import Store
-from transduce.inference.inputs import batches_of
 from transduce.inference.sentences import LOOKED_AT, examined
 from transduce.kernels.native import kernels
 from transduce.pipeline.pipeline import load_weights, make_task, pack_tokenizers, unpack_tokenizers
@@ -33,17 +32,18 @@ from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.environment import library_versions
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT, Log, read_log
+from transduce.tasks.inputs import batches_of
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.tokenizers import cached_tokenizers
 from transduce.tasks.translation import TranslationData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
-from transduce.training.checkpoint import Checkpoints, Trained
+from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.display import Display
 from transduce.training.examples import examples
 from transduce.training.finished import Report, finished_report, note_plan, set_aside, tell_finished
 from transduce.training.initialization import check_embeddings, count_embeddings, device, new_training
 from transduce.training.lock import alone_in
-from transduce.training.loop import Hands, train, why_ended
+from transduce.training.loop import Callbacks, train, why_ended
 from transduce.training.plots import write_figures
 from transduce.training.precision import resolve_precision
 from transduce.training.progress import Progress
@@ -113,7 +113,7 @@ def train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str] =
     progress = checkpoints.restore_newest(trained, display.warn)
     set_aside(run, display)
     if progress:
-        trained = Trained(trained.model, trained.optimizers, trained.average, progress)
+        trained = TrainingState(trained.model, trained.optimizers, trained.average, progress)
         display.tell(f"Going on after update {progress.update}.")
     elif recipe.training.embeddings == "cooccurrence":
         count_embeddings(trained, recipe, task, data, display)
@@ -149,7 +149,7 @@ def finish_training(recipe: Recipe, run: Path, display: Display) -> Report:
         progress = checkpoints.restore_newest(trained, display.warn)
         if progress is None:
             raise InputError(f"{run}: all its checkpoints are damaged, so there is nothing to finish.")
-        trained = Trained(trained.model, trained.optimizers, trained.average, progress)
+        trained = TrainingState(trained.model, trained.optimizers, trained.average, progress)
         end = why_ended(recipe.training, progress) or (
             f"finished early, after update {progress.update} of {recipe.training.updates}"
         )
@@ -227,7 +227,7 @@ def _train(
     run: Path,
     task: Task,
     data: TaskData,
-    trained: Trained,
+    trained: TrainingState,
     checkpoints: Checkpoints,
     display: Display,
     lower_is_better: bool,
@@ -249,11 +249,11 @@ def _train(
         entropy = target_entropy(batches.stores[0])
         validate = Validator(trained.model, task, data.validation, config, display, entropy, keep)
     name = partial(_name, batches.stores, data)
-    hands = Hands(validate, display.show, display.warn, name, lower_is_better)
+    callbacks = Callbacks(validate, display.show, display.warn, name, lower_is_better)
     try:
         with stop_on_signals() as stop, display.open(config.updates, trained.progress, config.minutes):
             return train(
-                config, trained, batches, load, checkpoints, log, hands, stop, precision, cuts=cuts, plans=events
+                config, trained, batches, load, checkpoints, log, callbacks, stop, precision, cuts=cuts, plans=events
             )
     finally:
         log.close()
@@ -268,7 +268,7 @@ def _finish(
     run: Path,
     task: Task,
     data: TaskData,
-    trained: Trained,
+    trained: TrainingState,
     checkpoints: Checkpoints,
     display: Display,
     end: str,

@@ -21,7 +21,7 @@ def can_attend(query_BHTE: Tensor, key_BGSE: Tensor, value_BGSE: Tensor, allowed
 
 
 def attend(query_BHTE: Tensor, key_BGSE: Tensor, value_BGSE: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """softmax(q k^T / sqrt(E)) v, (B, H, T, E); `allowed` as in `transduce.attention.scaled_dot_product`, the same for all heads."""
+    """softmax(q k^T / sqrt(E)) v, (B, H, T, E); `allowed` as in `scaled_dot_product`, the same for all heads."""
     read: Tensor = _Attention.apply(query_BHTE, key_BGSE, value_BGSE, allowed)  # type: ignore[no-untyped-call]
     return read
 

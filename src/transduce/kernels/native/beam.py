@@ -6,7 +6,7 @@ Shapes: B sentences, K slots of a beam, T tokens of the longest output, V vocabu
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -33,47 +33,36 @@ class Writer:
     output: Packed
 
 
-Mean = Literal["probability", "log_probability"]  # how several are one, see `transduce.search.ensemble`
+MEANS = ("probability", "log_probability")  # how several are one
 
 
-@dataclass(frozen=True, slots=True)
-class Writers:
-    """What writes, each with what it reads; of several the mean of what they say is searched."""
-
-    each: Sequence[tuple[Writer, Read]]
-    mean: Mean = "probability"
+class Request(Protocol):
+    """How a beam is searched, in whole numbers; see `transduce.layers.fused_search.BeamRequest`."""
 
     @property
-    def words(self) -> int:
-        """Of the vocabulary, which is the same for all."""
-        return self.each[0][0].output.outputs
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """How a beam is searched, in whole numbers; see `transduce.search`.
-
-    limits: the most tokens of each sentence's outputs. prune: inf = nothing is pruned.
-    length: (offset, unit, alpha): a score is log p / ((offset + L) / unit)^alpha.
-    words: what each sentence may say, in rising order, nothing of it forbidden: all lists one behind the other and the
-        place (B + 1,) where each begins, int64, the last being where all end; None = anything.
-    """
-
-    start: int
-    end: int
-    beam: int
-    nbest: int
-    forbidden: Sequence[int]
-    limits: Sequence[int]
-    prune: float
-    length: tuple[float, float, float]
-    words: tuple[Tensor, Tensor] | None = None
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def beam(self) -> int: ...
+    @property
+    def nbest(self) -> int: ...
+    @property
+    def forbidden(self) -> Sequence[int]: ...
+    @property
+    def limits(self) -> Sequence[int]: ...
+    @property
+    def prune(self) -> float: ...
+    @property
+    def length(self) -> tuple[float, float, float]: ...
+    @property
+    def words(self) -> tuple[Tensor, Tensor] | None: ...
 
 
 Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
 
 
-def search(writers: Writers, wanted: Wanted) -> tuple[list[list[Found]], float]:
+def search(writers: Sequence[tuple[Writer, Read]], mean: str, wanted: Request) -> tuple[list[list[Found]], float]:
     """What each sentence's beam found, in no order; and what the model gave that is no log-probability, 0 if nothing.
 
     Their position_TD and turn_TE must reach as far as the longest output may. With wanted.words there is one writer.
@@ -84,21 +73,21 @@ def search(writers: Writers, wanted: Wanted) -> tuple[list[list[Found]], float]:
     length_BK, impossible = torch.zeros(rows, wanted.beam, dtype=torch.int64), torch.zeros((), dtype=torch.float64)
     barred, limits = array("q", wanted.forbidden), array("q", wanted.limits)
     wants = array("q", (wanted.start, wanted.end, wanted.beam, wanted.nbest, *barred.buffer_info(), longest))
-    tables = [(array("q", _fields(writer)), array("q", _places(read))) for writer, read in writers.each]
-    real_BS = [read.real_BS.contiguous() for _, read in writers.each]
+    tables = [(array("q", _fields(writer)), array("q", _places(read))) for writer, read in writers]
+    real_BS = [read.real_BS.contiguous() for _, read in writers]
     readers = array("q")
-    for (writer, _), own, real in zip(writers.each, tables, real_BS, strict=True):
+    for (writer, _), own, real in zip(writers, tables, real_BS, strict=True):
         fields, reads = (each.buffer_info()[0] for each in own)
         readers.extend((fields, writer.decoder.weights.data_ptr(), reads, real.data_ptr(), real.shape[1]))
-    epsilons = array("d", (writer.decoder.epsilon for writer, _ in writers.each))
+    epsilons = array("d", (writer.decoder.epsilon for writer, _ in writers))
     kernel("beam_search")(
         readers.buffer_info()[0],
         *epsilons.buffer_info(),
-        get_args(Mean).index(writers.mean),
+        MEANS.index(mean),
         rows,
         limits.buffer_info()[0],
         wants.buffer_info()[0],
-        *_lists(writers.each[0][0], wanted),
+        *_lists(writers[0][0], wanted),
         *wanted.length,
         wanted.prune,
         *(each.data_ptr() for each in (token_BKT, value_BKT, length_BK, impossible)),
@@ -118,7 +107,7 @@ def _found(token_KT: Tensor, value_KT: Tensor, lengths: Sequence[int]) -> Iterat
             yield tokens_T[:length].tolist(), values_T[:length].tolist()
 
 
-def _lists(writer: Writer, wanted: Wanted) -> tuple[int, int, int]:
+def _lists(writer: Writer, wanted: Request) -> tuple[int, int, int]:
     """`Lists` of `shortlist.h`."""
     if wanted.words is None:
         return 0, 0, 0

@@ -19,7 +19,7 @@ def can_choose() -> bool:
 def likeliest(
     sentence_N: Tensor, total_N: Tensor, value_NC: Tensor, slots_B: Tensor, prune: float | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As `transduce.search.beam_selection.likeliest`, of hypotheses in order: parents, columns, new slots, (M,) each."""
+    """As `search.beam_selection.likeliest`, of hypotheses in order: parents, columns, new slots, (M,) each."""
     given = [each.contiguous() for each in (sentence_N, total_N, value_NC, slots_B)]
     room = value_NC.numel()
     taken_3M, count = torch.empty(3, room, dtype=torch.int64), torch.empty((), dtype=torch.int64)

@@ -72,7 +72,7 @@ class Blocks:
         heads: H, as many of keys and values as of queries.
         pre: whether norms stand before the sub-layers.
         epsilon: of the norms.
-        turns: what turns queries and keys of as many positions or more, see `transduce.kernels.native.rotary`; None = nothing.
+        turns: what turns queries and keys of as many positions or more, see `kernels.native.rotary`; None = nothing.
     """
 
     def __init__(
