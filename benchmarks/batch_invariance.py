@@ -12,7 +12,7 @@ from pathlib import Path
 
 import transduce
 from transduce.data.files import read_lines
-from transduce.tasks.protocols import Prediction
+from transduce.inference.prediction import Prediction
 
 
 def main() -> None:

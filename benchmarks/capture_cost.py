@@ -20,8 +20,8 @@ from transduce.attention.cache import KeyValue
 from transduce.attention.heads import MultiHeadAttention
 from transduce.attention.scaled_dot_product import attend
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.layers.cross_entropy import smoothed_cross_entropy
-from transduce.models.protocols import Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 
 VOCABULARY, ROWS, LENGTH = 8000, 64, 24
@@ -65,7 +65,7 @@ def work(captures: bool, updates: int) -> None:
     torch.manual_seed(1)
     if not captures:
         MultiHeadAttention.forward = forward_without  # type: ignore[method-assign]
-    model = Transformer(TransformerConfig.model_validate(SIZES), Sizes(VOCABULARY, VOCABULARY))
+    model = Transformer(TransformerConfig.model_validate(SIZES), Specs.of_tokens(VOCABULARY, VOCABULARY))
     optimizer = torch.optim.AdamW(model.parameters())
     ids = Padded(torch.randint(VOCABULARY, (ROWS, LENGTH)), torch.full((ROWS,), LENGTH))
     _updates(model, optimizer, ids, 2)

@@ -19,8 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from transduce.data.columns import Specs
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoder, LinearTransformerDecoderConfig
-from transduce.models.protocols import Sizes, map_tree
+from transduce.models.protocols import map_tree
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
 from transduce.runtime.environment import library_versions, machine
 
@@ -39,8 +40,10 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     torch.manual_seed(SEED)
     models = {
-        "linear": LinearTransformerDecoder(LinearTransformerDecoderConfig(**SIZES), Sizes(None, VOCABULARY)).eval(),
-        "softmax": TransformerDecoder(TransformerDecoderConfig(**SIZES), Sizes(None, VOCABULARY)).eval(),
+        "linear": LinearTransformerDecoder(
+            LinearTransformerDecoderConfig(**SIZES), Specs.of_tokens(None, VOCABULARY)
+        ).eval(),
+        "softmax": TransformerDecoder(TransformerDecoderConfig(**SIZES), Specs.of_tokens(None, VOCABULARY)).eval(),
     }
     rows = []
     with torch.inference_mode():

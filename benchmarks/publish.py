@@ -14,8 +14,9 @@ from typing import Any
 
 import transduce
 from transduce.inference.decode import decode
-from transduce.pipeline.pipeline import Pipeline, search_settings
+from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import load_recipe
+from transduce.search.settings import search_settings
 from transduce.tasks.protocols import Dataset
 from transduce.training.run import cache_folder
 

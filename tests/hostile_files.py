@@ -70,9 +70,10 @@ def sound(kind: str) -> str:
     """A sound toy model of that kind, as JSON of its parts but the tensors' bytes."""
     import torch
 
+    from text_columns import text_columns
     from transduce.core.model_file import lasting_tensors
     from transduce.data.tokenizer import Tokenizer
-    from transduce.pipeline.pipeline import make_model, make_task
+    from transduce.pipeline.outline import make_model, make_task
     from transduce.recipe.recipe import parse_recipe
 
     model: dict[str, Any] = {"kind": kind, "d_model": 8}
@@ -87,7 +88,7 @@ def sound(kind: str) -> str:
         table |= {"task": {"kind": "language_modelling", "context": 16}, "data": {"train": [{"text": "a"}]}}
     recipe = parse_recipe(table, "test")
     tokenizer = Tokenizer.from_json(json.dumps(tokenizer_table()))
-    task = make_task(recipe, {"target": tokenizer} if language_model else {"source": tokenizer, "target": tokenizer})
+    task = make_task(recipe, text_columns(None if language_model else tokenizer, tokenizer))
     torch.manual_seed(3)
     tensors = lasting_tensors(make_model(recipe, task))
     described = {name: [list(each.shape), each.detach().flatten().tolist()] for name, each in tensors.items()}
@@ -140,7 +141,7 @@ def model_size(drawn: random.Random, parts: Parts) -> None:
 
 
 def several_sizes(drawn: random.Random, parts: Parts) -> None:
-    """Sizes that go together, so that settings are in order."""
+    """Specs that go together, so that settings are in order."""
     model = parts.config["model"]
     size = drawn.choice([64, 1024, 2**16, 2**20, 2**24, 2**30])
     for key in ("d_model", "hidden", "feed_forward"):

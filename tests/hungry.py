@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.core.padded import Padded
-from transduce.models.protocols import Sizes
+from transduce.data.columns import Specs
 from transduce.models.transformer import Transformer, TransformerConfig
 
 TOO_MUCH = 2**60  # bytes
@@ -58,8 +58,8 @@ class Hungry(Transformer):
 
     Config = HungryConfig
 
-    def __init__(self, config: HungryConfig, sizes: Sizes) -> None:
-        super().__init__(config, sizes)
+    def __init__(self, config: HungryConfig, specs: Specs) -> None:
+        super().__init__(config, specs)
         self.config = config
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:

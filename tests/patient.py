@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import Tensor
 
 from transduce.core.padded import Padded
-from transduce.models.protocols import Sizes
+from transduce.data.columns import Specs
 from transduce.models.transformer import Transformer, TransformerConfig
 
 
@@ -25,8 +25,8 @@ class Patient(Transformer):
 
     Config = PatientConfig
 
-    def __init__(self, config: PatientConfig, sizes: Sizes) -> None:
-        super().__init__(config, sizes)
+    def __init__(self, config: PatientConfig, specs: Specs) -> None:
+        super().__init__(config, specs)
         self._awaited = [Path(each) for each in config.awaited]
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:

@@ -5,9 +5,12 @@ from typing import Any
 
 import torch
 
+from text_columns import text_columns
 from transduce.core.model_file import ModelFile, lasting_tensors
+from transduce.data.columns.packed import pack
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.pipeline.pipeline import Pipeline, make_model, make_task, pack_tokenizers
+from transduce.pipeline.outline import make_model, make_task
+from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import parse_recipe
 
 SYLLABLES = [first + last for first in "bdfgklmnprst" for last in "aeiou"]
@@ -48,7 +51,7 @@ def language_model(seed: int = 1, context: int = 24) -> Pipeline:
 def model_file(pipeline: Pipeline) -> ModelFile:
     """What a training would have written."""
     weights = {name: weight.detach() for name, weight in pipeline.model.named_parameters()}
-    tokenizers = pack_tokenizers(pipeline.task.tokenizers)
+    tokenizers, _ = pack(pipeline.task.columns)
     return ModelFile(weights, pipeline.recipe.to_table(), tokenizers, {"seed": 1}, {"loss": 2.0})
 
 
@@ -56,8 +59,8 @@ def _pipeline(table: dict[str, Any], kind: str, seed: int) -> Pipeline:
     tokenizer_table = {"kind": kind, "vocabulary": 90, "min_frequency": 1}
     recipe = parse_recipe({"name": "random", "tokenizer": tokenizer_table, "search": SHORT, **table}, "test")
     tokenizer = train_tokenizer(TokenizerConfig(**tokenizer_table), sentences(200, seed=9))
-    sides = ("target",) if recipe.to_table()["task"]["kind"] == "language_modelling" else ("source", "target")
-    task = make_task(recipe, dict.fromkeys(sides, tokenizer))
+    reads = recipe.to_table()["task"]["kind"] != "language_modelling"
+    task = make_task(recipe, text_columns(tokenizer if reads else None, tokenizer))
     torch.manual_seed(seed)
     model = make_model(recipe, task)
     with torch.no_grad():
@@ -65,4 +68,4 @@ def _pipeline(table: dict[str, Any], kind: str, seed: int) -> Pipeline:
             parameter.add_(torch.randn_like(parameter) * 0.3)  # biases and norms are not left at 0 and 1
         model.get_submodule("output").weight[task.end] *= 3  # likeliest now and then
     weights = lasting_tensors(model)
-    return Pipeline(ModelFile(weights, recipe.to_table(), pack_tokenizers(task.tokenizers), {"seed": seed}, {}))
+    return Pipeline(ModelFile(weights, recipe.to_table(), pack(task.columns)[0], {"seed": seed}, {}))

@@ -42,7 +42,7 @@ def test_a_little_training_teaches_more_than_word_frequencies(data_root: Path, t
     report = run_training(recipe, tmp_path / "run", Display(Console(file=shown)))
     assert report["ended"] == "all 120 updates done"
     task, data = open_task(recipe, Display(Console(file=shown)))
-    entropy = target_entropy(data.corpora[0][0])
+    entropy = target_entropy(data.corpora[0][0], task.columns["target"])
     assert report["validation"]["loss"] < entropy - 0.5, (entropy, report["validation"])
     assert report["data"]["train"][0]["dropped"]["kept"] > 28_000
     model = transduce.load(tmp_path / "run")

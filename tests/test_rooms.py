@@ -28,8 +28,8 @@ ROOMS = [
     "objectives",  # what training minimises
     "search",  # how outputs are found
     "recipe",  # a training as a table of settings
+    "inference",  # texts to predictions: decoding, likelihood, constraints
     "tasks",  # which kind of input and output
-    "inference",  # decoding, likelihood, constraints
     "interpret",  # what a model did with a text
     "pipeline",  # `transduce.load`
     "demo",

@@ -19,12 +19,12 @@ from transduce.attention.pooling import AttentionPooling
 from transduce.attention.reinforce import choices, surrogate
 from transduce.core.padded import Padded
 from transduce.core.registry import known, resolve
+from transduce.data.columns import Specs
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.layers.ctc import ids_of, log_likelihood, log_probabilities_of, token_log_probabilities, written
 from transduce.models.convolution import Convolution, ConvolutionConfig
 from transduce.models.ctc import Ctc, CtcConfig
 from transduce.models.non_autoregressive import NonAutoregressive, NonAutoregressiveConfig
-from transduce.models.protocols import Sizes
 from transduce.models.rnn import Rnn, RnnConfig
 from transduce.models.rnn_decoder import RnnDecoder, RnnDecoderConfig
 from transduce.models.transformer import Transformer, TransformerConfig
@@ -86,38 +86,38 @@ def test_names_say_what_shapes_are() -> None:
     with watched() as (problems, seen):
         for positions in ("none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5"):
             table = {**sizes, "positions": positions, **next(others)}
-            both = Transformer(TransformerConfig.model_validate(table), Sizes(11, 13))
+            both = Transformer(TransformerConfig.model_validate(table), Specs.of_tokens(11, 13))
             logits_BTV = both(source, target)
             smoothed_cross_entropy(logits_BTV.flatten(0, 1), target.values.flatten(), 0.1).backward()
             memory, state = both.start(source, 3)
             both.step(target.values[:, 0], memory, state)
-            fills = NonAutoregressive(NonAutoregressiveConfig.model_validate(table), Sizes(11, 13))
+            fills = NonAutoregressive(NonAutoregressiveConfig.model_validate(table), Specs.of_tokens(11, 13))
             fills.encode(source)
             read = fills.remember(source)
             fills.lengths(read, 40)
             fills.fill(target, target.mask() & (target.values % 2 == 0), read)
-            aligns = Ctc(CtcConfig.model_validate(table), Sizes(11, 13))
+            aligns = Ctc(CtcConfig.model_validate(table), Specs.of_tokens(11, 13))
             aligns.encode(source)
             places = aligns.align(source, target.lengths)
             of_BPU, _ = log_probabilities_of(places.values, ids_of(target.values, places.values.shape[1], 0))
             of = written(of_BPU, places.lengths, *target)
             log_likelihood(of).sum().backward()
             token_log_probabilities(of)
-            alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Sizes(None, 13))
+            alone = TransformerDecoder(TransformerDecoderConfig.model_validate(table), Specs.of_tokens(None, 13))
             alone(None, target)
             alone.step(target.values[:, 0], *alone.start(None, 3))
         for score in ("dot", "location_aware"):
             config = ConvolutionConfig(d_model=8, score=score, pointer=True)
-            copying = Convolution(config, Sizes(13, 13))
+            copying = Convolution(config, Specs.of_tokens(13, 13))
             copying(source, target).sum().backward()
             copying.step(target.values[:, 0], *copying.start(source, 3))
         for attention, cell in (("none", "lstm"), ("bahdanau", "gru"), ("luong", "lstmn")):
             table = {"cell": cell, "attention": attention, "d_model": 7, "hidden": 8, "encoder_layers": 2}
             pooled = {"pooling": 2} if attention == "none" else {}
-            recurrent = Rnn(RnnConfig.model_validate({**table, **pooled, "pointer": True}), Sizes(13, 13))
+            recurrent = Rnn(RnnConfig.model_validate({**table, **pooled, "pointer": True}), Specs.of_tokens(13, 13))
             recurrent(source, target)
             recurrent.step(target.values[:, 0], *recurrent.start(source, 3))
-        language = RnnDecoder(RnnDecoderConfig(d_model=7), Sizes(None, 13))
+        language = RnnDecoder(RnnDecoderConfig(d_model=7), Specs.of_tokens(None, 13))
         language(None, target)
         language.step(target.values[:, 0], *language.start(None, 3))
     assert not problems
@@ -132,7 +132,7 @@ def test_names_say_what_shapes_are_of_linear_attention() -> None:
     with watched() as (problems, seen):
         for kind, reads in (("linear_transformer", source), ("linear_transformer_decoder", None)):
             made = resolve("models", kind)
-            model = made(made.Config.model_validate(sizes), Sizes(11 if reads else None, 13))
+            model = made(made.Config.model_validate(sizes), Specs.of_tokens(11 if reads else None, 13))
             with capture(model):
                 model(reads, target)
                 model.step(target.values[:, 0], *model.start(reads, 3))

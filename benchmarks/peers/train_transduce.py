@@ -8,8 +8,9 @@ from work import HEADS, HIDDEN, LAYERS, SMOOTHING, WIDTH, Work, arguments, measu
 
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch
-from transduce.models.protocols import Sizes
+from transduce.data.columns import Specs
 from transduce.models.transformer import Transformer, TransformerConfig
+from transduce.objectives.text import text_objective
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.training.average import MovingAverage
@@ -30,7 +31,7 @@ def model_of(work: Work) -> Transformer:
         norm="post",
         dropout=0.1,
     )
-    return Transformer(config, Sizes(work.vocabulary, work.vocabulary))
+    return Transformer(config, Specs.of_tokens(work.vocabulary, work.vocabulary))
 
 
 if __name__ == "__main__":
@@ -38,7 +39,13 @@ if __name__ == "__main__":
     work, precision, seconds = arguments()
     config = TrainingConfig(label_smoothing=SMOOTHING, learning_rate=3e-4)
     model = model_of(work)
-    trained = TrainingState(model, Optimizers(model, config), MovingAverage(model, config.average), Progress())
+    trained = TrainingState(
+        model,
+        text_objective(model, config),
+        Optimizers(model, config),
+        MovingAverage(model, config.average),
+        Progress(),
+    )
 
     def step(source: torch.Tensor, target: torch.Tensor) -> None:
         source_rows = Padded(source, (source != 0).sum(1))

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from text_columns import loss_of
 from transduce.attention import attend
 from transduce.attention.normalizers import Gumbel, Hard, Weighing
 from transduce.attention.pooling import AttentionPooling
@@ -16,7 +17,6 @@ from transduce.attention.scaled_dot_product import attend_by
 from transduce.attention.scores import ScaledDot
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch
-from transduce.objectives.next_token import objective
 from transduce.recipe.training import TrainingConfig
 
 
@@ -152,7 +152,7 @@ def test_on_average_the_gradient_is_that_of_the_expected_loss(keys: int, r_drop:
     alpha = model.scores.detach().softmax(-1).repeat(copies, 1, 1, 1)
     for chosen in itertools.product(range(keys), repeat=4 * copies):
         model.weigh.choice = torch.tensor(chosen).view(2 * copies, 1, 2, 1)
-        minimised, loss = objective(model, batch, TrainingConfig(label_smoothing=0.0, r_drop=r_drop))
+        minimised, loss = loss_of(model, batch, TrainingConfig(label_smoothing=0.0, r_drop=r_drop))
         probability = alpha.gather(-1, model.weigh.choice).prod()
         gradients = torch.autograd.grad(minimised, parameters)
         mean = [total + probability * gradient for total, gradient in zip(mean, gradients, strict=True)]

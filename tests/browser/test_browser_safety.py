@@ -10,11 +10,13 @@ from visiting import TEXT, VIEWS, Open, Visit, visiting
 
 from random_models import model_file, translator
 from served import serving
+from text_columns import text_columns
 from transduce.core.model_file import save_model_file
+from transduce.data.columns.packed import pack
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page
-from transduce.pipeline.pipeline import load, pack_tokenizers
+from transduce.pipeline.pipeline import load
 
 WORDS = (
     "<script>window.hacked=1</script>",
@@ -38,7 +40,7 @@ def hostile_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = train_tokenizer(settings, [" ".join(attacks)])
     assert tokenizer.size == size
     made = model_file(pipeline)
-    packed = pack_tokenizers({"source": tokenizer, "target": tokenizer})
+    packed = pack(text_columns(tokenizer, tokenizer))[0]
     path = tmp_path_factory.mktemp("hostile") / "<b>hostile.safetensors"
     save_model_file(path, replace(made, tokenizers=packed))
     return path

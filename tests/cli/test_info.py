@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from transduce.cli.info import flat, info, printable
 from transduce.core.errors import InputError
-from transduce.core.model_file import ModelFile, describe, save_model_file
+from transduce.core.model_file import ModelFile, save_model_file
+from transduce.core.model_summary import describe
 
 app = typer.Typer()
 app.command()(info)

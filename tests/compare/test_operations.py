@@ -8,11 +8,12 @@ import torch
 from rich.console import Console
 from torch import nn
 
+from text_columns import PAIRS
 from transduce.attention import MultiHeadAttention
 from transduce.compare.operations import count_operations, operations_a_token, updates_for_tokens
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import collate
-from transduce.pipeline.pipeline import make_model
+from transduce.pipeline.outline import make_model
 from transduce.recipe.recipe import load_recipe
 from transduce.training.display import Display
 from transduce.training.run import open_task
@@ -66,7 +67,7 @@ def test_updates_are_counted_as_training_takes_them(tiny_recipe: Path) -> None:
     recipe = load_recipe(tiny_recipe)
     _, data = open_task(recipe, Display(Console(quiet=True)))
     batches = Batches([(store, 1.5) for store, _ in data.corpora] * 2, BatchConfig(tokens=300), seed=3)
-    stream = (collate(batches.stores, rows, 1, 2).count for epoch in count() for rows in batches.epoch(epoch))
+    stream = (collate(batches.stores, rows, PAIRS).units for epoch in count() for rows in batches.epoch(epoch))
     seen = 0
     for update in range(1, 60):
         before, seen = seen, seen + sum(islice(stream, 2))

@@ -13,12 +13,12 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import (
     ModelFile,
     check_weights,
-    describe,
     find_model_file,
     foreign_code,
     load_model_file,
     save_model_file,
 )
+from transduce.core.model_summary import describe
 from transduce.core.tensor_file import read_metadata, read_tensors, write_tensors
 
 
@@ -192,8 +192,8 @@ def test_another_format_is_refused(saved: Path) -> None:
 
 
 def test_a_newer_version_is_refused(saved: Path) -> None:
-    with pytest.raises(InputError, match="newer Transduce: format_version 2, and this one reads up to 1"):
-        load_model_file(with_metadata(saved, format_version="2"))
+    with pytest.raises(InputError, match="newer Transduce: format_version 3, and this one reads up to 2"):
+        load_model_file(with_metadata(saved, format_version="3"))
 
 
 @pytest.mark.parametrize("version", ["", "0", "-1", "one", "1.5", "9" * 5000])

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from text_columns import PAIRS, ROWS
 from transduce.data.batches import BatchConfig, Batches, Rows
 from transduce.data.collate import collate, padded
 from transduce.data.store import Store, write_store
@@ -37,21 +38,21 @@ def test_pairs_stay_pairs_across_stores(tmp_path: Path) -> None:
         write_store(tmp_path / f"{index}", examples[index], {"source": 999, "target": 999}, {})
     batches = Batches([(Store(tmp_path / f"{index}"), 1.0) for index in range(2)], BatchConfig(tokens=300), 1)
     for rows in batches.epoch(0):
-        batch = collate(batches.stores, rows, start=1, end=2)
+        batch = collate(batches.stores, rows, PAIRS)
         wanted = [examples[store][row] for store, row in zip(*map(np.ndarray.tolist, rows), strict=True)]
-        assert batch.source is not None
+        assert batch.inputs is not None
         for place, example in enumerate(wanted):
             source, target = (side.values[place, side.mask()[place]].tolist() for side in batch[:2])
             assert source == [*example["source"], 2]
             assert target == [1, *example["target"], 2]
-        assert batch.count == sum(len(example["target"]) + 1 for example in wanted)
-        assert batch.source.values.numel() <= 300 and batch.target.values[:, :-1].numel() <= 300
+        assert batch.units == sum(len(example["target"]) + 1 for example in wanted)
+        assert batch.inputs.values.numel() <= 300 and batch.targets.values[:, :-1].numel() <= 300
 
 
 def test_rows_of_a_language_model_get_nothing_added(tmp_path: Path) -> None:
     write_store(tmp_path / "s", [{"target": [2, 7, 8]}, {"target": [8, 9]}], {"target": 99}, {})
-    batch = collate([Store(tmp_path / "s")], Rows(np.array([0, 0]), np.array([1, 0])), start=1, end=2)
-    assert batch.source is None
-    assert batch.target.values.tolist() == [[8, 9, 0], [2, 7, 8]]
-    assert batch.target.lengths.tolist() == [2, 3]
-    assert batch.count == 3
+    batch = collate([Store(tmp_path / "s")], Rows(np.array([0, 0]), np.array([1, 0])), ROWS)
+    assert batch.inputs is None
+    assert batch.targets.values.tolist() == [[8, 9, 0], [2, 7, 8]]
+    assert batch.targets.lengths.tolist() == [2, 3]
+    assert batch.units == 3

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from text_columns import PAIRS
 from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import collate
@@ -186,8 +187,8 @@ def test_real_pairs_pad_below_a_tenth(tmp_path: Path) -> None:
     store = open_pairs_store(files, root, tokenizers, FilterConfig(), tmp_path)
     assert len(store) == 29_000 and store.metadata["unknown"] == {"source": 0, "target": 0}
     batches = Batches([(store, 1.0)], BatchConfig(), 1)
-    read = [collate(batches.stores, rows, 1, 2) for rows in batches.epoch(0)]
-    assert sum(batch.count for batch in read) == store.metadata["tokens"]["target"] + 29_000
+    read = [collate(batches.stores, rows, PAIRS) for rows in batches.epoch(0)]
+    assert sum(batch.units for batch in read) == store.metadata["tokens"]["target"] + 29_000
     for side in (0, 1):
         real = sum(int(batch[side].lengths.sum()) for batch in read)
         assert 1 - real / sum(batch[side].values.numel() for batch in read) < 0.1

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from text_columns import text_columns
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
+from transduce.data.columns.packed import pack
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.demo.pronouns import Head, Look, Sought, clearest, looks
-from transduce.pipeline.pipeline import Pipeline, make_model, make_task, pack_tokenizers
+from transduce.pipeline.outline import make_model, make_task
+from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import parse_recipe
 
 TIRED = Sought("The animal didn't cross the street because it was too tired.", "it", "animal")
@@ -25,11 +28,11 @@ def untrained(task="translation", model="transformer", data=None):
     }
     recipe = parse_recipe(table, "test")
     tokenizer = train_tokenizer(TokenizerConfig(vocabulary=48, min_frequency=1), [TIRED.sentence, WIDE.sentence])
-    tokenizers = {"source": tokenizer, "target": tokenizer} if task == "translation" else {"target": tokenizer}
+    columns = text_columns(tokenizer if task == "translation" else None, tokenizer)
     torch.manual_seed(0)
-    made = make_task(recipe, tokenizers)
+    made = make_task(recipe, columns)
     weights = {name: w.detach() * 3 for name, w in make_model(recipe, made).named_parameters()}
-    return Pipeline(ModelFile(weights, recipe.to_table(), pack_tokenizers(tokenizers), {}, {}))
+    return Pipeline(ModelFile(weights, recipe.to_table(), pack(columns)[0], {}, {}))
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,8 @@ from transduce.core.model_file import save_model_file
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.distillation import translations as module
 from transduce.distillation.translations import distil, training_sources
-from transduce.pipeline.pipeline import Pipeline, search_settings
+from transduce.pipeline.pipeline import Pipeline
+from transduce.search.settings import search_settings
 
 LINES = [*sentences(37), "", "ba ba\u2028de", "  ", "fi\r", "go " * 12]
 COUNT = len(LINES)
@@ -136,7 +137,7 @@ import torch
 from transduce import load
 from transduce.distillation import translations
 from transduce.data.corpus import TextFile
-from transduce.pipeline.pipeline import search_settings
+from transduce.search.settings import search_settings
 torch.set_num_threads(1)
 translations.PART = 10
 done = 0

@@ -15,8 +15,10 @@ from torch import Tensor, nn
 
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch
-from transduce.models.protocols import Sizes, select
+from transduce.data.columns import Specs
+from transduce.models.protocols import select
 from transduce.models.transformer import Transformer, TransformerConfig
+from transduce.objectives.text import text_objective
 from transduce.recipe.training import TrainingConfig
 from transduce.search.dispatch import search
 from transduce.search.settings import Search
@@ -37,7 +39,7 @@ def model_of(layers: int) -> Transformer:
     config = TransformerConfig(
         d_model=WIDTH, heads=4, feed_forward=HIDDEN, encoder_layers=layers, decoder_layers=layers, dropout=0.1
     )
-    return Transformer(config, Sizes(VOCABULARY, VOCABULARY))
+    return Transformer(config, Specs.of_tokens(VOCABULARY, VOCABULARY))
 
 
 def batch(rows: int = 4) -> Batch:
@@ -52,7 +54,13 @@ def update(layers: int, precision: str, batches: int = 1, change: Callable[[nn.M
     model, config = model_of(layers), TrainingConfig()
     if change:
         change(model)
-    trained = TrainingState(model, Optimizers(model, config), MovingAverage(model, config.average), Progress())
+    trained = TrainingState(
+        model,
+        text_objective(model, config),
+        Optimizers(model, config),
+        MovingAverage(model, config.average),
+        Progress(),
+    )
     step = partial(make_update, config, trained, [batch()] * batches, precision)
     return counted(step, dict(model.named_parameters()))
 
@@ -105,7 +113,9 @@ def test_weights_are_cast_once_a_batch_not_once_a_use() -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_logits_are_held_twice_and_a_dense_target_never(precision: str) -> None:
     model, config, given = model_of(1), TrainingConfig(label_smoothing=0.1), batch(48)
-    trained = TrainingState(model, Optimizers(model, config), MovingAverage(model, 0.0), Progress())
+    trained = TrainingState(
+        model, text_objective(model, config), Optimizers(model, config), MovingAverage(model, 0.0), Progress()
+    )
     counts = counted(partial(make_update, config, trained, [given], precision))
     whole = given.target.values[:, 1:].numel() * VOCABULARY
     made = {shape: count for shape, count in counts.made.items() if torch.Size(shape[0]).numel() == whole}

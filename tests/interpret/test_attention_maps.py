@@ -17,10 +17,10 @@ from transduce.attention.capture import capture
 from transduce.attention.heads import MultiHeadAttention
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
+from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import Attention, Layer
 from transduce.interpret.layers import NAMES, attending
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
-from transduce.tasks.protocols import Prediction
 
 
 def attention_of(made: Pipeline, text: str = TEXT, **search: Any) -> tuple[Prediction, Attention]:

@@ -9,10 +9,11 @@ from torch import Tensor
 from transduce.attention import capture
 from transduce.core.errors import InputError, TransduceError
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.fused.pack import pack_all
 from transduce.kernels.matmul import Precision
 from transduce.kernels.native.linear import can_pack
-from transduce.models.protocols import Sizes, Tree
+from transduce.models.protocols import Tree
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search.dispatch import search
 from transduce.search.hypothesis import Hypothesis
@@ -27,7 +28,7 @@ def model_of(words: int = 31, precision: Precision = "fp32", **table: Any) -> Tr
     """With weights so large that outputs are of different lengths."""
     torch.manual_seed(3)
     plain = {"d_model": 24, "heads": 3, "feed_forward": 40, "encoder_layers": 1, "decoder_layers": 2}
-    model = Transformer(TransformerConfig.model_validate({**plain, **table}), Sizes(words, words)).eval()
+    model = Transformer(TransformerConfig.model_validate({**plain, **table}), Specs.of_tokens(words, words)).eval()
     for weight in model.parameters():
         weight.data.mul_(2.0)
     pack_all(model, precision)

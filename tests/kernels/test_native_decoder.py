@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.fused.decoder_step import OneToken
 from transduce.fused.pack import pack_all
 from transduce.fused.stack import FusedBlocks
@@ -15,7 +16,7 @@ from transduce.kernels.matmul import Precision
 from transduce.kernels.native import kernels as found
 from transduce.kernels.native.linear import Packed, can_pack
 from transduce.kernels.native.top import log_softmax_, top
-from transduce.models.protocols import Sizes, select
+from transduce.models.protocols import select
 from transduce.models.transformer import Transformer, TransformerConfig
 
 pytestmark = pytest.mark.usefixtures("kernels")
@@ -50,7 +51,7 @@ def test_a_product_in_8_bits_is_exact_in_what_is_left(rows: int, inputs: int, ou
 
 def model_of(**table: Any) -> Transformer:
     torch.manual_seed(1)
-    model = Transformer(TransformerConfig.model_validate({**PLAIN, **table}), Sizes(31, 31)).eval()
+    model = Transformer(TransformerConfig.model_validate({**PLAIN, **table}), Specs.of_tokens(31, 31)).eval()
     for weight in model.parameters():
         if weight.ndim == 1:
             nn.init.normal_(weight, 0.5, 0.5)

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from transduce.attention import capture
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.fused.encoder import OnePass
 from transduce.fused.pack import pack_all
 from transduce.kernels.matmul import Precision
 from transduce.kernels.native.linear import can_pack
-from transduce.models.protocols import Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 
 pytestmark = pytest.mark.usefixtures("kernels")
@@ -22,7 +22,7 @@ LENGTHS = [7, 3, 1, 9, 5]
 def model_of(**table: Any) -> Transformer:
     torch.manual_seed(3)
     plain = {"d_model": 24, "heads": 3, "feed_forward": 40, "encoder_layers": 3, "decoder_layers": 1}
-    model = Transformer(TransformerConfig.model_validate({**plain, **table}), Sizes(31, 31)).eval()
+    model = Transformer(TransformerConfig.model_validate({**plain, **table}), Specs.of_tokens(31, 31)).eval()
     for weight in model.parameters():
         weight.data.mul_(1.5)
     return model

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.fused.pack import pack_all
 from transduce.kernels.matmul import Precision
 from transduce.kernels.native.linear import can_pack
 from transduce.layers.fused_search import Mean
-from transduce.models.protocols import Sizes, Tree
+from transduce.models.protocols import Tree
 from transduce.models.rnn import Rnn, RnnConfig
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search.dispatch import search
@@ -29,7 +30,7 @@ def member(seed: int, words: int = 31, precision: Precision = "fp32", **table: A
     """With weights so large that members disagree and outputs are of different lengths."""
     torch.manual_seed(seed)
     plain = {"d_model": 24, "heads": 3, "feed_forward": 40, "encoder_layers": 1, "decoder_layers": 2}
-    model = Transformer(TransformerConfig.model_validate({**plain, **table}), Sizes(words, words)).eval()
+    model = Transformer(TransformerConfig.model_validate({**plain, **table}), Specs.of_tokens(words, words)).eval()
     for weight in model.parameters():
         weight.data.mul_(2.0)
     pack_all(model, precision)
@@ -135,6 +136,6 @@ def test_a_beam_as_wide_as_all_there_is_finds_the_best_of_all_outputs(mean: Mean
 def test_a_member_that_must_be_stepped_has_all_of_them_stepped() -> None:
     torch.manual_seed(7)
     config = RnnConfig.model_validate({"d_model": 16, "encoder_layers": 1, "decoder_layers": 1})
-    recurrent = Rnn(config, Sizes(31, 31)).eval()
+    recurrent = Rnn(config, Specs.of_tokens(31, 31)).eval()
     model = Ensemble([member(1), recurrent]).eval()
     assert found(model, sources(), Search()) == found(Steps(model), sources(), Search())

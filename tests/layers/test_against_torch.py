@@ -6,11 +6,11 @@ from torch import Tensor, nn
 
 from transduce.attention import MultiHeadAttention, masks
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.layers.block import Block
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.residual import NormPlacement, Residual
 from transduce.layers.stack import Stack
-from transduce.models.protocols import Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 
 WIDTH, HEADS, HIDDEN = 8, 2, 12
@@ -116,7 +116,7 @@ def test_the_whole_transformer(norm: NormPlacement, tied: str) -> None:
             "decoder_layers": 3,
         }
     )
-    ours = randomised(Transformer(config, Sizes(11, 11)))
+    ours = randomised(Transformer(config, Specs.of_tokens(11, 11)))
     assert isinstance(ours, Transformer)
     sizes = {"dim_feedforward": HIDDEN, "dropout": 0.0, "batch_first": True, "norm_first": norm == "pre"}
     theirs = nn.Transformer(WIDTH, HEADS, 2, 3, **sizes).double()

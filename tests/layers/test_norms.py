@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from transduce.core.model_file import ModelFile, lasting_tensors, load_model_file, save_model_file
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.layers.norms import BatchNorm, LayerNorm, NoNorm, NormKind, RMSNorm, make_norm
-from transduce.models.protocols import Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.pipeline.pipeline import load_weights
+from transduce.pipeline.outline import load_weights
 from transduce.training.average import MovingAverage
 
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -141,7 +141,7 @@ def batch_normed() -> Transformer:
     torch.manual_seed(0)
     sizes = {"d_model": 8, "heads": 2, "feed_forward": 12, "encoder_layers": 1, "decoder_layers": 1}
     config = {**sizes, "dropout": 0.0, "norm_kind": "batch"}
-    return Transformer(TransformerConfig.model_validate(config), Sizes(11, 13))
+    return Transformer(TransformerConfig.model_validate(config), Specs.of_tokens(11, 13))
 
 
 def test_a_transformer_in_training_does_not_see_padding_and_does_see_the_future() -> None:
@@ -186,5 +186,5 @@ def test_what_lasts_is_what_a_model_file_held_before() -> None:
     # Parameters once each, and no table that can be made again.
     config = TransformerConfig(d_model=8, heads=2, feed_forward=12, encoder_layers=2, decoder_layers=1, positions="t5")
     for norm in ("layer", "rms"):
-        model = Transformer(config.model_copy(update={"norm_kind": norm}), Sizes(11, 11))
+        model = Transformer(config.model_copy(update={"norm_kind": norm}), Specs.of_tokens(11, 11))
         assert list(lasting_tensors(model)) == [name for name, _ in model.named_parameters()]

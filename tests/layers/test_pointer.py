@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.core.registry import resolve
+from transduce.data.columns import Specs
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.layers.pointer import Copies, Pointer, with_copies
-from transduce.models.protocols import Sizes
 
 IDS = 9
 # Words 4 and 2 stand twice; behind the ends of the second and third row stand words that are in it and not in it.
@@ -155,7 +155,7 @@ def test_two_vocabularies_are_refused() -> None:
     for kind in ("transformer", "convolution"):
         found = resolve("models", kind)
         with pytest.raises(InputError, match="one vocabulary"):
-            found(found.Config(pointer=True), Sizes(11, 13))
+            found(found.Config(pointer=True), Specs.of_tokens(11, 13))
 
 
 # ---- what it is for -------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_words_never_seen_are_copied_by_a_pointer_and_by_nothing_else(kind: str)
         torch.manual_seed(0)
         table = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0, "tied": "none", **COPY[kind]}
         config = found.Config.model_validate({**table, "pointer": with_pointer})
-        model = found(config, Sizes(ALL, ALL))
+        model = found(config, Specs.of_tokens(ALL, ALL))
         learn_to_copy(model, 300)
         share[with_pointer] = (share_copied(model, KNOWN), share_copied(model, NEW))
     assert share[True] == pytest.approx((1.0, 1.0), abs=0.1)

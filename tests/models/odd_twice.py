@@ -3,29 +3,28 @@
 So its length must be told from the tokens, and equal words may stand beside each other.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch
+from transduce.objectives.protocols import Objective
 from transduce.search.dispatch import search
 from transduce.search.settings import Search
 
 START, END, LEAST, MOST = 1, 2, 4, 12  # digits are LEAST .. MOST - 1
 
 
-def learn(model: Any, loss_of: Callable[[Any, Batch, float], tuple[Tensor, Tensor]], updates: int) -> None:
+def learn(model: Any, objective: Objective, updates: int) -> None:
     """So many updates on fresh batches of 48."""
     generator = torch.Generator().manual_seed(0)
     optimizer = torch.optim.AdamW(model.parameters(), 4e-3)
     for _ in range(updates):
         batch = _batch(*_pairs(48, generator))
-        loss, _ = loss_of(model, batch, 0.0)
+        loss, _ = objective.loss(model, batch, objective.draw(model, batch))
         optimizer.zero_grad()
-        (loss / batch.target.lengths.sum()).backward()  # type: ignore[no-untyped-call]
+        (loss / batch.targets.lengths.sum()).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.core.registry import known, resolve
-from transduce.models.protocols import Sizes
+from transduce.data.columns import Specs
 from transduce.recipe.recipe import parse_recipe
 
 ROOMS = {
@@ -80,7 +80,7 @@ def made(kind: str, settings: dict[str, Any]) -> tuple[dict[str, Any], Tensor]:
     torch.manual_seed(0)
     model = resolve("models", kind)(
         resolve("models", kind).Config.model_validate(settings),
-        Sizes(TARGET_IDS if TINY[kind].reads_source else None, TARGET_IDS),
+        Specs.of_tokens(TARGET_IDS if TINY[kind].reads_source else None, TARGET_IDS),
     )
     generator = torch.Generator().manual_seed(1)
     values_BT = torch.randint(TARGET_IDS, (3, FAR), generator=generator)

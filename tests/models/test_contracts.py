@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from text_columns import loss_of
 from transduce.attention import capture
 from transduce.core.model_file import ModelFile, lasting_tensors, load_model_file, save_model_file
 from transduce.core.padded import Padded
@@ -32,14 +33,13 @@ from transduce.models.protocols import (
     Predicts,
     PredictsByProduct,
     Reorders,
-    Sizes,
+    Specs,
     Steps,
     map_tree,
     select,
     writes_at_once,
 )
-from transduce.objectives.next_token import objective
-from transduce.pipeline.pipeline import load_weights
+from transduce.pipeline.outline import load_weights
 from transduce.recipe.training import TrainingConfig
 from transduce.search.dispatch import only_method
 
@@ -197,7 +197,7 @@ class Case:
         kind = resolve("models", self.name)
         config = kind.Config.model_validate({**TINY[self.name].settings, **self.variant})
         source_ids = TARGET_IDS if self.variant.get("pointer") else SOURCE_IDS  # copying takes one vocabulary
-        model: nn.Module = kind(config, Sizes(source_ids if self.reads_source else None, TARGET_IDS))
+        model: nn.Module = kind(config, Specs.of_tokens(source_ids if self.reads_source else None, TARGET_IDS))
         with torch.no_grad():
             for tensor in lasting_tensors(model).values():
                 tensor.add_(0.1 * torch.randn_like(tensor))
@@ -498,7 +498,7 @@ def test_another_source_makes_another_prediction(case: Case) -> None:
 @every_model
 def test_gradients_reach_every_parameter(case: Case) -> None:
     model, (source, target) = case.build().train(), case.inputs()
-    objective(model, Batch(source, target, 1), TrainingConfig(label_smoothing=0.1))[0].backward()
+    loss_of(model, Batch(source, target, 1), TrainingConfig(label_smoothing=0.1))[0].backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name

@@ -10,11 +10,11 @@ from torch import Tensor
 from transduce.attention.capture import capture
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.layers.embedding import Embedding
 from transduce.models import convolution
 from transduce.models.convolution import Convolution, ConvolutionConfig
-from transduce.models.protocols import Sizes
 from transduce.search.dispatch import search
 from transduce.search.settings import Search
 
@@ -25,7 +25,7 @@ UPDATES = 800
 def model(**settings: Any) -> Convolution:
     torch.manual_seed(0)
     table = {"d_model": 8, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0, **settings}
-    return Convolution(ConvolutionConfig.model_validate(table), Sizes(IDS, IDS)).eval()
+    return Convolution(ConvolutionConfig.model_validate(table), Specs.of_tokens(IDS, IDS)).eval()
 
 
 def padded(*rows: list[int]) -> Padded:
@@ -132,7 +132,7 @@ def copying(rows: int) -> tuple[Padded, Padded, Tensor]:
 def test_it_learns_to_copy() -> None:
     torch.manual_seed(0)
     table = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
-    learner = Convolution(ConvolutionConfig.model_validate(table), Sizes(IDS, IDS))
+    learner = Convolution(ConvolutionConfig.model_validate(table), Specs.of_tokens(IDS, IDS))
     optimizer = torch.optim.AdamW(learner.parameters(), lr=1e-2, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, UPDATES)
     for _ in range(UPDATES):

@@ -7,9 +7,9 @@ import torch
 from odd_twice import learn, right_of_100
 
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.models.ctc import Ctc, CtcConfig
-from transduce.models.protocols import Sizes
-from transduce.objectives.ctc import alignment_loss
+from transduce.objectives.ctc import CtcLoss
 from transduce.search.settings import Search
 
 SIZES = {"d_model": 32, "heads": 2, "feed_forward": 32, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
@@ -17,7 +17,7 @@ SIZES = {"d_model": 32, "heads": 2, "feed_forward": 32, "encoder_layers": 1, "de
 
 def tiny(places: int) -> Ctc:
     torch.manual_seed(4)
-    return Ctc(CtcConfig.model_validate({**SIZES, "places": places}), Sizes(12, 12))
+    return Ctc(CtcConfig.model_validate({**SIZES, "places": places}), Specs.of_tokens(12, 12))
 
 
 @torch.inference_mode()
@@ -38,6 +38,6 @@ def test_a_row_has_as_many_places_as_its_source_gives_or_a_target_needs() -> Non
 
 def test_it_learns_how_many_and_which_words() -> None:
     model = tiny(4)  # up to two words for a source token, and a blank between equal ones
-    learn(model, alignment_loss, 400)
+    learn(model, CtcLoss(), 400)
     for beam in (1, 3):
         assert right_of_100(model, Search(method="ctc", beam=beam)) >= 90

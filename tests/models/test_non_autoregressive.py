@@ -9,9 +9,9 @@ import torch
 from odd_twice import learn, right_of_100
 
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.models.non_autoregressive import NonAutoregressive, NonAutoregressiveConfig
-from transduce.models.protocols import Sizes
-from transduce.objectives.masked_lm import masked_loss
+from transduce.objectives.masked_lm import MaskedLm
 from transduce.search.settings import Search
 
 SIZES = {"d_model": 32, "heads": 2, "feed_forward": 32, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
@@ -19,7 +19,7 @@ SIZES = {"d_model": 32, "heads": 2, "feed_forward": 32, "encoder_layers": 1, "de
 
 def tiny(reach: int) -> NonAutoregressive:
     torch.manual_seed(4)
-    return NonAutoregressive(NonAutoregressiveConfig.model_validate({**SIZES, "reach": reach}), Sizes(12, 12))
+    return NonAutoregressive(NonAutoregressiveConfig.model_validate({**SIZES, "reach": reach}), Specs.of_tokens(12, 12))
 
 
 def test_lengths_by_their_definition() -> None:
@@ -44,5 +44,5 @@ def test_lengths_by_their_definition() -> None:
 
 def test_it_learns_lengths_and_words() -> None:
     model = tiny(6)
-    learn(model, masked_loss, 400)
+    learn(model, MaskedLm(), 400)
     assert right_of_100(model, Search(method="mask_predict")) >= 90

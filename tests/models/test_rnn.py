@@ -7,8 +7,8 @@ from torch import Tensor
 
 from transduce.attention import capture
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.layers.cross_entropy import smoothed_cross_entropy
-from transduce.models.protocols import Sizes
 from transduce.models.rnn import Rnn, RnnConfig
 from transduce.search.dispatch import search
 from transduce.search.settings import Search
@@ -28,7 +28,7 @@ def pairs(rows: int, generator: torch.Generator) -> tuple[Padded, Tensor]:
 def learned(updates: int, **settings: object) -> Rnn:
     torch.manual_seed(0)
     sizes = {"d_model": 24, "hidden": 48, "dropout": 0.0, **settings}
-    model = Rnn(RnnConfig.model_validate(sizes), Sizes(SYMBOLS + 2, SYMBOLS + 2))
+    model = Rnn(RnnConfig.model_validate(sizes), Specs.of_tokens(SYMBOLS + 2, SYMBOLS + 2))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     generator = torch.Generator().manual_seed(1)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.02, updates)
@@ -82,7 +82,7 @@ def test_attention_goes_backward_when_it_has_learned_to_reverse(reverser: Rnn) -
 
 
 def test_without_feeding_luong_reads_for_all_positions_at_once() -> None:
-    model = Rnn(RnnConfig(attention="luong", feeding=False, d_model=8, hidden=8), Sizes(9, 9))
+    model = Rnn(RnnConfig(attention="luong", feeding=False, d_model=8, hidden=8), Specs.of_tokens(9, 9))
     source = Padded(torch.ones(2, 5, dtype=torch.int64), torch.tensor([5, 3]))
     with capture(model) as record:
         model(source, Padded(torch.ones(2, 4, dtype=torch.int64), torch.tensor([4, 4])))

@@ -3,8 +3,8 @@
 import torch
 
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.layers.cross_entropy import smoothed_cross_entropy
-from transduce.models.protocols import Sizes
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search.dispatch import search
 from transduce.search.settings import Search
@@ -21,7 +21,7 @@ def learned(updates: int) -> Transformer:
     """As the Annotated Transformer does it, in small: post-norm, two blocks, sequences of ten."""
     torch.manual_seed(0)
     sizes = {"d_model": 32, "heads": 4, "feed_forward": 64, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
-    model = Transformer(TransformerConfig(**sizes, norm="post"), Sizes(SYMBOLS + 2, SYMBOLS + 2))
+    model = Transformer(TransformerConfig(**sizes, norm="post"), Specs.of_tokens(SYMBOLS + 2, SYMBOLS + 2))
     optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
     warm = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: min(1.0, update / 50) * (1 - update / updates))
     for update in range(updates):

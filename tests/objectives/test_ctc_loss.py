@@ -4,13 +4,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from text_columns import loss_of
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch
+from transduce.data.columns import Specs
 from transduce.models.ctc import Ctc, CtcConfig
-from transduce.models.protocols import Sizes
-from transduce.objectives.ctc import alignment_loss
-from transduce.objectives.next_token import objective
+from transduce.objectives.ctc import CtcLoss
 from transduce.recipe.training import TrainingConfig
 
 SIZES = {"d_model": 16, "heads": 2, "feed_forward": 24, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
@@ -18,7 +18,7 @@ SIZES = {"d_model": 16, "heads": 2, "feed_forward": 24, "encoder_layers": 1, "de
 
 def tiny(**settings: str) -> Ctc:
     torch.manual_seed(2)
-    return Ctc(CtcConfig.model_validate({**SIZES, "tied": "none", **settings}), Sizes(11, 13))
+    return Ctc(CtcConfig.model_validate({**SIZES, "tied": "none", **settings}), Specs.of_tokens(11, 13))
 
 
 def batch() -> Batch:
@@ -33,14 +33,14 @@ def batch() -> Batch:
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_it_is_the_definition(smoothing: float) -> None:
     model, given = tiny(), batch()
-    loss, told = objective(model, given, TrainingConfig(label_smoothing=smoothing))
+    loss, told = loss_of(model, given, TrainingConfig(label_smoothing=smoothing))
     assert loss.item() == told.item()
-    assert given.source is not None
+    assert given.inputs is not None
     expected = 0.0
     for row in range(3):
-        words = given.target.values[row, 1 : int(given.target.lengths[row]) - 1]
-        length = given.source.lengths[row : row + 1]
-        own = Padded(given.source.values[row : row + 1, : int(length)], length)
+        words = given.targets.values[row, 1 : int(given.targets.lengths[row]) - 1]
+        length = given.inputs.lengths[row : row + 1]
+        own = Padded(given.inputs.values[row : row + 1, : int(length)], length)
         needed = len(words) + int((words[1:] == words[:-1]).sum())
         with torch.no_grad():
             normed_PV = model.align(own, torch.tensor([needed])).values[0].log_softmax(-1)
@@ -52,13 +52,13 @@ def test_it_is_the_definition(smoothing: float) -> None:
 
 
 def test_a_model_that_chooses_where_it_looks_learns_from_what_that_was_worth() -> None:
-    loss, told = alignment_loss(tiny(weighing="hard").train(), batch(), 0.0)
+    loss, told = CtcLoss().loss(tiny(weighing="hard").train(), batch())
     assert loss.item() != told.item()
     loss.backward()  # type: ignore[no-untyped-call]
 
 
 def test_what_it_cannot_do_is_told() -> None:
     with pytest.raises(InputError, match="only a model that predicts the next token"):
-        objective(tiny(), batch(), TrainingConfig(r_drop=5.0))
+        loss_of(tiny(), batch(), TrainingConfig(r_drop=5.0))
     with pytest.raises(InputError, match="needs a source"):
-        alignment_loss(tiny(), Batch(None, batch().target, 12), 0.0)
+        CtcLoss().loss(tiny(), Batch(None, batch().targets, 12))

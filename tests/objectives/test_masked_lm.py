@@ -12,15 +12,14 @@ import torch.nn.functional as F
 
 from forked import UNHARMED, Fate, transduce
 from random_models import language_model, sentences, translator
+from text_columns import loss_of
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch, words
 from transduce.data.corpus import PairFiles, open_pairs_store
 from transduce.data.filters import FilterConfig
 from transduce.inference.likelihood import Likelihood, dataset_likelihood
-from transduce.objectives.likelihood import batch_log_probabilities
-from transduce.objectives.masked_lm import hide, masked_loss
-from transduce.objectives.next_token import objective
+from transduce.objectives.masked_lm import MaskedLm, hide, hide_some
 from transduce.recipe.training import TrainingConfig
 
 FILLS = {"kind": "non_autoregressive", "tied": "none", "d_model": 16, "heads": 2, "feed_forward": 24, "dropout": 0.0}
@@ -60,14 +59,14 @@ def test_every_number_and_every_choice_of_words_is_equally_likely() -> None:
 def test_the_loss_word_by_word(smoothing: float) -> None:
     model, given = translator(model=FILLS).model, batch()
     torch.manual_seed(8)
-    loss, shown = objective(model, given, TrainingConfig(label_smoothing=smoothing))
+    loss, shown = loss_of(model, given, TrainingConfig(label_smoothing=smoothing))
     torch.manual_seed(8)
-    target = words(given.target)
+    target = words(given.targets)
     hidden_BT = hide(target)
     told, lengths, count = torch.zeros(()), torch.zeros(()), 0
     for row, length in enumerate(target.lengths.tolist()):
-        assert given.source
-        source = Padded(given.source.values[row : row + 1], given.source.lengths[row : row + 1])
+        assert given.inputs
+        source = Padded(given.inputs.values[row : row + 1], given.inputs.lengths[row : row + 1])
         memory = model.remember(source)
         one = Padded(target.values[row : row + 1, :length], target.lengths[row : row + 1])
         logits_NV = model.fill(one, hidden_BT[row : row + 1, :length], memory)
@@ -81,25 +80,25 @@ def test_the_loss_word_by_word(smoothing: float) -> None:
 
 def test_r_drop_is_refused() -> None:
     with pytest.raises(InputError, match=r"training\.r_drop"):
-        objective(translator(model=FILLS).model, batch(), TrainingConfig(r_drop=5.0))
+        loss_of(translator(model=FILLS).model, batch(), TrainingConfig(r_drop=5.0))
 
 
 def test_without_a_source_there_is_nothing_to_fill_from() -> None:
     model = translator(model=FILLS).model
     with pytest.raises(InputError, match="needs a source"):
-        masked_loss(model, Batch(None, batch().target, 14), 0.1)  # type: ignore[arg-type]
+        MaskedLm(0.1).loss(model, Batch(None, batch().targets, 14), hide_some(batch()))  # type: ignore[arg-type]
 
 
 def test_the_likelihood_is_of_all_words_hidden_and_of_the_length() -> None:
     pipeline, given = translator(model=FILLS), batch()
     model = pipeline.model
-    found_BT = batch_log_probabilities(model, given)
+    found_BT = MaskedLm().log_probabilities(model.eval(), given)
     assert found_BT.shape == (3, 7)
-    assert given.source
-    for row, length in enumerate((given.target.lengths - 2).tolist()):
-        source = Padded(given.source.values[row : row + 1], given.source.lengths[row : row + 1])
+    assert given.inputs
+    for row, length in enumerate((given.targets.lengths - 2).tolist()):
+        source = Padded(given.inputs.values[row : row + 1], given.inputs.lengths[row : row + 1])
         memory = model.remember(source)
-        ids_1T = given.target.values[row : row + 1, 1 : 1 + length]
+        ids_1T = given.targets.values[row : row + 1, 1 : 1 + length]
         one = Padded(ids_1T, torch.tensor([length]))
         logits_TV = model.fill(one, torch.ones(1, length, dtype=torch.bool), memory).detach()
         each = [float(line.log_softmax(0)[ids_1T[0, place]]) for place, line in enumerate(logits_TV)]
@@ -141,8 +140,8 @@ def test_a_training_that_was_stopped_ends_in_the_same_bytes(tiny_recipe: Path, t
 
 def test_a_language_model_goes_the_usual_way() -> None:
     model = language_model().model
-    given = Batch(None, batch().target, 14)
+    given = Batch(None, batch().targets, 14)
     torch.manual_seed(1)
-    first, _ = objective(model.eval(), given, TrainingConfig(label_smoothing=0.1))
-    second, _ = objective(model, given, TrainingConfig(label_smoothing=0.1))
+    first, _ = loss_of(model.eval(), given, TrainingConfig(label_smoothing=0.1))
+    second, _ = loss_of(model, given, TrainingConfig(label_smoothing=0.1))
     assert torch.equal(first, second)

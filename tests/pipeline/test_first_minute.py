@@ -12,8 +12,8 @@ import transduce
 from random_models import language_model, translator
 from sentence_model import all_pairs
 from transduce.core.errors import InputError
+from transduce.inference.prediction import Prediction
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
-from transduce.tasks.protocols import Prediction
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)

@@ -17,9 +17,9 @@ import transduce
 from random_models import SYLLABLES, language_model, model_file, sentences, translator
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
-from transduce.pipeline.pipeline import Pipeline, search_settings
-from transduce.search.settings import Search
-from transduce.tasks.protocols import Prediction
+from transduce.inference.prediction import Prediction
+from transduce.pipeline.pipeline import Pipeline
+from transduce.search.settings import Search, search_settings
 
 METHODS: dict[str, dict[str, Any]] = {
     "greedy": {"method": "greedy"},

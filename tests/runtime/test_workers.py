@@ -20,12 +20,12 @@ import forked
 import transduce
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
-from transduce.models.protocols import Sizes
+from transduce.data.columns import Specs
+from transduce.inference.prediction import Prediction
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.runtime.workers import each
 from transduce.search import fused_search
 from transduce.search.settings import Search
-from transduce.tasks.protocols import Prediction
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
@@ -164,7 +164,9 @@ def test_what_goes_in_one_call(tiny_run: Path) -> None:
     assert fused_search.suits(pipeline.model, source, 20, Search(method="greedy", beam=1))
     for asked in ({"method": "sample"}, {"coverage": 0.2}, {"groups": 5}, {"no_repeat_ngram": 3}):
         assert not fused_search.suits(pipeline.model, source, 20, Search(**asked))
-    relative = Transformer(TransformerConfig(d_model=16, heads=2, feed_forward=16, positions="alibi"), Sizes(20, 20))
+    relative = Transformer(
+        TransformerConfig(d_model=16, heads=2, feed_forward=16, positions="alibi"), Specs.of_tokens(20, 20)
+    )
     assert not fused_search.suits(relative.eval(), source, 20, Search())
 
 

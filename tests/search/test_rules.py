@@ -16,7 +16,8 @@ from transduce.attention.capture import active_record
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.core.registry import resolve
-from transduce.models.protocols import Sizes, Steps, Tree
+from transduce.data.columns import Specs
+from transduce.models.protocols import Steps, Tree
 from transduce.search.beam_selection import dealt
 from transduce.search.coverage import LEAST
 from transduce.search.dispatch import search
@@ -225,7 +226,7 @@ SIZES: dict[str, dict[str, object]] = {
 def test_every_architecture_that_records_its_reading_has_coverage(kind: str, beam: int) -> None:
     torch.manual_seed(3)
     made = resolve("models", kind)
-    model = made(made.Config.model_validate(SIZES[kind]), Sizes(9, 9)).eval()
+    model = made(made.Config.model_validate(SIZES[kind]), Specs.of_tokens(9, 9)).eval()
     sources, asked = [[3, 4, 5, 6, 2], [7, 2], [2]], Search(beam=beam, nbest=beam, coverage=0.5)
     together = search(model, padded(sources), 3, asked, start=1, end=2, limits=[6] * 3)
     for source, hypotheses in zip(sources, together, strict=True):

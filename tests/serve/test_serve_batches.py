@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from served import Gate
+from transduce.inference.prediction import Prediction
 from transduce.pipeline.pipeline import Pipeline
 from transduce.serve.batches import Batches, BrokeDown, Busy, Stopped
 from transduce.serve.measures import Measures
 from transduce.serve.models import Loaded
 from transduce.serve.settings import ServeSettings
 from transduce.serve.work import Answer, Ask, Work
-from transduce.tasks.protocols import Prediction
 
 HOUR = 3_600_000  # milliseconds
 

@@ -92,7 +92,7 @@ def test_samples_are_sentences_of_the_language(learnt: transduce.pipeline.pipeli
 def task(root: Path, **more: object) -> LanguageModelling:
     data = LanguageModellingData.model_validate({"root": str(root), "train": [{"text": "a"}], **more})
     config = TokenizerConfig(kind="whitespace", min_frequency=1)
-    tokenizers = LanguageModelling.learn_tokenizers(config, data)
+    tokenizers = LanguageModelling.learn_columns(config, data)
     return LanguageModelling(LanguageModellingConfig(context=4), data, tokenizers)
 
 

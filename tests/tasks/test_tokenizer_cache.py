@@ -6,7 +6,7 @@ import pytest
 
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.tasks.language_modelling import LanguageModelling, LanguageModellingData
-from transduce.tasks.tokenizers import cached_tokenizers
+from transduce.tasks.learnt import cached_columns
 from transduce.tasks.translation import Translation, TranslationData
 
 WORDS = TokenizerConfig(kind="whitespace", min_frequency=1)
@@ -28,45 +28,45 @@ def columns(root: Path, target: int, **more: object) -> TranslationData:
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "byte", "character", "whitespace"])
 def test_the_second_time_gives_the_same_text(root: Path, kind: str) -> None:
     config = TokenizerConfig(kind=kind, min_frequency=1, joint=False, vocabulary=300)  # type: ignore[arg-type]
-    learnt = cached_tokenizers(root / "cache", Translation, config, columns(root, 1))
+    learnt = cached_columns(root / "cache", Translation, config, columns(root, 1))
     [file] = (root / "cache").iterdir()
     before = file.stat().st_mtime_ns
-    found = cached_tokenizers(root / "cache", Translation, config, columns(root, 1))
-    assert {side: each.to_json() for side, each in found.items()} == {
-        side: each.to_json() for side, each in learnt.items()
+    found = cached_columns(root / "cache", Translation, config, columns(root, 1))
+    assert {side: each.tokenizer.to_json() for side, each in found.items()} == {
+        side: each.tokenizer.to_json() for side, each in learnt.items()
     }
     assert file.stat().st_mtime_ns == before
 
 
 def test_other_columns_of_the_same_file_have_their_own_tokenizer(root: Path) -> None:
     config = TokenizerConfig(kind="whitespace", min_frequency=1, joint=False)
-    french = cached_tokenizers(root / "cache", Translation, config, columns(root, 1))
-    spanish = cached_tokenizers(root / "cache", Translation, config, columns(root, 2))
+    french = cached_columns(root / "cache", Translation, config, columns(root, 1))
+    spanish = cached_columns(root / "cache", Translation, config, columns(root, 2))
     assert french["target"].decode(french["target"].encode(["deux"])[0]) == "deux"
     assert spanish["target"].decode(spanish["target"].encode(["dos"])[0]) == "dos"
 
 
 def test_held_out_files_and_folders_do_not_count(root: Path) -> None:
-    cached_tokenizers(root / "cache", Translation, WORDS, columns(root, 1))
+    cached_columns(root / "cache", Translation, WORDS, columns(root, 1))
     moved = root / "moved"
     moved.mkdir()
     (moved / "a.tsv").write_bytes((root / "a.tsv").read_bytes())
     held_out = {"validation": {"source": "one.txt", "target": "two.txt"}, "filters": {"max_tokens": 3}}
-    cached_tokenizers(root / "cache", Translation, WORDS, columns(moved, 1, **held_out))
+    cached_columns(root / "cache", Translation, WORDS, columns(moved, 1, **held_out))
     assert len(list((root / "cache").iterdir())) == 1
     (moved / "a.tsv").write_text("one\tun\n")
     assert "deux" not in str(
-        cached_tokenizers(root / "cache", Translation, WORDS, columns(moved, 1))["target"].to_json()
+        cached_columns(root / "cache", Translation, WORDS, columns(moved, 1))["target"].tokenizer.to_json()
     )
 
 
 @pytest.mark.parametrize("damage", [("one", "ono"), ("tokenizers", "tokenizer"), ("}", ""), ("{", "[")])
 def test_a_damaged_file_is_learnt_again(root: Path, damage: tuple[str, str]) -> None:
     data = LanguageModellingData.model_validate({"root": str(root), "train": [{"text": "one.txt"}]})
-    first = cached_tokenizers(root / "cache", LanguageModelling, WORDS, data)
+    first = cached_columns(root / "cache", LanguageModelling, WORDS, data)
     [file] = (root / "cache").iterdir()
     whole = file.read_text()
     file.write_text(whole.replace(*damage))
-    again = cached_tokenizers(root / "cache", LanguageModelling, WORDS, data)
-    assert again["target"].to_json() == first["target"].to_json()
+    again = cached_columns(root / "cache", LanguageModelling, WORDS, data)
+    assert again["target"].tokenizer.to_json() == first["target"].tokenizer.to_json()
     assert file.read_text() == whole

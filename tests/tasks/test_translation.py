@@ -26,7 +26,7 @@ def task(root: Path, **more: object) -> Translation:
     data = {"root": str(root), "train": [files], "validation": files, "test": {"t": files}, **more}
     read = TranslationData.model_validate(data)
     config = TokenizerConfig(kind="whitespace", min_frequency=1)
-    return Translation(TranslationConfig(metrics=("exact_match",)), read, Translation.learn_tokenizers(config, read))
+    return Translation(TranslationConfig(metrics=("exact_match",)), read, Translation.learn_columns(config, read))
 
 
 def test_what_is_dropped_is_told_and_counted(root: Path, tmp_path: Path) -> None:
@@ -74,9 +74,9 @@ def test_metrics_are_the_recipes_unless_named(root: Path) -> None:
 
 def test_separate_vocabularies_know_their_own_side_alone(root: Path) -> None:
     config = TokenizerConfig(kind="whitespace", min_frequency=1, joint=False)
-    sides = Translation.learn_tokenizers(config, task(root).data)
-    assert sides["source"].encode(["ni"])[0] == [sides["source"].unknown]
-    assert sides["target"].encode(["ni"])[0] != [sides["target"].unknown]
+    sides = Translation.learn_columns(config, task(root).data)
+    assert sides["source"].encode(["ni"])[0] == [sides["source"].tokenizer.unknown]
+    assert sides["target"].encode(["ni"])[0] != [sides["target"].tokenizer.unknown]
 
 
 def test_readable_is_what_training_let_through() -> None:
@@ -91,7 +91,7 @@ def test_bpe_dropout_cuts_the_training_pairs_in_several_ways_of_one_weight(tmp_p
     read = TranslationData.model_validate(
         {"root": str(tmp_path), "train": [files], "validation": files, "bpe_dropout": 0.5, "segmentations": 4}
     )
-    tokenizers = Translation.learn_tokenizers(TokenizerConfig(vocabulary=60), read)
+    tokenizers = Translation.learn_columns(TokenizerConfig(vocabulary=60), read)
     data = Translation(TranslationConfig(), read, tokenizers).open(tmp_path / "cache", lambda line: None)
     rows = np.arange(50)
     cuts = [[list(ids) for ids in store.read("source", rows)] for store, _ in data.corpora]

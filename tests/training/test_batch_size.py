@@ -11,8 +11,8 @@ from rich.console import Console
 
 from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches
+from transduce.inference.inputs import batches_of
 from transduce.recipe.recipe import Recipe, load_recipe
-from transduce.tasks.inputs import batches_of
 from transduce.training import batch_size
 from transduce.training.batch_size import SHARE, Trial, _where_growth_ends, with_measured_batch
 from transduce.training.display import Display
@@ -69,9 +69,9 @@ def largest_activations(wanted: Recipe, tokens: int) -> int:
     """Of all real batches."""
     task, data = open_task(wanted, display()[0])
     model = new_training(wanted, task).model
-    load = batches_of([store for store, _ in data.corpora], task, torch.device("cpu"))
+    load = batches_of([store for store, _ in data.corpora], task.columns, torch.device("cpu"))
     epoch = Batches(data.corpora, BatchConfig(tokens=tokens), 1).epoch(0)
-    return max(activation_bytes(model, load(rows), wanted.training, "fp32") for rows in epoch)
+    return max(activation_bytes(model, task.objective(model, wanted.training), load(rows), "fp32") for rows in epoch)
 
 
 def test_the_heaviest_batch_is_heavier_than_all_real_ones(tiny_recipe: Path) -> None:

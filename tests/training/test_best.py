@@ -14,10 +14,10 @@ from forked import UNHARMED, Fate, transduce
 from transduce.core.errors import InputError
 from transduce.core.model_file import lasting_tensors
 from transduce.data.batches import Batches
+from transduce.inference.inputs import batches_of
 from transduce.recipe.recipe import load_recipe, parse_recipe
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import Log, read_log
-from transduce.tasks.inputs import batches_of
 from transduce.training.checkpoint import Checkpoints
 from transduce.training.display import Display
 from transduce.training.initialization import new_training
@@ -90,7 +90,7 @@ def test_patience_and_best_weights_follow_its_direction(
         return {"loss": 1.0, "mine": values[len(seen) - 1]}
 
     hands = Callbacks(validate, lambda *shown: None, pytest.fail, lambda store, row: "", lower)
-    load = batches_of(batches.stores, task, torch.device("cpu"))
+    load = batches_of(batches.stores, task.columns, torch.device("cpu"))
     assert train(config, trained, batches, load, checkpoints, log, hands, StopRequest(), "fp32") == (
         "no better validation in 2"
     )

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from random_models import language_model, translator
-from transduce.core.model_file import describe, load_model_file
+from transduce.core.model_file import load_model_file
+from transduce.core.model_summary import describe
 from transduce.data.store import Store
 from transduce.interpret.capabilities import described
 from transduce.tasks.protocols import Dataset

@@ -12,11 +12,13 @@ import torch
 from torch import Tensor
 
 from random_models import translator
+from text_columns import PAIRS
 from transduce.core.errors import TransduceError
 from transduce.core.model_file import lasting_tensors
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import Batch, collate
 from transduce.data.store import Store, write_store
+from transduce.objectives.text import text_objective
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import Log, read_log
 from transduce.training import loop
@@ -32,7 +34,13 @@ SMALL = {"d_model": 8, "heads": 2, "feed_forward": 8, "encoder_layers": 1, "deco
 
 def new(config: TrainingConfig, dropout: float = 0.0) -> TrainingState:
     model = translator(model={**SMALL, "dropout": dropout}).model
-    return TrainingState(model, Optimizers(model, config), MovingAverage(model, config.average), Progress())
+    return TrainingState(
+        model,
+        text_objective(model, config),
+        Optimizers(model, config),
+        MovingAverage(model, config.average),
+        Progress(),
+    )
 
 
 @pytest.fixture
@@ -66,8 +74,8 @@ class Ran:
             self.losses.append(loss)
 
         def load(rows: Any) -> Batch:
-            batch = collate([store], rows, 1, 2)
-            self.counts.append(batch.count)
+            batch = collate([store], rows, PAIRS)
+            self.counts.append(batch.units)
             return batch
 
         callbacks = Callbacks(
@@ -129,7 +137,7 @@ def test_what_is_due_every_so_often_is_done_at_the_end_as_well(tmp_path: Path, s
 
 
 def test_a_loss_that_is_no_number_ends_it(store: Store) -> None:
-    batch = collate([store], next(Batches([(store, 1.0)], BatchConfig(tokens=60), 1).epoch(0)), 1, 2)
+    batch = collate([store], next(Batches([(store, 1.0)], BatchConfig(tokens=60), 1).epoch(0)), PAIRS)
     trained = new(settings())
     before = [weight.detach().clone() for weight in trained.model.parameters()]
     torch.nn.init.constant_(next(trained.model.parameters()), math.nan)
@@ -172,7 +180,7 @@ def test_the_loss_that_is_shown_is_a_mean_over_the_last_updates_also_just_behind
 def test_random_numbers_of_an_update_follow_seed_update_and_rank(store: Store) -> None:
     """Dropout differs between updates and between processes, so that none of them is the other's copy."""
     rows = next(Batches([(store, 1.0)], BatchConfig(tokens=60), 1).epoch(0))
-    batch = collate([store], rows, 1, 2)
+    batch = collate([store], rows, PAIRS)
 
     def loss(seed: int = 1, update: int = 0, rank: int = 0) -> float:
         config = settings(seed=seed)

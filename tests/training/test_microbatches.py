@@ -17,6 +17,7 @@ from random_models import translator
 from transduce.core.errors import TransduceError
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch
+from transduce.objectives.text import text_objective
 from transduce.recipe.recipe import load_recipe
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import read_log
@@ -57,7 +58,7 @@ def gradients(
 ) -> tuple[float, MicrobatchPlan, dict[str, Tensor]]:
     torch.manual_seed(5)
     given = batches()
-    loss, cuts = add_gradients(model, given, cuts or whole(given), config, "fp32")
+    loss, cuts = add_gradients(model, text_objective(model, config), given, cuts or whole(given), "fp32")
     return loss, cuts, {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
 
 
@@ -119,9 +120,9 @@ def test_a_failed_attempt_leaves_no_trace_in_running_statistics() -> None:
 
 def test_other_errors_are_not_taken_for_too_little_memory() -> None:
     model, (given, _) = made(TRANSFORMER, 0.0), batches()
-    wrong = given._replace(source=None)
+    wrong = given._replace(inputs=None)
     with pytest.raises(AssertionError):
-        add_gradients(model, [wrong], whole([wrong]), TrainingConfig(), "fp32")
+        add_gradients(model, text_objective(model), [wrong], whole([wrong]), "fp32")
 
 
 HUNGRY = 'model.kind="hungry:Hungry"'
@@ -175,4 +176,4 @@ def test_an_example_that_does_not_fit_alone_is_named(tiny_recipe: Path, tiny_cor
     line = int(str(error.value).split("line ")[1].split(":")[0])
     named = (tiny_corpus / "train.words").read_text().splitlines()[line - 1]
     assert len(named.split()) == length
-    assert f"{length + 1} source and {length + 2} target positions" in str(error.value)
+    assert f"{length + 1} and {length + 2} positions" in str(error.value)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.models.protocols import Sizes
+from transduce.data.columns import Specs
 from transduce.models.rnn_decoder import RnnDecoder, RnnDecoderConfig
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
@@ -114,7 +114,10 @@ def test_orthogonalised_pulls_singular_values_to_1_and_keeps_their_vectors(
 def test_recurrent_models_take_five_iterations_and_others_three(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimizer, "FASTEST", {"bf16": torch.float32, "fp32": torch.float32})
     torch.manual_seed(0)
-    for model, iterations in ((RnnDecoder(RnnDecoderConfig(d_model=8), Sizes(None, 13)), 5), (transformer(), 3)):
+    for model, iterations in (
+        (RnnDecoder(RnnDecoderConfig(d_model=8), Specs.of_tokens(None, 13)), 5),
+        (transformer(), 3),
+    ):
         before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
         optimizers = stepped(model, "muon")
         for key, momentum in optimizers.tensors().items():
@@ -167,12 +170,12 @@ STACK = {"d_model": 8, "heads": 2, "feed_forward": 12, "positions": "learned", "
 
 def transformer(**changed: Any) -> nn.Module:
     table = {**STACK, "encoder_layers": 1, "decoder_layers": 1, **changed}
-    return Transformer(TransformerConfig.model_validate(table), Sizes(11, 13))
+    return Transformer(TransformerConfig.model_validate(table), Specs.of_tokens(11, 13))
 
 
 def decoder(**changed: Any) -> nn.Module:
     return TransformerDecoder(
-        TransformerDecoderConfig.model_validate({**STACK, "layers": 1, **changed}), Sizes(None, 13)
+        TransformerDecoderConfig.model_validate({**STACK, "layers": 1, **changed}), Specs.of_tokens(None, 13)
     )
 
 

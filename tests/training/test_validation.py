@@ -50,7 +50,7 @@ def test_it_measures_what_search_and_scoring_measure_and_touches_nothing(tmp_pat
         Dataset(store, pairs),
         TrainingConfig(decode_sentences=10, samples=2),
         Display(Console(file=shown, width=200)),
-        entropy=target_entropy(store),
+        entropy=target_entropy(store, pipeline.task.columns["target"]),
     )
     before, random_state = [weight.clone() for weight in pipeline.model.parameters()], torch.get_rng_state()
     metrics = validate()
@@ -72,4 +72,4 @@ def test_the_entropy_of_targets_counts_their_ends(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("fi fi\ngo\n")
     both = (pipeline.task.tokenizers["source"], pipeline.task.tokenizers["target"])
     store = open_pairs_store(PairFiles(source="a", target="b"), tmp_path, both, FilterConfig(), tmp_path)
-    assert target_entropy(store) == pytest.approx(unigram_entropy([1, 1, 2, 3, 3]))
+    assert target_entropy(store, pipeline.task.columns["target"]) == pytest.approx(unigram_entropy([1, 1, 2, 3, 3]))

@@ -42,9 +42,10 @@ def distill(
     from transduce.core.model_file import find_model_file
     from transduce.data.files import fingerprint
     from transduce.distillation.translations import distil
-    from transduce.pipeline.pipeline import load, search_settings
+    from transduce.pipeline.pipeline import load
     from transduce.runtime.allocator import keep_freed_memory
     from transduce.runtime.devices import use_device
+    from transduce.search.settings import search_settings
 
     keep_freed_memory()
     use_device(device)

@@ -71,7 +71,7 @@ def evaluate(
     if sides and source:
         raise InputError("--tsv holds the sources, too: leave out --source.")
     pipelines = _load(models or [], trust_code, precision, device)
-    read = any("source" in model.task.tokenizers for model in pipelines.values())  # a language model reads no sources
+    read = any("source" in model.task.columns for model in pipelines.values())  # a language model reads no sources
     files = Files(
         sides[0] if sides and read else source, [*(sides[1:] if sides else ()), *(reference or [])], named, language
     )
@@ -146,7 +146,7 @@ def _figure(figure: dict[str, Any]) -> str:
 
 
 def _digits(signature: str) -> int:
-    from transduce.evaluation.evaluate import decimals
+    from transduce.metrics.score import decimals
 
     return decimals(signature)
 
@@ -161,7 +161,7 @@ def _difference(comparison: dict[str, Any]) -> str:
 
 
 def _with_interval(figure: dict[str, Any], sign: str) -> str:
-    from transduce.evaluation.evaluate import decimals
+    from transduce.metrics.score import decimals
 
     form = f"{{:{sign}.{decimals(figure['signature'])}f}}"
     interval = "" if figure["interval"] is None else f" [{form}, {form}]".format(*figure["interval"])

@@ -16,7 +16,7 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, for programs.")] = False,
 ) -> None:
     """Show what a model file holds: settings, tokenizers, provenance, scores, sizes. Runs nothing from it."""
-    from transduce.core.model_file import describe
+    from transduce.core.model_summary import describe
 
     facts = describe(path)
     if as_json:

@@ -10,7 +10,7 @@ import typer
 from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, SplitOption
 
 if TYPE_CHECKING:
-    from transduce.tasks.protocols import Prediction
+    from transduce.inference.prediction import Prediction
 
 
 def predict(

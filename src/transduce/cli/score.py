@@ -44,9 +44,9 @@ def score(
             f"{source} has {len(sources):,} lines and {target} has {len(targets):,}: line n must belong to line n."
         )
     pipeline = load(model, trust_code=trust_code, ensemble=ensemble, device=device)
-    if sides and "source" not in pipeline.task.tokenizers:
+    if sides and "source" not in pipeline.task.columns:
         sources = [""] * len(targets)
-    elif not sides and ("source" in pipeline.task.tokenizers) != (source is not None):
+    elif not sides and ("source" in pipeline.task.columns) != (source is not None):
         wanted = "needs --source" if source is None else "is a language model and has no --source"
         raise InputError(f"{model[0]}: {wanted}.")
     with bar("scoring", len(targets)) as advance:

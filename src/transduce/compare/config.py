@@ -26,10 +26,9 @@ from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
 from transduce.core.registry import resolve, suggest
 from transduce.metrics.evaluate import NAMES
-from transduce.pipeline.pipeline import search_settings
 from transduce.recipe.recipe import Recipe, Table, apply_overrides, lay_over, parse_recipe, read_table
 from transduce.search.dispatch import AT_ONCE, only_method
-from transduce.search.settings import READ_BY_ONE, Search
+from transduce.search.settings import READ_BY_ONE, Search, search_settings
 from transduce.training.run_directory import differences
 from transduce.training.schedule import ENDING
 

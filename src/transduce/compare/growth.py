@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from transduce.compare.operations import count_operations
 from transduce.core.padded import Padded
 from transduce.core.registry import resolve
-from transduce.models.protocols import Aligns, Fills, Sizes
+from transduce.data.columns import Specs
+from transduce.models.protocols import Aligns, Fills
 from transduce.recipe.recipe import Recipe
 
 VOCABULARY = 16
@@ -31,7 +32,7 @@ def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     kind: str = recipe.model.kind  # type: ignore[attr-defined]
     torch.manual_seed(0)
     reads = recipe.task.kind != "language_modelling"  # type: ignore[attr-defined]
-    model = resolve("models", kind)(recipe.model, Sizes(VOCABULARY if reads else None, VOCABULARY))
+    model = resolve("models", kind)(recipe.model, Specs.of_tokens(VOCABULARY if reads else None, VOCABULARY))
     model.train()
     layers = layer_count(recipe)
     seconds, operations = [], []

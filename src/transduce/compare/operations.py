@@ -14,10 +14,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transduce.data.batches import Batches, Numbers, Rows
 from transduce.data.collate import Batch
+from transduce.inference.inputs import batches_of
 from transduce.kernels.native import left_out
-from transduce.objectives.next_token import objective
+from transduce.objectives.protocols import Objective
 from transduce.recipe.recipe import Recipe
-from transduce.tasks.inputs import batches_of
 from transduce.tasks.protocols import Task
 
 SAMPLED = 16  # batches that the operations of a token are counted on
@@ -46,18 +46,19 @@ def _let_mkldnn(enabled: bool) -> bool:
 
 def operations_a_token(recipe: Recipe, model: nn.Module, task: Task, batches: Batches) -> float:
     """Of training: operations for each target token, over the first batches of the first epoch."""
-    load = batches_of(batches.stores, task, next(model.parameters()).device)
+    load = batches_of(batches.stores, task.columns, next(model.parameters()).device)
     model.train()
+    objective = task.objective(model, recipe.training)
     operations = tokens = 0
     for rows in islice(batches.epoch(0), SAMPLED):
         batch = load(rows)
-        operations += count_operations(partial(_pass, recipe, model, batch))
-        tokens += batch.count
+        operations += count_operations(partial(_pass, objective, model, batch))
+        tokens += batch.units
     return operations / tokens
 
 
-def _pass(recipe: Recipe, model: nn.Module, batch: Batch) -> None:
-    loss, _ = objective(model, batch, recipe.training)
+def _pass(objective: Objective, model: nn.Module, batch: Batch) -> None:
+    loss, _ = objective.loss(model, batch, objective.draw(model, batch))
     loss.backward()  # type: ignore[no-untyped-call]
     model.zero_grad(set_to_none=True)
 

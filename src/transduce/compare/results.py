@@ -17,8 +17,9 @@ import numpy as np
 from transduce.compare.complexity import COMPLEXITIES
 from transduce.compare.config import Comparison
 from transduce.compare.worker import FAILED, MEASURED
-from transduce.evaluation.evaluate import decimals, verdict
+from transduce.evaluation.evaluate import verdict
 from transduce.metrics.paired import mean_interval, paired_bootstrap
+from transduce.metrics.score import decimals
 from transduce.metrics.tally import Tally
 from transduce.runtime.environment import library_versions, machine
 from transduce.runtime.event_log import read_log

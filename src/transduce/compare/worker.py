@@ -20,12 +20,11 @@ from transduce.compare.operations import operations_a_token
 from transduce.core.atomic import write_json, write_text
 from transduce.core.errors import TransduceError
 from transduce.data.batches import BatchConfig, Batches
-from transduce.data.collate import collate
+from transduce.data.collate import collate, units_of_each
 from transduce.data.store import Store
-from transduce.inference.decode import decode
-from transduce.inference.likelihood import EVALUATION_BATCH
-from transduce.objectives.likelihood import batch_log_probabilities
-from transduce.pipeline.pipeline import Pipeline, load, make_model
+from transduce.inference.likelihood import EVALUATION_BATCH, log_probabilities
+from transduce.pipeline.outline import make_model
+from transduce.pipeline.pipeline import Pipeline, load
 from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.runtime.child_process import answer
 from transduce.runtime.environment import peak_memory_bytes
@@ -72,7 +71,7 @@ def measure_tests(
         sources = [source for source, _ in dataset.texts]
         for search, keys in job["searches"].items() if sources else ():
             start = time.monotonic()
-            outputs = decode(pipeline.model, task, sources, Search.model_validate(keys), job["decode_batch"])
+            outputs = task.predictor.predict(pipeline.model, sources, Search.model_validate(keys), job["decode_batch"])
             seconds = time.monotonic() - start
             tokens = sum(len(each.token_log_probabilities) for each in outputs)
             path = run / "outputs" / f"{name}.{search}.txt"
@@ -85,11 +84,11 @@ def measure_tests(
 
 def example_likelihoods(pipeline: Pipeline, task: Task, store: Store) -> list[list[float]]:
     """[log-probability in nats, target tokens] of every example, in an order that is the same for every model."""
-    found = []
+    found, objective = [], task.objective(pipeline.model)
     for rows in Batches([(store, 1.0)], BatchConfig(tokens=EVALUATION_BATCH.tokens), seed=0).epoch(0):
-        batch = collate([store], rows, task.start, task.end)
-        nats_B = batch_log_probabilities(pipeline.model, batch).sum(-1)
-        found += [[float(nats), int(length) - 1] for nats, length in zip(nats_B, batch.target.lengths, strict=True)]
+        batch = collate([store], rows, task.columns)
+        nats_B = log_probabilities(objective, pipeline.model, batch).sum(-1)
+        found += [[float(nats), int(units)] for nats, units in zip(nats_B, units_of_each(batch.targets), strict=True)]
     return found
 
 

@@ -4,9 +4,10 @@ Beside the weights, as JSON in the file's metadata:
 
 | key | holds |
 |---|---|
-| `format`, `format_version` | `transduce-model`, `1` |
+| `format`, `format_version` | `transduce-model`, `2` |
 | `config` | the resolved recipe |
 | `tokenizer` | `{"source": tokenizer.json as text, "target": ...}`, or `{"joint": ...}` |
+| `columns` | `{"source": {"kind": "tokens", ..}, "target": {"kind": "label", "labels": [..]}}` |
 | `provenance` | hashes of data, seed, versions, updates, whether pairs were single sentences; some validation sources |
 | `metrics` | scores on the validation data |
 | `tied` | `{name: name}`: weights that are one and the same tensor; stored, and counted, once |
@@ -14,16 +15,15 @@ Beside the weights, as JSON in the file's metadata:
 Beside the weights there may be a lexicon, int32 tensors `shortlist.candidates` and `shortlist.frequent`, which are no
 weights: which target tokens translate each source token, and which are frequent (`transduce.data.lexicon`).
 
+Format 1 had no `columns`: all were tokens, of pairs between start and end, of language models as they stand.
+
 No clock time and no path of the machine belongs in it, so that training again gives the same bytes.
 """
 
-import json
-import math
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,6 @@ from transduce.core.errors import InputError
 from transduce.core.registry import suggest
 from transduce.core.tensor_file import (
     DTYPES,
-    Header,
     TensorInfo,
     canonical_json,
     read_header,
@@ -45,8 +44,8 @@ if TYPE_CHECKING:
 
 NAME = "model.safetensors"
 FORMAT = "transduce-model"
-VERSION = 1
-TABLES = ("config", "tokenizer", "provenance", "metrics", "tied")
+VERSION = 2
+TABLES = ("config", "tokenizer", "columns", "provenance", "metrics", "tied")
 NAMES_A_CLASS = {"kind", "score", "weighing", "positions"}
 LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
 NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
@@ -58,11 +57,12 @@ NO_MODELS = {
     ".toml": "a recipe, which a model is trained by: transduce train {path}",
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin"), UNSAFE),
 }
-TOLD, MANY = 100, 1_000_000  # weights that a message names; lists in a tokenizer that is looked at
+TOLD = 100  # weights that a message names
 LEXICON = ("shortlist.candidates", "shortlist.frequent")  # names of tensors
 
 
-Check = Callable[[dict[str, Any], dict[str, str], dict[str, TensorInfo]], None]
+ColumnTables = dict[str, dict[str, Any]]
+Check = Callable[[dict[str, Any], dict[str, str], ColumnTables, dict[str, TensorInfo]], None]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ class ModelFile:
     """What a model file holds.
 
     `tokenizers` maps "source" and "target", or "joint", to the text of a tokenizer.json. `lexicon` is the candidates
-    (S, C), -1 behind the last, and the frequent tokens (F,), both int32; None = there is none.
+    (S, C), -1 behind the last, and the frequent tokens (F,), both int32; None = there is none. `columns` says by side
+    what it is, and holds what is no tokenizer; by default all is text.
     """
 
     weights: "dict[str, Tensor]"
@@ -79,6 +80,19 @@ class ModelFile:
     provenance: dict[str, Any]
     metrics: dict[str, Any]
     lexicon: "tuple[Tensor, Tensor] | None" = None
+    columns: ColumnTables = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            object.__setattr__(self, "columns", columns_of_text(self.tokenizers))
+
+
+def columns_of_text(tokenizers: Mapping[str, str]) -> ColumnTables:
+    """The columns of a translator, or where there is no source of a language model."""
+    if "joint" in tokenizers or "source" in tokenizers:
+        source = {"kind": "tokens", "starts": False, "ends": True, "stream": False}
+        return {"source": source, "target": source | {"starts": True}}
+    return {"target": {"kind": "tokens", "starts": False, "ends": False, "stream": True}}
 
 
 # ---- save and load -----------------------------------------------------------------------------------------
@@ -95,6 +109,7 @@ def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
     tables = {
         "config": model.config,
         "tokenizer": model.tokenizers,
+        "columns": model.columns,
         "provenance": model.provenance,
         "metrics": model.metrics,
         "tied": tied,
@@ -121,8 +136,8 @@ def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, c
     Args:
         path: the file, or the folder of a finished run.
         trust_code: accept a config that names classes outside Transduce; building the model will import them.
-        check: told what the file says of itself before its weights are read: the config, the tokenizers and what the
-            weights are, by name.
+        check: told what the file says of itself before its weights are read: config, tokenizers, columns, and what
+            each weight is, by name.
 
     Raises:
         InputError: not a model file, newer than this Transduce, incomplete, damaged, or naming foreign code.
@@ -133,7 +148,7 @@ def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, c
     if check:
         infos = {name: info for name, info in header.tensors.items() if name not in LEXICON}
         infos |= {name: infos[first] for name, first in tables["tied"].items() if first in infos}
-        check(tables["config"], tables["tokenizer"], infos)
+        check(tables["config"], tables["tokenizer"], tables["columns"], infos)
     weights, metadata = read_tensors(path)
     tables = _tables(path, metadata, trust_code)
     lexicon = _lexicon(path, weights)
@@ -141,7 +156,15 @@ def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, c
         if first not in weights:
             raise InputError(f'{path}: damaged: "{name}" is tied to "{first}", which is not in the file.')
         weights[name] = weights[first]
-    return ModelFile(weights, tables["config"], tables["tokenizer"], tables["provenance"], tables["metrics"], lexicon)
+    return ModelFile(
+        weights,
+        tables["config"],
+        tables["tokenizer"],
+        tables["provenance"],
+        tables["metrics"],
+        lexicon,
+        tables["columns"],
+    )
 
 
 def find_model_file(path: str | os.PathLike[str]) -> Path:
@@ -304,8 +327,9 @@ def _tied(weights: "Mapping[str, Tensor]") -> dict[str, str]:
 
 def _tables(path: Path, metadata: Mapping[str, str], trust_code: bool) -> dict[str, Any]:
     """The JSON of a model file's metadata, checked."""
-    tables = _parsed(path, metadata)
-    foreign = foreign_code(tables["config"])
+    tables = parsed_tables(path, metadata)
+    kinds = {side: {"kind": column.get("kind")} for side, column in tables["columns"].items()}
+    foreign = foreign_code([tables["config"], kinds])
     if foreign and not trust_code:
         raise InputError(
             f"{path}: this file names code outside Transduce: {', '.join(foreign)}. Only if you trust "
@@ -314,11 +338,15 @@ def _tables(path: Path, metadata: Mapping[str, str], trust_code: bool) -> dict[s
     return tables
 
 
-def _parsed(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+def parsed_tables(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON of a model file's metadata. Raises InputError for what is no model file, or a damaged one."""
     _check_format(path, metadata)
     tables: dict[str, Any] = {}
     problems = []
+    first_format = metadata["format_version"] == "1"
     for key in TABLES:
+        if key == "columns" and first_format:
+            continue
         if key not in metadata:
             problems.append(f'{path}: not a whole model file: it has no "{key}".')
             continue
@@ -328,9 +356,11 @@ def _parsed(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
             )
         except (ValueError, RecursionError) as error:
             problems.append(f'{path}: damaged: its "{key}" {what(error)}.')
+    if not all(isinstance(column, dict) for column in tables.get("columns", {}).values()):
+        problems.append(f'{path}: damaged: its "columns" are no tables.')
     if problems:
         raise InputError(problems)
-    return tables
+    return tables | ({"columns": columns_of_text(tables["tokenizer"])} if first_format else {})
 
 
 def _check_format(path: Path, metadata: Mapping[str, str]) -> None:
@@ -365,55 +395,3 @@ def foreign_code(config: Any) -> list[str]:
         ):
             found.add(value)
     return sorted(found)
-
-
-def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What `transduce info` shows. Reads the header alone: no torch, no weights, no checksum.
-
-    Raises:
-        InputError: not a model file, newer than this Transduce, incomplete or truncated.
-    """
-    path = find_model_file(path)
-    header = read_header(path)
-    tables = _parsed(path, header.metadata)
-    weights = {name: info for name, info in sorted(header.tensors.items()) if name not in LEXICON}
-    return {
-        "file": str(path),
-        "bytes": path.stat().st_size,
-        "format": FORMAT,
-        "format_version": int(header.metadata["format_version"]),
-        "checksum": header.checksum,
-        "config": tables["config"],
-        "foreign_code": foreign_code(tables["config"]),
-        "tokenizers": {side: _tokenizer(text) for side, text in sorted(tables["tokenizer"].items())},
-        "provenance": tables["provenance"],
-        "metrics": tables["metrics"],
-        "parameters": sum(math.prod(info.shape) for info in weights.values()),
-        "dtypes": dict(sorted(Counter(info.dtype for info in weights.values()).items())),
-        "tied": tables["tied"],
-        "lexicon": _described_lexicon(header),
-        "tensors": [{"name": name, "dtype": info.dtype, "shape": list(info.shape)} for name, info in weights.items()],
-    }
-
-
-def _described_lexicon(header: Header) -> dict[str, int] | None:
-    """How many candidates it has for each of how many source tokens, and frequent tokens; None where there is none."""
-    infos = [header.tensors.get(name) for name in LEXICON]
-    shape = [size for info in infos if info for size in info.shape]
-    if len(shape) != 3:
-        return None
-    size = sum(info.end - info.start for info in infos if info)
-    return {"source_tokens": shape[0], "candidates": shape[1], "frequent": shape[2], "bytes": size}
-
-
-def _tokenizer(text: str) -> dict[str, Any]:
-    """Kind (BPE, Unigram, WordLevel, ...) and number of entries of a tokenizer.json."""
-    try:
-        if text.count("[") + text.count("{") > MANY:
-            raise ValueError("objects would take up too much room")
-        parsed = json.loads(text)
-        model, added = parsed["model"], parsed.get("added_tokens", [])
-        pieces = {entry[0] if isinstance(entry, list) else entry for entry in model["vocab"]}
-        return {"kind": model["type"], "size": len(pieces | {token["content"] for token in added})}
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
-        return {"kind": "unknown", "size": None}

@@ -1,6 +1,7 @@
 """Sequences of different lengths in one tensor: what models read and write."""
 
-from typing import NamedTuple, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -23,3 +24,37 @@ class Padded(NamedTuple):
     def to(self, device: torch.device) -> Self:
         """Both tensors on `device`."""
         return self._replace(values=self.values.to(device), lengths=self.lengths.to(device))
+
+
+def nodes(tree: Any) -> list[Any]:
+    """The `Padded` and tensors of a tree of tuples, lists and dicts, in its order; None holds nothing."""
+    if tree is None:
+        return []
+    if isinstance(tree, Padded | Tensor):
+        return [tree]
+    return [leaf for branch in (tree.values() if isinstance(tree, dict) else tree) for leaf in nodes(branch)]
+
+
+def leaves(tree: Any) -> list[Tensor]:
+    """The tensors of a tree; of what is padded, its values."""
+    return [each.values if isinstance(each, Padded) else each for each in nodes(tree)]
+
+
+def map_tree(function: Callable[[Any], Any], tree: Any) -> Any:
+    """`tree` with `function` of each `Padded` or tensor in its place."""
+    if tree is None:
+        return None
+    if isinstance(tree, Padded | Tensor):
+        return function(tree)
+    if isinstance(tree, dict):
+        return {key: map_tree(function, branch) for key, branch in tree.items()}
+    branches = [map_tree(function, branch) for branch in tree]
+    return type(tree)(*branches) if hasattr(tree, "_fields") else type(tree)(branches)
+
+
+def rows_of(given: Padded | Tensor, place: slice) -> Padded | Tensor:
+    """These rows; of what is padded, no wider than the longest of them."""
+    if isinstance(given, Tensor):
+        return given[place]
+    lengths = given.lengths[place]
+    return Padded(given.values[place, : int(lengths.max())], lengths)

@@ -19,7 +19,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 
-NOT_A_KIND = {"inputs", "protocols", "tokenizers"}
+NOT_A_KIND = {"base", "learnt", "packed", "protocols"}
 
 
 @cache

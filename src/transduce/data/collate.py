@@ -1,45 +1,71 @@
-"""Rows of stores -> padded tensors.
+"""Rows of stores -> batches.
 
 Shapes: B batch, S source positions, T target positions.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from transduce.core.padded import Padded
+from transduce.core.padded import Padded, leaves, map_tree, nodes, rows_of
 from transduce.data.batches import Rows
 from transduce.data.store import Ids, Store
 
+if TYPE_CHECKING:
+    from transduce.data.columns import Column
+
 
 class Batch(NamedTuple):
-    """What a model trains on.
+    """What a model trains on. Both sides are trees (None, tuples, dicts) of `Padded` or tensors, batch on axis 0.
 
-    source: (B, S), each x ... </s>; None for language modelling.
-    target: (B, T), each <s> y ... </s>, or a language model's row as it is. Position t predicts position t +
-    1. count: the target tokens to predict: all but the first of each row.
+    inputs: of text (B, S), each x ... </s>; None for language modelling.
+    targets: of text (B, T), each <s> y ... </s>, or a language model's row as it is: position t predicts position
+        t + 1. Of labels (B,).
+    units: what the loss is a mean over: the target tokens to predict, or the examples.
     """
 
-    source: Padded | None
-    target: Padded
-    count: int  # type: ignore[assignment]  # what every reader of a batch means by it, not tuple.count
+    inputs: Any
+    targets: Any
+    units: int
+
+    @property
+    def examples(self) -> int:
+        """B."""
+        return len(leaves(self.targets)[0])
+
+    @property
+    def device(self) -> torch.device:
+        """Where it lies."""
+        return leaves(self.targets)[0].device
+
+    def sequences(self) -> list[Padded]:
+        """All that is padded, inputs first."""
+        return [each for side in (self.inputs, self.targets) for each in nodes(side) if isinstance(each, Padded)]
+
+    def rows(self, place: slice) -> "Batch":
+        """These examples alone, no wider than the longest of them."""
+        inputs, targets = (map_tree(lambda each: rows_of(each, place), side) for side in (self.inputs, self.targets))
+        return Batch(inputs, targets, int(units_of_each(targets).sum()))
+
+    def to(self, device: torch.device) -> "Batch":
+        """Everything on `device`."""
+        inputs, targets = (map_tree(lambda each: each.to(device), side) for side in (self.inputs, self.targets))
+        return Batch(inputs, targets, self.units)
 
 
-def collate(stores: Sequence[Store], rows: Rows, start: int, end: int, pad: int = 0) -> Batch:
-    """Read `rows` and pad them, int64. Pairs get `start` and `end` (of the target's vocabulary) and their
-    sources `end`.
+def collate(stores: Sequence[Store], rows: Rows, columns: "Mapping[str, Column]") -> Batch:
+    """Read `rows` of the stores, whose fields are the columns' names, as a model reads them."""
+    sides = {field: columns[field].collate(_read(stores, field, rows)) for field in stores[0].fields}
+    return Batch(sides.get("source"), sides["target"], int(units_of_each(sides["target"]).sum()))
 
-    With two vocabularies both tokenizers must agree on `end`, as all that are trained here do.
-    """
-    if "source" not in stores[0].fields:
-        target = padded(_read(stores, "target", rows), pad)
-        source = None
-    else:
-        target = padded(_read(stores, "target", rows), pad, start, end)
-        source = padded(_read(stores, "source", rows), pad, end=end)
-    return Batch(source, target, int(target.lengths.sum()) - len(target.lengths))
+
+def units_of_each(targets: Any) -> Tensor:
+    """(B,) int64: of a sequence all tokens but the first; of anything else one an example."""
+    first = nodes(targets)[0]
+    return first.lengths - 1 if isinstance(first, Padded) else torch.ones(len(first), dtype=torch.int64)
 
 
 def words(target: Padded) -> Padded:

@@ -62,6 +62,18 @@ class PairFiles(Config):
         """The files themselves, relative ones from `root`."""
         return [root / name for name in (self.source, self.target, self.tsv) if name is not None]
 
+    def evaluate_options(self, root: Path) -> list[str]:
+        """The files as options of `transduce evaluate`."""
+        paths = [str(path) for path in self.paths(root)]
+        if self.tsv is None:
+            return ["--source", paths[0], "--reference", paths[1]]
+        return tsv_options(paths[0], self.source_column, self.target_column)
+
+
+def tsv_options(path: str, source: int, target: int) -> list[str]:
+    """Two columns of a tab-separated file as options of `transduce evaluate`."""
+    return ["--tsv", path, "--source-column", str(source), "--target-column", str(target)]
+
 
 @dataclass(frozen=True)
 class Column:
@@ -101,6 +113,12 @@ class TextFile(Config):
     def paths(self, root: Path) -> list[Path]:
         """The file itself, relative ones from `root`."""
         return [root / self.text]
+
+    def evaluate_options(self, root: Path) -> list[str]:
+        """The file as options of `transduce evaluate`."""
+        if self.column is None:
+            return ["--reference", str(root / self.text)]
+        return ["--tsv", str(root / self.text), "--target-column", str(self.column)]
 
 
 def provenance(
@@ -222,17 +240,42 @@ def open_pairs_store(
         settings["resegment"] = list(resegment)
         rate, seed = resegment
         encoders = Resegmenter(source, rate, 2 * seed), Resegmenter(target, rate, 2 * seed + 1)
-    parts = _parts("pairs", files.paths(root), tokenizers, settings)
+    paths = files.paths(root)
+    parts = _parts("pairs", paths, tokenizers, settings)
+    return open_examples(
+        paths, parts, lambda: read_pairs(files, root), encoders, (source.size, target.size), filters, cache, progress
+    )
+
+
+def open_examples(
+    paths: Sequence[Path],
+    parts: dict[str, Any],
+    read: Callable[[], Iterator[tuple[int, str, str]]],
+    encoders: tuple[Encoder, Encoder],
+    sizes: tuple[int, int],
+    filters: FilterConfig,
+    cache: Path,
+    progress: Progress | None = None,
+) -> Store:
+    """What `read` gives, as (line number from 1, source, target), encoded once and later opened from `cache`.
+
+    Args:
+        paths: named in messages.
+        parts: all that decides the content of the store.
+
+    Raises:
+        InputError: what `read` refuses, or nothing is left after filtering.
+    """
 
     def build(path: Path) -> None:
         metadata = {**parts, "unknown": {"source": 0, "target": 0}, "dropped": {}}
-        examples = _tokenised_pairs(read_pairs(files, root), encoders, filters, metadata, progress)
-        write_store(path, examples, {"source": source.size, "target": target.size}, metadata)
+        examples = _encoded(read(), encoders, filters, metadata, progress)
+        write_store(path, examples, dict(zip(("source", "target"), sizes, strict=True)), metadata)
 
     store = cached_store(cache, cache_key(parts), build)
     if not len(store):
         what = Dropped.from_dict(store.metadata["dropped"]).report()
-        raise InputError(f"{', '.join(map(str, files.paths(root)))}: no pair to learn from. {what}")
+        raise InputError(f"{', '.join(map(str, paths))}: no pair to learn from. {what}")
     return store
 
 
@@ -332,9 +375,9 @@ def _check_columns(path: Path, wanted: int) -> None:
         )
 
 
-def _tokenised_pairs(
+def _encoded(
     pairs: Iterable[tuple[int, str, str]],
-    tokenizers: tuple[Encoder, Encoder],
+    encoders: tuple[Encoder, Encoder],
     filters: FilterConfig,
     metadata: dict[str, Any],
     progress: Progress | None,
@@ -343,13 +386,13 @@ def _tokenised_pairs(
     dropped, unknown = Dropped(), metadata["unknown"]
     for chunk in _chunks(pairs):
         numbers, sources, targets = zip(*chunk, strict=True)
-        sides = zip(tokenizers[0].encode(sources), tokenizers[1].encode(targets), strict=True)
+        sides = zip(encoders[0].encode(sources), encoders[1].encode(targets), strict=True)
         for number, (source, target) in zip(numbers, sides, strict=True):
             reason = reason_to_drop(filters, source, target)
             dropped.add(reason, number)
             if reason is None:
-                unknown["source"] += source.count(tokenizers[0].unknown)
-                unknown["target"] += target.count(tokenizers[1].unknown)
+                unknown["source"] += source.count(encoders[0].unknown)
+                unknown["target"] += target.count(encoders[1].unknown)
                 yield {"source": source, "target": target}
         if progress:
             progress(numbers[-1])

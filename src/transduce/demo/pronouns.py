@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from transduce.attention import capture
 from transduce.core.errors import InputError
 from transduce.data.collate import padded
+from transduce.inference.request import generating
 from transduce.interpret.token_spans import Side, end_token, read_tokens, side
 from transduce.interpret.words import by_words
 from transduce.models.protocols import Encodes
@@ -94,7 +95,7 @@ def clearest(found: dict[Head, list[Look]]) -> Head:
 
 def _self_attention(pipeline: Pipeline, sentences: Sequence[str]) -> list[tuple[list[str], Array]]:
     """Of each sentence the words, and the weights (N, H, T, S) between them."""
-    task, model = pipeline.task, pipeline.model
+    task, model = generating(pipeline.task), pipeline.model
     requests = [task.request(sentence, pipeline.recipe.search) for sentence in sentences]
     ids = [request.source for request in requests if request.source is not None]
     if not isinstance(model, Encodes) or len(ids) < len(sentences):

@@ -22,7 +22,7 @@ from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, TextFile, read_text
 from transduce.data.files import count_lines, fingerprint, writing
-from transduce.inference.decode import Advance
+from transduce.inference.protocols import Advance
 from transduce.pipeline.pipeline import Pipeline
 from transduce.runtime.environment import library_versions
 from transduce.search.settings import Search
@@ -56,7 +56,7 @@ def distil(
     Raises:
         InputError: the teacher reads no source; `folder` holds another distillation; a source cannot be read.
     """
-    if "source" not in teacher.task.tokenizers:
+    if "source" not in teacher.task.columns:
         raise InputError("A language model translates nothing: the teacher must be a translation model.")
     plan = _plan(teacher, checksum, sources, root, search)
     if _claim(folder, plan):

@@ -15,10 +15,11 @@ import numpy as np
 from transduce.core.errors import InputError
 from transduce.data.corpus import Column, lines_of
 from transduce.data.files import fingerprint
-from transduce.inference.decode import Advance
 from transduce.inference.likelihood import Likelihood
+from transduce.inference.protocols import Advance
 from transduce.metrics.evaluate import tallies
 from transduce.metrics.paired import Difference, paired_bootstrap
+from transduce.metrics.score import decimals
 from transduce.metrics.tally import Tally
 from transduce.pipeline.pipeline import Pipeline
 from transduce.runtime.environment import library_versions, machine
@@ -143,7 +144,7 @@ def _judge(
 ) -> _Judged:
     report: dict[str, Any] = {"precision": pipeline.precision}
     found: dict[str, Tally] = {}
-    if "source" in pipeline.task.tokenizers:
+    if "source" in pipeline.task.columns:
         start = time.monotonic()
         outputs = pipeline.predict(
             texts.sources, split="none", batch_size=settings.batch_size, advance=advance, **dict(settings.search)
@@ -153,9 +154,11 @@ def _judge(
         found = pipeline.task.tallies([each.text for each in outputs], texts.references, names, files.language)
     pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
     each = pipeline.score(pairs, batch_size=settings.batch_size)
-    total = Likelihood(sum(one.log_probability for one in each), sum(one.tokens for one in each))
+    total = Likelihood(sum(one.log_probability for one in each), sum(one.tokens for one in each), unit=each[0].unit)
     report["likelihood"] = {**total.to_dict(), "context": "each line alone"}
-    return _Judged(report, {**found, "bits": _bits(each, [answer for _, answer in pairs])})
+    if total.unit == "token":
+        found["bits"] = _bits(each, [answer for _, answer in pairs])
+    return _Judged(report, found)
 
 
 def _bits(each: Sequence[Likelihood], answers: Sequence[str]) -> Tally:
@@ -171,11 +174,6 @@ def _bits(each: Sequence[Likelihood], answers: Sequence[str]) -> Tally:
 
 def _scores(found: Mapping[str, Tally], without: Collection[str] = ()) -> dict[str, Any]:
     return {name: tally.score().to_dict() for name, tally in found.items() if name not in without}
-
-
-def decimals(signature: str) -> int:
-    """How many digits a figure is shown with: two, but four where it lies between 0 and 1 or counts bits."""
-    return 4 if "scale:0-1" in signature or "base:2" in signature else 2
 
 
 def _metrics(models: Mapping[str, Pipeline], files: Files, settings: Settings) -> list[str]:
@@ -203,7 +201,7 @@ def _read(models: Mapping[str, Pipeline], files: Files) -> _Texts:
         raise InputError("name a model, or outputs to score.")
     if not files.references:
         raise InputError("name a file of references.")
-    needs = {"source" in model.task.tokenizers for model in models.values()}
+    needs = {"source" in model.task.columns for model in models.values()}
     if len(needs) > 1:
         raise InputError("Translators and language models have no figure in common; compare them among themselves.")
     if needs == {True} and files.source is None:

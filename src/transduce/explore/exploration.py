@@ -10,15 +10,16 @@ from typing import Any
 from torch import Tensor
 
 from transduce.core.errors import InputError
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.columns import Column
+from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
 from transduce.interpret.attention import looked
 from transduce.interpret.layers import attending
 from transduce.interpret.model_inputs import Given, given_of, source_ids
-from transduce.interpret.token_spans import shown_tokens
+from transduce.interpret.token_spans import column_tokens
 from transduce.models.protocols import writes_at_once
-from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline, search_settings
-from transduce.tasks.protocols import Prediction
+from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
+from transduce.search.settings import search_settings
 
 ALTERNATIVES = 10
 MOST = 2_000_000  # attention weights in one answer
@@ -62,7 +63,7 @@ def explore(
         "log_probability": prediction.log_probability,
         "ended": prediction.ended,
         "nbest": [_listed(each) for each in prediction.alternatives or (prediction,)],
-        "alternatives": alternatives(next_TV, pipeline.task.tokenizers["target"]),
+        "alternatives": alternatives(next_TV, pipeline.task.columns["target"]),
         "lattice": prediction.lattice.to_dict() if prediction.lattice else None,
         "attention": [layer.to_dict(whole=False) for layer in attention.layers],
     }
@@ -93,14 +94,14 @@ def _whole(pipeline: Pipeline, text: str, sentence: int, search: dict[str, Any])
     }
 
 
-def alternatives(next_TV: Tensor, tokenizer: Tokenizer) -> list[list[dict[str, Any]]]:
+def alternatives(next_TV: Tensor, column: Column) -> list[list[dict[str, Any]]]:
     """At each place the likeliest tokens, best first, with their log-probabilities of all tokens there are."""
     found = next_TV.topk(min(ALTERNATIVES, next_TV.shape[1]))
     rows = zip(found.values.tolist(), found.indices.tolist(), strict=True)
     return [
         [
             {"token": token, "log_probability": value}
-            for token, value in zip(shown_tokens(tokenizer, ids), values, strict=True)
+            for token, value in zip(column_tokens(column, ids), values, strict=True)
         ]
         for values, ids in rows
     ]
@@ -120,7 +121,7 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
         prediction = pipeline.predict(text, split="none", long="refuse")
         given = given_of(pipeline.task, prediction)
     else:
-        writes = pipeline.task.tokenizers["target"]
+        writes = pipeline.task.columns["target"]
         ids = writes.encode([target])[0] if isinstance(target, str) else writes.ids(target)
         given = Given(source_ids(pipeline.task, text), ids)
     check_size(pipeline, given, most)

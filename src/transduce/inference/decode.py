@@ -1,7 +1,7 @@
 """From texts to predictions: what a trained model is used for. Each text gets the same alone or in any batch."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,28 +10,46 @@ from torch import Tensor, nn
 from transduce.core.errors import InputError
 from transduce.data.lexicon import Lexicon
 from transduce.inference.constraints import ConstraintCompiler, Constraints
+from transduce.inference.inputs import check_batch_size, sources
+from transduce.inference.prediction import Prediction, unmet
+from transduce.inference.protocols import Advance
+from transduce.inference.request import Generates, Request
 from transduce.runtime.workers import each
 from transduce.search import fused_search
-from transduce.search.dispatch import search
+from transduce.search.dispatch import quickest, search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
 from transduce.search.settings import Search
-from transduce.tasks.inputs import check_batch_size, sources
-from transduce.tasks.protocols import Prediction, Request, Task, unmet
 
-Advance = Callable[[int], None]  # told how many more texts are done
+
+@dataclass(frozen=True)
+class SearchPredictor:
+    """Search as a `transduce.inference.protocols.Predictor`."""
+
+    task: Generates
+
+    def predict(
+        self,
+        model: Any,
+        texts: Sequence[str],
+        settings: Search | None = None,
+        batch_size: int = 64,
+        advance: Advance | None = None,
+    ) -> list[Prediction]:
+        """See `decode`; without settings greedily, or as a model that has no next token goes quickest."""
+        return decode(model, self.task, texts, settings or quickest(model), batch_size, advance=advance)
 
 
 def decode(
     model: nn.Module,
-    task: Task,
+    task: Generates,
     texts: Sequence[str],
     settings: Search,
     batch_size: int = 64,
     lines: Sequence[int] | None = None,
     advance: Advance | None = None,
     wanted: Sequence[Constraints] | None = None,
-    others: Sequence[Task] = (),
+    others: Sequence[Generates] = (),
     lattice: bool = False,
     workers: int = 1,
     lexicon: Lexicon | None = None,
@@ -95,7 +113,7 @@ def decode(
 
 
 def _asked(
-    task: Task, texts: Sequence[str], settings: Search, numbers: Sequence[int], wanted: Sequence[Constraints]
+    task: Generates, texts: Sequence[str], settings: Search, numbers: Sequence[int], wanted: Sequence[Constraints]
 ) -> tuple[dict[int, Request], dict[int, Prediction]]:
     """By place: what to search for, and the predictions of texts without a token, which need no search.
 
@@ -121,7 +139,7 @@ def _asked(
     return requests, predictions
 
 
-def _refuse_unequal_readings(task: Task, others: Sequence[Task], settings: Search) -> None:
+def _refuse_unequal_readings(task: Generates, others: Sequence[Generates], settings: Search) -> None:
     if not others or settings.coverage == 0:  # writing out a tokenizer takes milliseconds
         return
     reads = {each.tokenizers["source"].to_json() for each in (task, *others) if "source" in each.tokenizers}
@@ -129,7 +147,7 @@ def _refuse_unequal_readings(task: Task, others: Sequence[Task], settings: Searc
         raise InputError("search.coverage: the members of this ensemble read their sources in different tokens.")
 
 
-def _check_shortlist(task: Task, asked: int, lexicon: Lexicon | None) -> None:
+def _check_shortlist(task: Generates, asked: int, lexicon: Lexicon | None) -> None:
     """Raises InputError where there is no lexicon, or too small a one."""
     if "source" not in task.tokenizers:
         raise InputError("search.shortlist: a language model reads no source that its words could be translations of.")
@@ -146,13 +164,15 @@ def _check_shortlist(task: Task, asked: int, lexicon: Lexicon | None) -> None:
         )
 
 
-def _shortlist(lexicon: Lexicon | None, requests: Sequence[Request], settings: Search, task: Task) -> Tensor | None:
+def _shortlist(
+    lexicon: Lexicon | None, requests: Sequence[Request], settings: Search, task: Generates
+) -> Tensor | None:
     """(B, V) bool: what each of `requests` may be answered with; None = anything."""
     if settings.shortlist is None or lexicon is None:
         return None
     sources = [request.source or () for request in requests]
     frequent = max(settings.shortlist, settings.beam)
-    return torch.from_numpy(lexicon.allowed(sources, settings.shortlist, frequent, task.sizes.target))
+    return torch.from_numpy(lexicon.allowed(sources, settings.shortlist, frequent, task.specs.target.size))
 
 
 def _goes_in_one_call(
@@ -187,7 +207,7 @@ def _demanded(request: Request, wanted: Constraints, demands: ConstraintCompiler
 
 def _search(
     model: Any,
-    task: Task,
+    task: Generates,
     members: Sequence[Sequence[Request]],
     lines: list[int],
     settings: Search,

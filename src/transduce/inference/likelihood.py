@@ -2,20 +2,21 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from transduce.data.batches import BatchConfig, Batches
-from transduce.data.collate import Batch, collate, padded
+from transduce.data.collate import Batch, collate
+from transduce.data.columns import Columns
 from transduce.data.store import Store
-from transduce.inference.decode import Advance
+from transduce.inference.inputs import check_batch_size, sources
+from transduce.inference.protocols import Advance
 from transduce.models.protocols import Fills
-from transduce.objectives.likelihood import batch_log_probabilities
-from transduce.tasks.inputs import check_batch_size, sources
-from transduce.tasks.protocols import Task
+from transduce.objectives.protocols import Objective
 
 EVALUATION_BATCH = BatchConfig(tokens=8192)
 
@@ -25,12 +26,14 @@ class Likelihood:
     """How probable texts are to a model: natural logarithms, summed over `tokens` target tokens, ends included.
 
     pieces, token_log_probabilities: of one text each of these tokens and its own; empty for several texts.
+    unit: what `tokens` counts, if not tokens.
     """
 
     log_probability: float
     tokens: int
     pieces: tuple[str, ...] = ()
     token_log_probabilities: tuple[float, ...] = ()
+    unit: str = "token"
 
     @property
     def loss(self) -> float:
@@ -50,63 +53,83 @@ class Likelihood:
             "tokens": self.tokens,
             "loss": self.loss,
             "perplexity": self.perplexity,
-            "signature": "base:e|unit:token|ends:counted",
+            "unit": self.unit,
+            "signature": signature(self.unit),
             **{name: list(values) for name, values in each.items() if values},
         }
 
 
-def dataset_likelihood(model: nn.Module, task: Task, store: Store) -> Likelihood:
+def signature(unit: str) -> str:
+    """How a likelihood is counted: only texts have ends."""
+    return f"base:e|unit:{unit}" + ("|ends:counted" if unit == "token" else "")
+
+
+class Judged(Protocol):
+    """What a task says of likelihood."""
+
+    columns: Columns
+
+    @property
+    def context(self) -> str: ...
+    def objective(self, model: nn.Module) -> Objective: ...
+
+
+def log_probabilities(objective: Objective, model: nn.Module, batch: Batch) -> Tensor:
+    """(B, N) of each unit of each example, wherever the batch lies; see `Objective.log_probabilities`."""
+    return objective.log_probabilities(model.eval(), batch.to(next(model.parameters()).device))
+
+
+def dataset_likelihood(model: nn.Module, task: Judged, store: Store) -> Likelihood:
     """Of all examples of a store."""
-    batches = Batches([(store, 1.0)], EVALUATION_BATCH, seed=0)
-    total = Likelihood(0.0, 0)
+    objective, batches = task.objective(model), Batches([(store, 1.0)], EVALUATION_BATCH, seed=0)
+    total = Likelihood(0.0, 0, unit=objective.unit)
     for rows in batches.epoch(0):
-        batch = collate([store], rows, task.start, task.end)
-        each_BT = batch_log_probabilities(model, batch)
-        total = Likelihood(total.log_probability + float(each_BT.sum()), total.tokens + batch.count)
+        batch = collate([store], rows, task.columns)
+        each_BN = log_probabilities(objective, model, batch)
+        nats, count = total.log_probability + float(each_BN.sum()), total.tokens + batch.units
+        total = replace(total, log_probability=nats, tokens=count)
     return total
 
 
 def pair_likelihoods(
     model: nn.Module,
-    task: Task,
+    task: Judged,
     pairs: Sequence[tuple[str, str]],
     batch_size: int = 64,
     advance: Advance | None = None,
-    others: Sequence[Task] = (),
+    others: Sequence[Judged] = (),
 ) -> list[Likelihood]:
-    """Of each (source, target) text, in their order; a task without sources looks at the target alone.
+    """Of each (source, target), in their order; a task without sources looks at the target alone.
 
     Args:
-        others: see `decode`.
+        others: see `transduce.inference.decode.decode`.
     """
     check_batch_size(batch_size)
-    device, target = next(model.parameters()).device, task.tokenizers["target"]
+    target, objective = task.columns["target"], task.objective(model)
     targets = target.encode([text for _, text in pairs])
     members = [_source_ids(each, [text for text, _ in pairs]) for each in (task, *others)]
     order = sorted(range(len(pairs)), key=lambda place: len(members[0][place] or ()) + len(targets[place]))
     found: dict[int, Likelihood] = {}
     for first in range(0, len(order), batch_size):
         places = order[first : first + batch_size]
-        target_rows = padded([np.asarray(targets[place], np.int32) for place in places], 0, task.start, task.end)
-        source_rows = sources([[ids[place] for place in places] for ids in members], device)
-        each_BT = batch_log_probabilities(model, Batch(source_rows, target_rows, 0))
+        read = target.collate_texts([np.asarray(targets[place], np.int32) for place in places])
+        inputs = sources([[ids[place] for place in places] for ids in members], torch.device("cpu"))
+        each_BN = log_probabilities(objective, model, Batch(inputs, read, 0))
         for row, place in enumerate(places):
-            values = each_BT[row, : len(targets[place]) + 1]
-            pieces = target.tokens([*targets[place], task.end])
-            found[place] = Likelihood(float(values.sum()), len(values), tuple(pieces), tuple(values.tolist()))
+            ids = target.closed(targets[place])
+            values, pieces = each_BN[row, : len(ids)], tuple(target.tokens(ids))
+            found[place] = Likelihood(float(values.sum()), len(ids), pieces, tuple(values.tolist()), objective.unit)
         if advance:
             advance(len(places))
     return [found[place] for place in range(len(pairs))]
 
 
-def _source_ids(task: Task, texts: Sequence[str]) -> list[list[int] | None]:
-    """Each text as the task's model reads it, the end token behind it."""
-    source = task.tokenizers.get("source")
-    if source is None:
-        return [None] * len(texts)
-    return [[*ids, source.end] for ids in source.encode(texts)]
+def _source_ids(task: Judged, texts: Sequence[str]) -> list[list[int] | None]:
+    """Each text as the task's model reads it."""
+    source = task.columns.get("source")
+    return [source.closed(ids) for ids in source.encode(texts)] if source else [None] * len(texts)
 
 
-def likelihood_context(model: nn.Module, task: Task) -> str:
+def likelihood_context(model: nn.Module, task: Judged) -> str:
     """What a token's likelihood sees, in words."""
     return "the source and the number of target tokens" if isinstance(model, Fills) else task.context

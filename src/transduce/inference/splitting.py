@@ -11,8 +11,8 @@ from typing import Any, Literal
 from transduce.core.errors import InputError
 from transduce.data.tokenizer import Tokenizer
 from transduce.inference.constraints import Constraints
+from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
-from transduce.tasks.protocols import Prediction
 
 LongText = Literal["split", "truncate", "refuse"]
 BREAKS = (re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])"), re.compile(r"\s+"))

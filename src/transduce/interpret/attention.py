@@ -19,14 +19,16 @@ from torch import Tensor, nn
 
 from transduce.attention.capture import capture
 from transduce.core.errors import InputError
+from transduce.data.columns.tokens import Tokens
 from transduce.data.tokenizer import Tokenizer
+from transduce.inference.prediction import Prediction
 from transduce.interpret.ctc_alignment import Calls, by_token
 from transduce.interpret.layers import NAMES, Attends, Axis, attending, one_pass
-from transduce.interpret.model_inputs import Given, given_of, next_tokens
+from transduce.interpret.model_inputs import Given, given_of, next_tokens, start_of
 from transduce.interpret.numbers import packed
-from transduce.interpret.token_spans import Side, Token, end_token, read_tokens, side, written_tokens
+from transduce.interpret.token_spans import Side, Token, end_token, read_tokens, side, written_side
 from transduce.models.protocols import Aligns, writes_at_once
-from transduce.tasks.protocols import Prediction, Task
+from transduce.tasks.protocols import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -181,7 +183,7 @@ def looked(model: nn.Module, task: Task, given: Given, source_text: str, target_
         next_TV = next_tokens(model, task, given)
     calls: Calls = record
     if isinstance(model, Aligns):
-        next_TV, calls = by_token(next_TV, record, attending(model, task), given.target, task.start)
+        next_TV, calls = by_token(next_TV, record, attending(model, task), given.target, start_of(task))
     return read_record(model, task, calls, (source_text, target_text), given), next_TV
 
 
@@ -190,11 +192,11 @@ def read_record(model: nn.Module, task: Task, record: Calls, texts: tuple[str, s
     parts = [part for part in attending(model, task) if part.name in record]
     before = max((part.before for part in parts), default=0)
     layers = tuple(Layer(part, _weights(record[part.name], part, before)) for part in parts)
-    source, target = task.tokenizers.get("source"), task.tokenizers["target"]
+    source, target = task.tokenizers.get("source"), task.columns["target"]
     reads = _source_side(source, texts[0], before) if source else None
-    written = written_tokens(target, given.target, texts[1])
-    ended = [] if writes_at_once(model) else [end_token(target, texts[1])]
-    return Attention(reads, side(texts[1], [*written, *ended]), target.tokens([task.start])[0], layers)
+    written = written_side(target, given.target, texts[1], not writes_at_once(model))
+    start = target.tokens([start_of(task)])[0] if isinstance(target, Tokens) else ""
+    return Attention(reads, written, start, layers)
 
 
 def _source_side(tokenizer: Tokenizer, text: str, before: int) -> Side:

@@ -69,7 +69,7 @@ def attending(model: nn.Module, task: Task) -> list[Attends]:
 
 @torch.inference_mode()
 def _asked(model: nn.Module, task: Task) -> list[Attends]:
-    probe = Given([task.end] * SOURCE if "source" in task.tokenizers else None, [task.end] * TARGET)
+    probe = Given([0] * SOURCE if "source" in task.columns else None, [0] * TARGET)
     reading = _encoder_names(model, probe)
     with capture(model) as record:
         written = len(next_tokens(model, task, probe))

@@ -12,10 +12,12 @@ from torch import Tensor, nn
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch, padded
+from transduce.data.columns.tokens import Tokens
+from transduce.inference.likelihood import log_probabilities as batch_log_probabilities
+from transduce.inference.prediction import Prediction
 from transduce.layers.ctc import least_places
-from transduce.models.protocols import Aligns, Fills, writes_at_once
-from transduce.objectives.likelihood import batch_log_probabilities
-from transduce.tasks.protocols import Prediction, Task
+from transduce.models.protocols import Aligns, Classifies, Fills, writes_at_once
+from transduce.tasks.protocols import Task
 
 
 class Given(NamedTuple):
@@ -33,20 +35,28 @@ def given_of(task: Task, prediction: Prediction) -> Given:
     """
     if not prediction.source.strip():
         raise InputError("there is no attention in an empty text; give the model a sentence.")
-    return Given(source_ids(task, prediction.source), task.tokenizers["target"].ids(prediction.tokens))
+    return Given(source_ids(task, prediction.source), task.columns["target"].ids(prediction.tokens))
 
 
 def source_ids(task: Task, text: str) -> list[int] | None:
     """A source text as the model reads it, the end token behind it; None for a language model."""
-    source = task.tokenizers.get("source")
-    return [*source.encode([text])[0], source.end] if source else None
+    source = task.columns.get("source")
+    return source.closed(source.encode([text])[0]) if source else None
+
+
+def start_of(task: Task) -> int:
+    """The id before an output's first token."""
+    target = task.columns["target"]
+    assert isinstance(target, Tokens)
+    return target.start
 
 
 def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
     """Log-probabilities (T, V) in fp32 of each token of the output given those before, and of what comes behind it.
 
     Of a model that fills: of each word with all of them hidden, as it begins to write; T is then the number of words,
-    otherwise one more. Of one that aligns: of each place; see `transduce.interpret.ctc_alignment`.
+    otherwise one more. Of one that aligns: of each place; see `transduce.interpret.ctc_alignment`. Of a classifier:
+    of the labels, T = 1.
 
     Raises:
         InputError: a model that writes all words at once, and no words.
@@ -55,7 +65,9 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
     source = None if given.source is None else _row(given.source, device)
     if writes_at_once(model) and not given.target:
         raise InputError("an output without words has no attention in a model that writes all words at once.")
-    if isinstance(model, Aligns):
+    if isinstance(model, Classifies):
+        logits_TV = model.classify(source)
+    elif isinstance(model, Aligns):
         assert source is not None
         logits_TV = model.align(source, least_places(*_row(given.target, device))).values[0]
     elif isinstance(model, Fills):
@@ -63,15 +75,16 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
         hidden_BT = torch.ones(1, len(given.target), dtype=torch.bool, device=device)
         logits_TV = model.fill(_row(given.target, device), hidden_BT, model.remember(source))
     else:
-        logits_TV = model(source, _row([task.start, *given.target], device))[0]
+        logits_TV = model(source, _row([start_of(task), *given.target], device))[0]
     return logits_TV.log_softmax(-1, dtype=torch.float32)
 
 
 def log_probabilities(model: nn.Module, task: Task, given: Given, rows: int) -> list[float]:
     """log p of the whole output, its end included, from each row of a batch in which it stands `rows` times."""
     source = None if given.source is None else padded([np.asarray(given.source, np.int32)] * rows)
-    target = padded([np.asarray(given.target, np.int32)] * rows, 0, task.start, task.end)
-    each: list[float] = batch_log_probabilities(model, Batch(source, target, 0)).sum(1).tolist()
+    target = task.columns["target"].collate_texts([np.asarray(given.target, np.int32)] * rows)
+    each_BN = batch_log_probabilities(task.objective(model), model, Batch(source, target, 0))
+    each: list[float] = each_BN.sum(1).tolist()
     return each
 
 

@@ -7,6 +7,8 @@ from itertools import accumulate, groupby, pairwise
 from typing import Any, NamedTuple
 
 from transduce.core.errors import InputError
+from transduce.data.columns import Column
+from transduce.data.columns.tokens import Tokens
 from transduce.data.tokenizer import Tokenizer
 from transduce.interpret.words import WORD_START, Span, words_in
 
@@ -73,6 +75,19 @@ def end_token(tokenizer: Tokenizer, text: str) -> Token:
 def _tokens(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[Span], text: str) -> list[Token]:
     named = zip(shown_tokens(tokenizer, ids), spans, tokenizer.tokens(ids), strict=True)
     return [Token(shown, *_trimmed(text, *span), piece) for shown, span, piece in named]
+
+
+def column_tokens(column: Column, ids: Sequence[int]) -> list[str]:
+    """Each id of an output as people read it."""
+    return shown_tokens(column.tokenizer, ids) if isinstance(column, Tokens) else column.tokens(ids)
+
+
+def written_side(column: Column, ids: Sequence[int], text: str, ends: bool) -> Side:
+    """An output, with its end token where it `ends` with one; a label is one token and one word."""
+    if isinstance(column, Tokens):
+        tokens = written_tokens(column.tokenizer, ids, text)
+        return side(text, [*tokens, *([end_token(column.tokenizer, text)] if ends else [])])
+    return side(text, [Token(name, 0, len(text), name) for name in column.tokens(ids)])
 
 
 def shown_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:

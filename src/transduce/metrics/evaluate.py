@@ -8,6 +8,7 @@ from transduce.metrics.bleu import bleu_tally, moses_bleu_tally
 from transduce.metrics.bleu_formula import notes_bleu_tally
 from transduce.metrics.chrf import chrf_tally
 from transduce.metrics.exact_match import exact_match_tally
+from transduce.metrics.labels import accuracy_tally, macro_f1_tally
 from transduce.metrics.rouge import notes_rouge_tally, rouge_tally
 from transduce.metrics.score import References, Score, checked_references
 from transduce.metrics.tally import Tally
@@ -16,12 +17,14 @@ from transduce.metrics.ter import ter_tally
 Texts = Sequence[str]
 
 METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
+    "accuracy": lambda texts, references, _: accuracy_tally(texts, references),
     "bleu": lambda texts, references, language: bleu_tally(texts, references, language=language),
     "bleu-lc-moses": lambda texts, references, language: moses_bleu_tally(texts, references, str(language)),
     "bleu-notes": lambda texts, references, _: notes_bleu_tally(texts, references),
     "chrf": lambda texts, references, _: chrf_tally(texts, references),
     "chrf++": lambda texts, references, _: chrf_tally(texts, references, word_order=2),
     "exact_match": lambda texts, references, _: exact_match_tally(texts, references),
+    "macro_f1": lambda texts, references, _: macro_f1_tally(texts, references),
     "rouge1": lambda texts, references, _: rouge_tally(texts, references, "1"),
     "rouge2": lambda texts, references, _: rouge_tally(texts, references, "2"),
     "rougeL": lambda texts, references, _: rouge_tally(texts, references, "L"),

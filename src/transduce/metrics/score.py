@@ -65,3 +65,8 @@ def reference_count(references: list[list[str]]) -> str:
     """`1`, `2`, or `var` where sentences differ: what a signature says after `nrefs:`."""
     counts = {len(several) for several in references}
     return str(counts.pop()) if len(counts) == 1 else "var"
+
+
+def decimals(signature: str) -> int:
+    """How many digits a figure is shown with: two, but four where it lies between 0 and 1 or counts bits."""
+    return 4 if "scale:0-1" in signature or "base:2" in signature else 2

@@ -17,6 +17,7 @@ from transduce.attention.positions import Learned, added_positions
 from transduce.core.config import Config
 from transduce.core.padded import Padded
 from transduce.core.registry import check
+from transduce.data.columns import Specs
 from transduce.layers.convolution import (
     HALVED,
     BlockState,
@@ -29,7 +30,6 @@ from transduce.layers.convolution import (
 from transduce.layers.embedding import Embedding, Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
-from transduce.models.protocols import Sizes
 
 EMBEDDED = 0.1  # standard deviation with which words and positions start (section 3.5)
 
@@ -99,10 +99,10 @@ class Convolution(nn.Module):
 
     Config = ConvolutionConfig
 
-    def __init__(self, config: ConvolutionConfig, sizes: Sizes) -> None:
+    def __init__(self, config: ConvolutionConfig, specs: Specs) -> None:
         super().__init__()
         width, rate = config.d_model, config.dropout
-        embeddings = make_embeddings(*sizes, width, config.tied, _embedding)
+        embeddings = make_embeddings(*specs.sizes, width, config.tied, _embedding)
         self.target_embedding, self.source_embedding, self.output = embeddings
         self.source_positions, self.target_positions = _positions(config), _positions(config)
         self.dropout = Dropout(rate)
@@ -112,7 +112,7 @@ class Convolution(nn.Module):
         self.encoded = NormedLinear(width, width)
         self.decoder: Sequence[DecoderBlock] = nn.ModuleList(writing)  # type: ignore[assignment]
         self.decoded = NormedLinear(width, width)
-        self.pointer = Pointer(width, width, *sizes) if config.pointer else None
+        self.pointer = Pointer(width, width, *specs.sizes) if config.pointer else None
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) of the token after each target position (teacher forcing)."""

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.kernels.matmul import Linear
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.stack import NoncausalStackConfig, Stack
-from transduce.models.protocols import Sizes
 
 
 class CtcConfig(NoncausalStackConfig):
@@ -41,10 +41,10 @@ class Ctc(nn.Module):
 
     Config = CtcConfig
 
-    def __init__(self, config: CtcConfig, sizes: Sizes) -> None:
+    def __init__(self, config: CtcConfig, specs: Specs) -> None:
         super().__init__()
         self.places = config.places
-        _, self.source_embedding, self.output = make_embeddings(*sizes, config.d_model, config.tied)
+        _, self.source_embedding, self.output = make_embeddings(*specs.sizes, config.d_model, config.tied)
         self.encoder = Stack(config, config.encoder_layers)
         self.split = Linear(config.d_model, config.places * config.d_model)
         self.decoder = Stack(config, config.decoder_layers, cross=True)

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from transduce.attention.linear import Summary
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.linear_stack import LinearStack, LinearStackConfig, LinearState
 from transduce.layers.log_probabilities import log_probabilities
-from transduce.models.protocols import Sizes
 
 Memory = tuple[Summary, ...]  # a decoder block each
 
@@ -37,9 +37,9 @@ class LinearTransformer(nn.Module):
 
     Config = LinearTransformerConfig
 
-    def __init__(self, config: LinearTransformerConfig, sizes: Sizes) -> None:
+    def __init__(self, config: LinearTransformerConfig, specs: Specs) -> None:
         super().__init__()
-        embeddings = make_embeddings(*sizes, config.d_model, config.tied)
+        embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
         self.encoder = LinearStack(config, config.encoder_layers)
         self.decoder = LinearStack(config, config.decoder_layers, cross=True)

@@ -9,10 +9,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.layers.embedding import Embedding
 from transduce.layers.linear_stack import LinearStack, LinearStackConfig, LinearState
 from transduce.layers.log_probabilities import log_probabilities
-from transduce.models.protocols import Sizes
 
 
 class LinearTransformerDecoderConfig(LinearStackConfig):
@@ -30,10 +30,10 @@ class LinearTransformerDecoder(nn.Module):
 
     Config = LinearTransformerDecoderConfig
 
-    def __init__(self, config: LinearTransformerDecoderConfig, sizes: Sizes) -> None:
+    def __init__(self, config: LinearTransformerDecoderConfig, specs: Specs) -> None:
         super().__init__()
-        self.embedding = Embedding(sizes.target, config.d_model)
-        self.output = self.embedding if config.tied else Embedding(sizes.target, config.d_model)
+        self.embedding = Embedding(specs.target.size, config.d_model)
+        self.output = self.embedding if config.tied else Embedding(specs.target.size, config.d_model)
         self.decoder = LinearStack(config, config.layers)
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.layers.embedding import Embedding, Tied, make_embeddings
 from transduce.layers.stack import NoncausalStackConfig, Sources, Stack
-from transduce.models.protocols import Sizes
 
 
 class NonAutoregressiveConfig(NoncausalStackConfig):
@@ -59,10 +59,10 @@ class NonAutoregressive(nn.Module):
 
     Config = NonAutoregressiveConfig
 
-    def __init__(self, config: NonAutoregressiveConfig, sizes: Sizes) -> None:
+    def __init__(self, config: NonAutoregressiveConfig, specs: Specs) -> None:
         super().__init__()
         self.reach = config.reach
-        embeddings = make_embeddings(*sizes, config.d_model, config.tied)
+        embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
         self.length_token = nn.Parameter(torch.randn(config.d_model))
         self.hidden_word = nn.Parameter(torch.randn(config.d_model))

@@ -13,7 +13,7 @@ also be an object that reorders itself (`Reorders`): what many hypotheses share 
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from torch import Tensor
 
@@ -165,8 +165,10 @@ def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:
     raise TypeError(f"a state is a tree of tensors; this holds a {type(tree).__name__}")
 
 
-class Sizes(NamedTuple):
-    """What a model must know of its vocabularies: how many ids each has. source is None for a task without one."""
+@runtime_checkable
+class Classifies(Protocol):
+    """Gives each of C classes a score."""
 
-    source: int | None
-    target: int
+    def classify(self, inputs: Tree) -> Tensor:
+        """Logits (B, C), or of N things of each example (B, N, C)."""
+        ...

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.recurrent_decoder import Bahdanau, DecoderConfig, Luong, Memory, NoAttention, State
 from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackParts
-from transduce.models.protocols import Sizes
 
 
 class RnnConfig(DecoderConfig):
@@ -58,15 +58,15 @@ class Rnn(nn.Module):
 
     Config = RnnConfig
 
-    def __init__(self, config: RnnConfig, sizes: Sizes) -> None:
+    def __init__(self, config: RnnConfig, specs: Specs) -> None:
         super().__init__()
-        embeddings = make_embeddings(*sizes, config.d_model, config.tied)
+        embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
         self.dropout = Dropout(config.dropout)
         layers = (config.encoder_layers, config.residual, config.dropout, config.direction)
         self.encoder = RecurrentEncoder(config.cell, config.d_model, config.hidden, *layers)
         self.decoder = {"none": NoAttention, "bahdanau": Bahdanau, "luong": Luong}[config.attention](config)
-        self.pointer = Pointer(config.d_model, config.hidden, *sizes) if config.pointer else None
+        self.pointer = Pointer(config.d_model, config.hidden, *specs.sizes) if config.pointer else None
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) of the token after each target position (teacher forcing)."""

@@ -12,10 +12,10 @@ from transduce.attention.dropout import Dropout
 from transduce.core.config import Config
 from transduce.core.padded import Padded
 from transduce.core.registry import check
+from transduce.data.columns import Specs
 from transduce.layers.embedding import Embedding
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.recurrent_stack import RecurrentStack, StackState
-from transduce.models.protocols import Sizes
 
 
 class RnnDecoderConfig(Config):
@@ -46,11 +46,11 @@ class RnnDecoder(nn.Module):
 
     Config = RnnDecoderConfig
 
-    def __init__(self, config: RnnDecoderConfig, sizes: Sizes) -> None:
+    def __init__(self, config: RnnDecoderConfig, specs: Specs) -> None:
         super().__init__()
         width = config.d_model
-        self.embedding = Embedding(sizes.target, width)
-        self.output = self.embedding if config.tied else Embedding(sizes.target, width)
+        self.embedding = Embedding(specs.target.size, width)
+        self.output = self.embedding if config.tied else Embedding(specs.target.size, width)
         self.stack = RecurrentStack(config.cell, width, width, config.layers, config.residual, config.dropout)
         self.dropout = Dropout(config.dropout)
 

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from transduce.attention import KeyValue, masks
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.ssru_stack import Cells, SsruStack
 from transduce.layers.stack import NoncausalStackConfig, Sources, Stack
-from transduce.models.protocols import Sizes
 
 Memory = tuple[Sources, Tensor | None]  # of each block, and which positions are real; None where these know
 
@@ -38,9 +38,9 @@ class SsruTransformer(nn.Module):
 
     Config = SsruTransformerConfig
 
-    def __init__(self, config: SsruTransformerConfig, sizes: Sizes) -> None:
+    def __init__(self, config: SsruTransformerConfig, specs: Specs) -> None:
         super().__init__()
-        embeddings = make_embeddings(*sizes, config.d_model, config.tied)
+        embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
         self.encoder = Stack(config, config.encoder_layers)
         self.decoder = SsruStack(config, config.decoder_layers)

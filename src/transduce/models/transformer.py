@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from transduce.attention import KeyValue, masks
 from transduce.core.padded import Padded
+from transduce.data.columns import Specs
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.fused_search import FusedSearch
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Sources, Stack, StackConfig, State
-from transduce.models.protocols import Sizes
 
 PLAIN = {"target_embedding", "source_embedding", "output", "encoder", "decoder"}  # all that a search in one call knows
 
@@ -50,13 +50,13 @@ class Transformer(nn.Module):
 
     Config = TransformerConfig
 
-    def __init__(self, config: TransformerConfig, sizes: Sizes) -> None:
+    def __init__(self, config: TransformerConfig, specs: Specs) -> None:
         super().__init__()
-        embeddings = make_embeddings(*sizes, config.d_model, config.tied)
+        embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
         self.encoder = Stack(config, config.encoder_layers)
         self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True)
-        self.pointer = Pointer(config.d_model, config.d_model, *sizes) if config.pointer else None
+        self.pointer = Pointer(config.d_model, config.d_model, *specs.sizes) if config.pointer else None
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) of the token after each target position (teacher forcing)."""

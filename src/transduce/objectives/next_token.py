@@ -1,10 +1,11 @@
-"""What a training makes small: the cross-entropy of each target token, and with R-Drop how dropout changes its mind.
+"""What a model that predicts the next token is trained on: its cross-entropy, and with R-Drop its consistency.
 
 Shapes: B batch, T target positions, V vocabulary.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeGuard
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -18,9 +19,8 @@ from transduce.layers.consistency import symmetric_divergence
 from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
 from transduce.layers.linear_cross_entropy import linear_cross_entropy
 from transduce.layers.sampled_cross_entropy import Sample, sample, sampled_cross_entropy
-from transduce.models.protocols import Aligns, Fills, PredictsByProduct, stands_in, writes_at_once
-from transduce.objectives.ctc import alignment_loss
-from transduce.objectives.masked_lm import Hidden, hide_some, masked_loss
+from transduce.models.protocols import PredictsByProduct, stands_in
+from transduce.objectives.protocols import Loss
 
 NO_PRODUCT = (
     "training.sampled_words: only a model that predicts the next token by a product with a matrix, and without a "
@@ -28,86 +28,75 @@ NO_PRODUCT = (
 )
 
 
-class Drawn(NamedTuple):
-    """What is drawn for a batch as a whole, before it may be cut into pieces.
+@dataclass(frozen=True)
+class NextToken:
+    """Teacher forcing: the cross-entropy of each target token given all true ones before it.
 
-    hidden: the words that a model that fills must tell.
-    sample: the words that stand for the vocabulary, with training.sampled_words.
-    """
-
-    hidden: Hidden | None = None
-    sample: Sample | None = None
-
-
-class LossConfig(Protocol):
-    """The settings of [training] that a loss reads."""
-
-    @property
-    def label_smoothing(self) -> float: ...
-    @property
-    def r_drop(self) -> float: ...
-    @property
-    def sampled_words(self) -> int | None: ...
-
-
-def draw(model: nn.Module, batch: Batch, config: LossConfig) -> Drawn:
-    """What `objective` needs of `batch`, by torch's generator."""
-    if isinstance(model, Fills):
-        return Drawn(hidden=hide_some(batch))
-    count = config.sampled_words
-    return Drawn(sample=sample(_next_tokens(batch.target), count)) if count is not None else Drawn()
-
-
-def objective(model: nn.Module, batch: Batch, config: LossConfig, drawn: Drawn | None = None) -> tuple[Tensor, Tensor]:
-    """What is minimised, and the cross-entropy in it; both summed over the batch's target tokens, in nats.
-
-    Teacher forcing: the cross-entropy is of each target token given all true ones before it.
     With r_drop = a > 0 the batch passes twice, under two dropouts (Wu et al. 2021, equations 2 to 4, halved, so that
     the loss keeps its scale):
 
         1/2 (CE_1 + CE_2) + a/4 (KL(p_1 || p_2) + KL(p_2 || p_1))
 
     Where attention chose, what is minimised has the gradient of the cross-entropy by way of the choices as well.
-    A model that fills is asked for hidden words and lengths instead, see `transduce.objectives.masked_lm`; one that
-    aligns for whole targets, see `transduce.objectives.ctc`.
 
-    Args:
-        drawn: None = drawn here.
-
-    Raises:
-        InputError: R-Drop of a model that has no next token, or sampled words of one whose logits are no product.
+    smoothing: of the labels (Szegedy et al. 2016, section 7).
+    sampled_words: how many stand for the whole vocabulary (`transduce.layers.sampled_cross_entropy`); None = all.
     """
-    smoothing, r_drop = config.label_smoothing, config.r_drop
-    if writes_at_once(model) and r_drop:
-        raise InputError("training.r_drop: only a model that predicts the next token can be trained with it.")
-    if config.sampled_words is not None and not _predicts_by_product(model):
-        raise InputError(NO_PRODUCT)
-    drawn = drawn or draw(model, batch, config)
-    if isinstance(model, Aligns):
-        return alignment_loss(model, batch, smoothing)
-    if isinstance(model, Fills):
-        return masked_loss(model, batch, smoothing, drawn.hidden)
-    next_BT = _next_tokens(batch.target)
-    if not r_drop:
+
+    unit: ClassVar[str] = "token"
+    smoothing: float = 0.0
+    r_drop: float = 0.0
+    sampled_words: int | None = None
+
+    def draw(self, model: Any, batch: Batch) -> Sample | None:
+        """The words that stand for the vocabulary."""
+        return None if self.sampled_words is None else sample(_next_tokens(batch.targets), self.sampled_words)
+
+    def rows(self, drawn: Sample | None, place: slice, part: Batch) -> Sample | None:
+        """The same words for every part."""
+        return drawn
+
+    def loss(self, model: Any, batch: Batch, drawn: Sample | None) -> Loss:
+        """As above.
+
+        Raises:
+            InputError: sampled words of a model whose logits are no product.
+        """
+        if self.sampled_words is not None and not _predicts_by_product(model):
+            raise InputError(NO_PRODUCT)
+        next_BT = _next_tokens(batch.targets)
+        if self.r_drop:
+            return self._twice(model, batch, next_BT)
         with choices() as made:
-            loss, logits = _cross_entropy(model, batch, next_BT, smoothing, drawn.sample)
-        return _with_choices(loss, made, logits, next_BT), loss.detach()
-    source = _twice(batch.source) if batch.source else None
-    with choices() as made:
-        logits_BTV = _logits(model, Batch(source, _twice(batch.target), batch.count))
-    next_N = next_BT.flatten()
-    loss = smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_N.repeat(2), smoothing)
-    one_NV, other_NV = (half.flatten(0, 1) for half in logits_BTV.chunk(2))
-    divergence = symmetric_divergence(one_NV, other_NV, next_N != IGNORED)
-    minimised = _with_choices(loss, made, lambda: logits_BTV, next_BT.repeat(2, 1)) / 2 + r_drop / 4 * divergence
-    return minimised, loss.detach() / 2
+            loss, logits = _cross_entropy(model, batch, next_BT, self.smoothing, drawn)
+        return Loss(_with_choices(loss, made, logits, next_BT), loss.detach())
+
+    @torch.inference_mode()
+    def log_probabilities(self, model: Any, batch: Batch) -> Tensor:
+        """(B, T - 1): of each target token after the first."""
+        logits_BTV = _logits(model, batch)
+        normed_BTV = logits_BTV.log_softmax(-1, dtype=torch.float32)
+        chosen_BT = normed_BTV.gather(-1, batch.targets.values[:, 1:, None])[..., 0].double()
+        return chosen_BT.masked_fill(~batch.targets.mask()[:, 1:], 0.0)
+
+    def _twice(self, model: Any, batch: Batch, next_BT: Tensor) -> Loss:
+        """R-Drop."""
+        source = _doubled(batch.inputs) if batch.inputs else None
+        with choices() as made:
+            logits_BTV = _logits(model, Batch(source, _doubled(batch.targets), batch.units))
+        next_N = next_BT.flatten()
+        loss = smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_N.repeat(2), self.smoothing)
+        one_NV, other_NV = (half.flatten(0, 1) for half in logits_BTV.chunk(2))
+        divergence = symmetric_divergence(one_NV, other_NV, next_N != IGNORED)
+        minimised = _with_choices(loss, made, lambda: logits_BTV, next_BT.repeat(2, 1)) / 2
+        return Loss(minimised + self.r_drop / 4 * divergence, loss.detach() / 2)
 
 
 def _cross_entropy(
     model: nn.Module, batch: Batch, next_BT: Tensor, smoothing: float, sample: Sample | None
 ) -> tuple[Tensor, Callable[[], Tensor]]:
     """The loss, and how to get the logits (B, T, V), which are not held where they are a product."""
-    if _predicts_by_product(model) and (found := model.before_logits(batch.source, _said(batch))):
+    if _predicts_by_product(model) and (found := model.before_logits(batch.inputs, _said(batch))):
         hidden_BTD, weight_VD = found
         given = hidden_BTD.flatten(0, 1), weight_VD, next_BT.flatten()
         loss = sampled_cross_entropy(*given, sample, smoothing) if sample else linear_cross_entropy(*given, smoothing)
@@ -137,13 +126,13 @@ def _with_choices(loss: Tensor, made: Choices, logits: Callable[[], Tensor], nex
 
 
 def _logits(model: nn.Module, batch: Batch) -> Tensor:
-    logits_BTV: Tensor = model(batch.source, _said(batch))
+    logits_BTV: Tensor = model(batch.inputs, _said(batch))
     return logits_BTV
 
 
 def _said(batch: Batch) -> Padded:
     """The target but for its last token: what each next one is predicted from."""
-    return Padded(batch.target.values[:, :-1], batch.target.lengths - 1)
+    return Padded(batch.targets.values[:, :-1], batch.targets.lengths - 1)
 
 
 def _next_tokens(target: Padded) -> Tensor:
@@ -151,5 +140,5 @@ def _next_tokens(target: Padded) -> Tensor:
     return target.values[:, 1:].masked_fill(~target.mask()[:, 1:], IGNORED)
 
 
-def _twice(sequences: Padded) -> Padded:
+def _doubled(sequences: Padded) -> Padded:
     return Padded(torch.cat((sequences.values,) * 2), torch.cat((sequences.lengths,) * 2))

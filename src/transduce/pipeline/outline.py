@@ -11,11 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from transduce.core.errors import InputError
-from transduce.core.model_file import check_dtypes, check_weights, foreign_code, lasting_tensors
+from transduce.core.model_file import ColumnTables, check_dtypes, check_weights, foreign_code, lasting_tensors
 from transduce.core.registry import resolve
 from transduce.core.skip_init import no_larger_than, undrawn
 from transduce.core.tensor_file import TensorInfo
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.columns import Columns
+from transduce.data.columns.packed import unpack
 from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.tasks.protocols import Task
 
@@ -26,7 +27,7 @@ class Outline:
     """A model file's recipe, task and model; the model's weights are still zero.
 
     Args:
-        config, tokenizers: as in `transduce.core.model_file.ModelFile`.
+        config, tokenizers, columns: as in `transduce.core.model_file.ModelFile`.
         weights: the file's, or what it says of them.
 
     Raises:
@@ -34,13 +35,17 @@ class Outline:
     """
 
     def __init__(
-        self, config: dict[str, Any], tokenizers: dict[str, str], weights: Mapping[str, Tensor | TensorInfo]
+        self,
+        config: dict[str, Any],
+        tokenizers: dict[str, str],
+        columns: ColumnTables,
+        weights: Mapping[str, Tensor | TensorInfo],
     ) -> None:
         self.recipe = parse_recipe(config, "the model file's config")
         trusted = bool(foreign_code(config))  # whose sizes are its own affair, or it would not have come so far
         if not trusted:
             _check_sizes(self.recipe.model.model_dump(), len(weights))
-        self.task = _task(self.recipe, tokenizers)
+        self.task = _task(self.recipe, unpack(tokenizers, columns))
         with torch.inference_mode(False), undrawn():
             if trusted:
                 self.model = make_model(self.recipe, self.task)
@@ -67,12 +72,11 @@ def _check_sizes(settings: dict[str, Any], weights: int) -> None:
         raise InputError(problems)
 
 
-def _task(recipe: Recipe, tokenizers: dict[str, str]) -> Task:
-    unpacked = unpack_tokenizers(tokenizers)
+def _task(recipe: Recipe, columns: Columns) -> Task:
     try:
-        return make_task(recipe, unpacked)
+        return make_task(recipe, columns)
     except KeyError as error:
-        raise InputError(f"the model file has no {error.args[0]} tokenizer, which its task needs.") from None
+        raise InputError(f"the model file has no {error.args[0]} column, which its task needs.") from None
 
 
 def _built(recipe: Recipe, task: Task, weights: Mapping[str, Tensor | TensorInfo]) -> nn.Module:
@@ -87,17 +91,17 @@ def _built(recipe: Recipe, task: Task, weights: Mapping[str, Tensor | TensorInfo
         raise InputError(f"the model file's config: no model can be built of it: {error}.") from error
 
 
-def make_task(recipe: Recipe, tokenizers: dict[str, Tokenizer]) -> Task:
+def make_task(recipe: Recipe, columns: Columns) -> Task:
     """The task of a recipe."""
     kind: str = recipe.task.kind  # type: ignore[attr-defined]
-    task: Task = resolve("tasks", kind)(recipe.task, recipe.data, tokenizers)
+    task: Task = resolve("tasks", kind)(recipe.task, recipe.data, columns)
     return task
 
 
 def make_model(recipe: Recipe, task: Task) -> nn.Module:
     """The untrained model of a recipe; its random start is torch's global generator's."""
     kind: str = recipe.model.kind  # type: ignore[attr-defined]
-    model: nn.Module = resolve("models", kind)(recipe.model, task.sizes)
+    model: nn.Module = resolve("models", kind)(recipe.model, task.specs)
     return model
 
 
@@ -113,11 +117,3 @@ def load_weights(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
     with torch.no_grad():
         for name, tensor in tensors.items():
             tensor.copy_(weights[name])
-
-
-def unpack_tokenizers(texts: dict[str, str]) -> dict[str, Tokenizer]:
-    """What `pack_tokenizers` packed."""
-    if "joint" in texts:
-        joint = Tokenizer.from_json(texts["joint"], "the model file's tokenizer")
-        return {"source": joint, "target": joint}
-    return {side: Tokenizer.from_json(text, f"the model file's {side} tokenizer") for side, text in texts.items()}

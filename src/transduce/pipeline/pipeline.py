@@ -5,17 +5,17 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
-from pydantic import ValidationError
 
-from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile, check_finite, load_model_file
 from transduce.data.lexicon import Lexicon
-from transduce.data.tokenizer import Tokenizer
 from transduce.fused.pack import pack_all
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
-from transduce.inference.decode import Advance, decode
+from transduce.inference.decode import SearchPredictor, decode
 from transduce.inference.likelihood import Likelihood, pair_likelihoods
+from transduce.inference.prediction import Prediction
+from transduce.inference.protocols import Advance
+from transduce.inference.request import generating
 from transduce.inference.sentences import Split, trained_on_single
 from transduce.inference.splitting import (
     LongText,
@@ -30,27 +30,15 @@ from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
 from transduce.models.protocols import Steps
 from transduce.pipeline.arguments import pairs_of, paths_of, texts_of
-from transduce.pipeline.outline import Outline, load_weights, make_model, make_task, unpack_tokenizers
+from transduce.pipeline.outline import Outline, load_weights
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.devices import device_for
 from transduce.search.ensemble import Ensemble
-from transduce.search.settings import READ_BY_ONE, Search
-from transduce.tasks.protocols import Prediction, Task
+from transduce.search.settings import search_settings
+from transduce.tasks.protocols import Task
 
 if TYPE_CHECKING:
     from transduce.interpret.attention import Attention
-
-__all__ = [
-    "EnsemblePipeline",
-    "Pipeline",
-    "load",
-    "load_weights",
-    "make_model",
-    "make_task",
-    "pack_tokenizers",
-    "search_settings",
-    "unpack_tokenizers",
-]
 
 
 class Pipeline:
@@ -74,7 +62,7 @@ class Pipeline:
     ) -> None:
         """outline: of this file, where there is one already."""
         self.device = device_for(precision, device)
-        outline = outline or Outline(file.config, file.tokenizers, file.weights)
+        outline = outline or Outline(file.config, file.tokenizers, file.columns, file.weights)
         self.recipe: Recipe = outline.recipe
         self.metrics = file.metrics
         self.provenance = file.provenance
@@ -171,14 +159,14 @@ class Pipeline:
         owners = pieces.owners
         found = decode(
             self.model,
-            self.task,
+            generating(self.task),
             pieces.read,
             settings,
             batch_size,
             owners,
             pieces.advancing(advance),
             [wants[owner] for owner in owners],
-            self.others,
+            [generating(other) for other in self.others],
             lattice,
             workers,
             self.lexicon,
@@ -232,7 +220,7 @@ class Pipeline:
         Raises:
             InputError: it is none of these; unequal numbers of sources and targets.
         """
-        pairs, alone = pairs_of(sources, targets, "source" in self.task.tokenizers)
+        pairs, alone = pairs_of(sources, targets, "source" in self.task.columns)
         found = pair_likelihoods(self.model, self.task, pairs, batch_size, advance, self.others)
         return found[0] if alone else found
 
@@ -240,7 +228,7 @@ class Pipeline:
         """Whether a text is cut into its sentences where nothing is wanted of its output."""
         if split not in ("auto", "sentences", "none"):
             raise InputError(f'split: "auto", "sentences" or "none" is wanted; this came: {split!r}.')
-        return "source" in self.task.tokenizers and (self.single_sentences if split == "auto" else split == "sentences")
+        return "source" in self.task.columns and (self.single_sentences if split == "auto" else split == "sentences")
 
     def pieces(
         self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", wants: Sequence[Constraints] = ()
@@ -256,6 +244,49 @@ class Pipeline:
         prompts, reads = reads is None, reads or self.task.tokenizers["target"]
         language = str(getattr(self.recipe.task, "source", ""))
         return pieces_of(texts, apart, reads, self.task.readable, long, prompts, language)
+
+
+class PredictorPipeline(Pipeline):
+    """One whose task does not search: its predictor takes each text whole."""
+
+    def predict(  # type: ignore[override]
+        self,
+        texts: str | Iterable[str],
+        *,
+        batch_size: int = 64,
+        tell: Callable[[str], None] | None = None,
+        advance: Advance | None = None,
+        **options: Any,
+    ) -> Prediction | list[Prediction]:
+        """One prediction a text, in order; each is what it would be alone.
+
+        Args:
+            texts: one text, which gives one prediction; or several in anything that has an order, which give a list.
+            batch_size: texts at once: speed and memory, nothing else.
+            tell, advance: see `Pipeline.predict`.
+            options: those of `Pipeline.predict` about reading and speed mean nothing here; those about the output
+                are refused.
+
+        Raises:
+            InputError: what came is no text; something is asked of the output.
+        """
+        listed, alone = texts_of(texts)
+        refused = sorted(name for name, value in options.items() if name not in READING and value not in NOTHING)
+        refused = [name for name in refused if not (name == "wanted" and not any(options["wanted"]))]
+        if refused:
+            kind = self.recipe.task.kind  # type: ignore[attr-defined]
+            raise InputError(f"{', '.join(refused)}: {kind} does not search for its output. Leave it out.")
+        found = self.task.predictor.predict(self.model, listed, None, batch_size, advance)
+        predictions = [each.shown_by(self.attention) for each in found]
+        return predictions[0] if alone else predictions
+
+    def splits(self, split: Split) -> bool:
+        """Never: a text is taken whole."""
+        return False
+
+
+READING = {"split", "long", "workers", "lattice"}  # options of `Pipeline.predict` that change no output here
+NOTHING: tuple[Any, ...] = (None, "", (), [])
 
 
 class EnsemblePipeline(Pipeline):
@@ -319,13 +350,15 @@ def _loaded(path: str | PathLike[str], trust_code: bool, precision: Precision, d
     """The model is built and compared with what the file says of its weights before these are read."""
     outlines: list[Outline] = []
     file = load_model_file(path, trust_code=trust_code, check=lambda *said: outlines.append(Outline(*said)))
-    return Pipeline(file, precision, device, outlines[0])
+    searches = isinstance(outlines[0].task.predictor, SearchPredictor)
+    kind = Pipeline if searches else PredictorPipeline
+    return kind(file, precision, device, outlines[0])
 
 
 def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
     first = members[0].task
     problems = [
-        f"{name}: writes all words at once; an ensemble's members go from one token to the next."
+        f"{name}: it does not go from one token to the next, as an ensemble's members do."
         for name, member in zip(names, members, strict=True)
         if not isinstance(member.model, Steps)
     ]
@@ -336,45 +369,10 @@ def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
                 f"{name}: its target tokenizer is not that of {names[0]}; an ensemble's members must say the same "
                 "tokens. Train them with one tokenizer: tokenizer.file, or the same data and settings."
             )
-        elif ("source" in task.tokenizers) != ("source" in first.tokenizers) or task.start != first.start:
+        elif task.columns.keys() != first.columns.keys():
             problems.append(f"{name}: it does not do the task of {names[0]}: one reads a source, the other does not.")
     if problems:
         raise InputError(problems)
-
-
-def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
-    """The recipe's settings with those asked for in their place.
-
-    A beam asked for is searched, whatever method the recipe has. What the recipe says to its own method alone means
-    nothing to another; an alpha tuned for one length rule means nothing to another, so a rule asked for comes with the
-    default alpha.
-
-    Raises:
-        InputError: an unknown key, a wrong value, or keys that do not go together.
-    """
-    if asked.get("beam") is not None and "method" not in asked:
-        if recipe.method == "mask_predict":
-            raise InputError(
-                "search.beam: this model writes all words at once and has no beam; ask for iterations and lengths."
-            )
-        asked = {**asked, "method": "ctc" if recipe.method == "ctc" else "beam"}
-    method = asked.get("method", recipe.method)
-    meant_otherwise = {name for name, reader in READ_BY_ONE.items() if reader != method}
-    if asked.get("length_rule", recipe.length_rule) != recipe.length_rule:
-        meant_otherwise.add("alpha")
-    kept = recipe.model_dump(exclude=meant_otherwise)
-    try:
-        return Search.model_validate({**kept, **asked})
-    except ValidationError as error:
-        raise InputError(explain(error, Search, "search")) from None
-
-
-def pack_tokenizers(tokenizers: dict[str, Tokenizer]) -> dict[str, str]:
-    """As a model file holds them: one text where both sides share one."""
-    texts = {side: tokenizer.to_json() for side, tokenizer in tokenizers.items()}
-    if len(texts) > 1 and len(set(texts.values())) == 1:
-        return {"joint": next(iter(texts.values()))}
-    return texts
 
 
 def _lexicon(file: ModelFile, task: Task) -> Lexicon | None:
@@ -383,9 +381,9 @@ def _lexicon(file: ModelFile, task: Task) -> Lexicon | None:
         return None
     candidates_SC, frequent_F = (each.numpy() for each in file.lexicon)
     greatest = max(int(candidates_SC.max()), int(frequent_F.max()))
-    if len(candidates_SC) != task.sizes.source or greatest >= task.sizes.target:
+    if len(candidates_SC) != task.specs.sizes[0] or greatest >= task.specs.target.size:
         raise InputError(
             f"the model file's shortlist is of {len(candidates_SC)} source tokens and of target tokens up to "
-            f"{greatest}; its tokenizers have {task.sizes.source} and {task.sizes.target}."
+            f"{greatest}; its tokenizers have {task.specs.sizes[0]} and {task.specs.target.size}."
         )
     return Lexicon(candidates_SC, frequent_F)

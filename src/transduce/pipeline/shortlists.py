@@ -13,12 +13,13 @@ import torch
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
+from transduce.data.columns.packed import tokenizers_of as text_columns
+from transduce.data.columns.packed import unpack
 from transduce.data.corpus import open_pairs_store
 from transduce.data.filters import Dropped
 from transduce.data.lexicon import Lexicon
 from transduce.data.store import BLOCK, Store
 from transduce.data.tokenizer import Tokenizer
-from transduce.pipeline.pipeline import unpack_tokenizers
 from transduce.tasks.translation import NO_LIMITS, TranslationData
 
 SENTENCES = 2000  # that a lexicon is tried on
@@ -50,8 +51,8 @@ def tokenizers_of(file: ModelFile) -> Sides:
     Raises:
         InputError: the model reads no source.
     """
-    found = unpack_tokenizers(file.tokenizers)
-    if "source" not in found:
+    found = text_columns(unpack(file.tokenizers, file.columns))
+    if not {"source", "target"} <= found.keys():
         raise InputError("a language model translates no words: a shortlist is for translation models.")
     return found["source"], found["target"]
 

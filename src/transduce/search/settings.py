@@ -1,10 +1,12 @@
 """The settings that all searches share."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from transduce.core.config import Config
+from transduce.core.config_errors import explain
+from transduce.core.errors import InputError
 from transduce.search.length import LengthRule, RuleName
 
 READ_BY_ONE = {
@@ -109,3 +111,30 @@ class Search(Config):
     def limit(self, source_length: int) -> int:
         """The most tokens, the end token included, for a source of `source_length` tokens or frames."""
         return max(1, int(self.max_length_factor * source_length) + self.max_length_offset)
+
+
+def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
+    """The recipe's settings with those asked for in their place.
+
+    A beam asked for is searched, whatever method the recipe has. What the recipe says to its own method alone means
+    nothing to another; an alpha tuned for one length rule means nothing to another, so a rule asked for comes with the
+    default alpha.
+
+    Raises:
+        InputError: an unknown key, a wrong value, or keys that do not go together.
+    """
+    if asked.get("beam") is not None and "method" not in asked:
+        if recipe.method == "mask_predict":
+            raise InputError(
+                "search.beam: this model writes all words at once and has no beam; ask for iterations and lengths."
+            )
+        asked = {**asked, "method": "ctc" if recipe.method == "ctc" else "beam"}
+    method = asked.get("method", recipe.method)
+    meant_otherwise = {name for name, reader in READ_BY_ONE.items() if reader != method}
+    if asked.get("length_rule", recipe.length_rule) != recipe.length_rule:
+        meant_otherwise.add("alpha")
+    kept = recipe.model_dump(exclude=meant_otherwise)
+    try:
+        return Search.model_validate({**kept, **asked})
+    except ValidationError as error:
+        raise InputError(explain(error, Search, "search")) from None

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Span
 from transduce.interpret.attention import Attention
 from transduce.interpret.words import parts_in
 from transduce.serve.markup import Link
-from transduce.tasks.protocols import Prediction
 
 
 def links(prediction: Prediction, found: Attention) -> list[Link]:

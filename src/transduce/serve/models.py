@@ -12,8 +12,9 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import NAME, find_model_file
 from transduce.core.registry import suggest
 from transduce.kernels.matmul import Precision, make_programs
-from transduce.pipeline.pipeline import Pipeline, load, search_settings
+from transduce.pipeline.pipeline import Pipeline, load
 from transduce.runtime.event_log import NAME as LOG
+from transduce.search.settings import search_settings
 
 UNSAID = "und"  # ISO 639-2: the recipe does not say which language
 Stamp = tuple[int, int, int]  # what of a file changes when it does
@@ -100,7 +101,7 @@ class Model:
         pipeline.predict([""])  # settings that this model cannot be searched by are told of now
         make_programs(pipeline.model)
         task = pipeline.recipe.task
-        translates = "source" in pipeline.task.tokenizers
+        translates = "source" in pipeline.task.columns
         source, target = (str(getattr(task, side, "") or UNSAID) for side in ("source", "target"))
         return Loaded(self.name, pipeline, version, source, target, translates)
 

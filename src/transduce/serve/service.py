@@ -9,8 +9,8 @@ from starlette.requests import Request
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizer import Tokenizer
-from transduce.pipeline.pipeline import Pipeline, search_settings
-from transduce.search.settings import Search
+from transduce.pipeline.pipeline import Pipeline
+from transduce.search.settings import Search, search_settings
 from transduce.serve.batches import Batches, broke_down
 from transduce.serve.guards import Door
 from transduce.serve.measures import Measures

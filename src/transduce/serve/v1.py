@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from transduce.core.errors import InputError, TransduceError
+from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split, rejoined
 from transduce.interpret.attention import Layer
 from transduce.serve.guards import key_needed
@@ -28,7 +29,6 @@ from transduce.serve.schemas import (
 )
 from transduce.serve.service import Service, TooLong, left
 from transduce.serve.work import Answer, Ask, Work, samples
-from transduce.tasks.protocols import Prediction
 
 EVENTS = """Server-sent events: `token` after each token, with `text`, the output so far; then one `done` with the whole
 `text`, or one `error`."""

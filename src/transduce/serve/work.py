@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
 from transduce.interpret.attention import Attention
 from transduce.models.protocols import Tree
@@ -16,7 +17,6 @@ from transduce.pipeline.pipeline import Pipeline
 from transduce.serve.attention import links
 from transduce.serve.markup import Link
 from transduce.serve.models import Loaded
-from transduce.tasks.protocols import Prediction
 
 Hear = Callable[[str], None]  # told the output so far, after each of its tokens
 

@@ -1,20 +1,20 @@
 """Text alone: how probable is it, and how does it go on. Decoder-only models."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from transduce.core.config import Config
+from transduce.data.columns import Columns
+from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import TextFile, open_text_store, provenance, train_text_tokenizer
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
-from transduce.metrics.score import References, Score
-from transduce.metrics.tally import Tally
-from transduce.models.protocols import Sizes
+from transduce.inference.request import Request
 from transduce.search.settings import Search
-from transduce.tasks.protocols import Dataset, Request, TaskData, Tell, Tokenizers
+from transduce.tasks.base import TextTask
+from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 
 class LanguageModellingConfig(Config):
@@ -44,43 +44,25 @@ class LanguageModellingData(Config):
         return self
 
 
-class LanguageModelling:
+class LanguageModelling(TextTask):
     """The end of a line is what stands before the next one: </s> both starts and ends a sentence."""
 
     Config = LanguageModellingConfig
     Data = LanguageModellingData
 
-    def __init__(self, config: LanguageModellingConfig, data: LanguageModellingData, tokenizers: Tokenizers) -> None:
-        self.config = config
-        self.data = data
-        self.root = Path(data.root)
-        self.tokenizers = tokenizers
-        self.target = tokenizers["target"]
+    def __init__(self, config: LanguageModellingConfig, data: LanguageModellingData, columns: Columns) -> None:
+        super().__init__(config, data, columns)
+        self.target = self.tokenizers["target"]
 
     @classmethod
-    def learn_tokenizers(cls, config: TokenizerConfig, data: LanguageModellingData) -> Tokenizers:
-        """One, from the training text."""
-        return {"target": train_text_tokenizer(config, data.train, Path(data.root))}
+    def learn_columns(cls, config: TokenizerConfig, data: LanguageModellingData) -> Columns:
+        """One tokenizer, from the training text; rows have no start and no end of their own."""
+        return {"target": Tokens(train_text_tokenizer(config, data.train, Path(data.root)), stream=True)}
 
     @staticmethod
     def training_files(data: LanguageModellingData) -> list[Path]:
-        """What the tokenizer is learnt from."""
+        """What the column is learnt from."""
         return [path for file in data.train for path in file.paths(Path(data.root))]
-
-    @property
-    def sizes(self) -> Sizes:
-        """No source."""
-        return Sizes(None, self.target.size)
-
-    @property
-    def start(self) -> int:
-        """</s>, the end of the line before."""
-        return self.target.end
-
-    @property
-    def end(self) -> int:
-        """</s>."""
-        return self.target.end
 
     @property
     def readable(self) -> int:
@@ -108,22 +90,6 @@ class LanguageModelling:
         ids = self.target.encode([text])[0]
         limit = max(min(len(ids) + search.max_length_offset, self.config.context), len(ids) + 1)
         return Request(None, ids, limit, len(ids) + search.min_length)
-
-    def evaluate(
-        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
-    ) -> dict[str, Score]:
-        """None: a language model is judged by perplexity."""
-        return {}
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: References,
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> dict[str, Tally]:
-        """None either."""
-        return {}
 
     def _store(self, file: TextFile, cache: Path) -> Store:
         return open_text_store(file, self.root, self.target, self.config.context, cache)

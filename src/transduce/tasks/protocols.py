@@ -1,25 +1,22 @@
 """What a task binds together, so that training, prediction and the command line need not know which task it is."""
 
-import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from transduce.core.errors import InputError, TransduceError
+from torch import nn
+
+from transduce.data.columns import Columns, Specs
 from transduce.data.store import Store
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
+from transduce.inference.protocols import Predictor
 from transduce.metrics.score import References, Score
 from transduce.metrics.tally import Tally
-from transduce.models.protocols import Sizes
-from transduce.search.constraint import Constraint
-from transduce.search.hypothesis import Hypothesis
-from transduce.search.lattice import Lattice
-from transduce.search.phrases import Phrases, held, lacking
-from transduce.search.settings import Search
+from transduce.objectives.protocols import Objective
+from transduce.objectives.text import LossConfig
 
 Tell = Callable[[str], None]  # tells the user one line
-Tokenizers = dict[str, Tokenizer]  # "target", and "source" for a task that has one
 
 
 @dataclass(frozen=True)
@@ -50,166 +47,49 @@ class TaskData:
     provenance: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Request:
-    """One input, ready for search.
-
-    source: ids with the end token; None for a task without a source.
-    prefix: ids that the output must begin with.
-    limit: the most output tokens, end token included.
-    least: the fewest, end token not included.
-    constraint: phrases that the output must or must not hold.
-    """
-
-    source: Sequence[int] | None
-    prefix: Sequence[int]
-    limit: int
-    least: int = 0
-    constraint: Constraint | None = None
-
-
-@dataclass(frozen=True, repr=False)
-class Prediction:
-    """What a model makes of one input; printed, its text.
-
-    text: the output, detokenised; tokens: the same as the model's own pieces, without the end token.
-    score: what outputs were ranked by, as the recipe's search has it; log_probability: log p itself, in nats.
-    token_log_probabilities: one for each token, and that of the end token if it ended.
-    ended: False when the output was cut off at its limit.
-    unmet: phrases that had to appear and do not, because the limit came first; alternatives stand side by side: a / b.
-    lattice: everything that the beam weighed, where it was asked for.
-    alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
-    look: what `attention` asks; whoever made the prediction fills it in. It is not part of what was predicted.
-    """
-
-    source: str
-    text: str
-    score: float
-    log_probability: float
-    tokens: tuple[str, ...]
-    token_log_probabilities: tuple[float, ...]
-    ended: bool = True
-    unmet: tuple[str, ...] = ()
-    lattice: Lattice | None = None
-    alternatives: tuple["Prediction", ...] = ()
-    look: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        more = f", {len(self.alternatives)} alternatives" if self.alternatives else ""
-        return f"Prediction({self.text!r}, score={self.score:.4g}{'' if self.ended else ', ended=False'}{more})"
-
-    def attention(self) -> Any:
-        """What the model attended to: a `transduce.interpret.attention.Attention`, which a notebook draws.
-
-        Raises:
-            InputError: the text was empty, or read in several pieces, or by an ensemble; nobody knows the model.
-        """
-        if self.look is None:
-            raise InputError(
-                "this prediction does not know the model that made it: ask a pipeline to predict it again."
-            )
-        return self.look(self)
-
-    def shown_by(self, look: Callable[["Prediction"], Any]) -> "Prediction":
-        """The same, and its alternatives, whose `attention` asks `look`."""
-        return replace(self, look=look, alternatives=tuple(replace(each, look=look) for each in self.alternatives))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is copied to other processes: no model."""
-        return {**vars(self), "look": None}
-
-    @classmethod
-    def from_hypotheses(
-        cls,
-        text: str,
-        hypotheses: Sequence[Hypothesis],
-        tokenizer: Tokenizer,
-        phrases: Phrases | None = None,
-        lattice: Lattice | None = None,
-    ) -> "Prediction":
-        """The best of `hypotheses` (best first) as text, with all of them as alternatives when there are several.
-
-        Args:
-            phrases: what the outputs were to hold and not to hold, which their texts are compared with.
-
-        Raises:
-            TransduceError: an output holds what it must not.
-        """
-        listed = tuple(cls._from_hypothesis(text, each, tokenizer, phrases) for each in hypotheses)
-        best = listed[0] if len(listed) == 1 else replace(listed[0], alternatives=listed)
-        return best if lattice is None else replace(best, lattice=lattice.spelled(tokenizer.tokens))
-
-    @classmethod
-    def _from_hypothesis(
-        cls, text: str, hypothesis: Hypothesis, tokenizer: Tokenizer, phrases: Phrases | None
-    ) -> "Prediction":
-        ids = hypothesis.tokens[:-1] if hypothesis.ended else hypothesis.tokens
-        output = tokenizer.decode(ids)
-        if phrases and (wrong := held(phrases, output)):
-            raise TransduceError(
-                f'search: the output "{output}" holds {wrong}, which must not appear: please report it.'
-            )
-        return cls(
-            source=text,
-            text=output,
-            score=hypothesis.score,
-            log_probability=hypothesis.log_probability,
-            tokens=tuple(tokenizer.tokens(ids)),
-            token_log_probabilities=hypothesis.token_log_probabilities,
-            ended=hypothesis.ended,
-            unmet=unmet(phrases, output),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON; the alternatives as a list under `nbest`, without repeating the source; no empty lists."""
-        values = {**vars(self), "nbest": [each.to_dict() for each in self.alternatives], "unmet": list(self.unmet)}
-        values["lattice"] = [] if self.lattice is None else self.lattice.to_dict()
-        for each in values["nbest"]:
-            del each["source"]
-        return {name: value for name, value in values.items() if name not in ("alternatives", "look") and value != []}
-
-
-def unmet(phrases: Phrases | None, text: str) -> tuple[str, ...]:
-    """What of `phrases` has to appear in `text` and does not, as people write it."""
-    lack = lacking(phrases, text) if phrases else []
-    return tuple(unicodedata.normalize("NFC", " / ".join(alternatives)) for alternatives in lack)
-
-
 class Task(Protocol):
-    """One kind of input and output."""
+    """One kind of input and output: everything that depends on it is asked here."""
 
     Config: ClassVar[Any]
     Data: ClassVar[Any]
-    tokenizers: Tokenizers
+    columns: Columns
 
-    def __init__(self, config: Any, data: Any, tokenizers: Tokenizers) -> None: ...
+    def __init__(self, config: Any, data: Any, columns: Columns) -> None: ...
 
     @classmethod
-    def learn_tokenizers(cls, config: TokenizerConfig, data: Any) -> Tokenizers:
-        """Learn what the recipe asks for from the training text, or open the file that it names."""
+    def learn_columns(cls, config: TokenizerConfig, data: Any) -> Columns:
+        """Learn what the recipe asks for from the training data, or open the tokenizer that it names."""
         ...
 
     @staticmethod
     def training_files(data: Any) -> list[Path]:
-        """What the tokenizers are learnt from."""
+        """What the columns are learnt from."""
         ...
 
     @property
-    def sizes(self) -> Sizes:
-        """How many ids each side has."""
+    def tokenizers(self) -> Mapping[str, Tokenizer]:
+        """Of those columns that are text, by their names."""
         ...
 
     @property
-    def start(self) -> int:
-        """The id before the first target token."""
+    def specs(self) -> Specs:
+        """What a model is built for."""
         ...
 
     @property
-    def end(self) -> int:
-        """The id that ends an output."""
+    def predictor(self) -> Predictor:
+        """What turns texts into predictions."""
+        ...
+
+    def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:
+        """What training minimises, and how probable targets are.
+
+        Args:
+            config: the recipe's [training]; None = without regularisation.
+
+        Raises:
+            InputError: this model, or this setting, is not for this task.
+        """
         ...
 
     @property
@@ -224,10 +104,6 @@ class Task(Protocol):
 
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files, or find them in the cache."""
-        ...
-
-    def request(self, text: str, search: Search) -> Request:
-        """What search needs to know of one input."""
         ...
 
     def evaluate(

@@ -7,16 +7,19 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from transduce.core.config import Config
+from transduce.data.columns import Columns
+from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import PairFiles, open_pairs_store, provenance, read_pairs, train_pair_tokenizers
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
+from transduce.inference.request import Request
 from transduce.metrics.evaluate import tallies
-from transduce.metrics.score import References, Score
+from transduce.metrics.score import References
 from transduce.metrics.tally import Tally
-from transduce.models.protocols import Sizes
 from transduce.search.settings import Search
-from transduce.tasks.protocols import Dataset, Request, TaskData, Tell, Tokenizers
+from transduce.tasks.base import TextTask
+from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)  # held-out pairs are never dropped for their size
 
@@ -59,44 +62,27 @@ class TranslationData(Config):
         return self
 
 
-class Translation:
+class Translation(TextTask):
     """Source text -> target text, through an encoder-decoder."""
 
     Config = TranslationConfig
     Data = TranslationData
 
-    def __init__(self, config: TranslationConfig, data: TranslationData, tokenizers: Tokenizers) -> None:
-        self.config = config
-        self.data = data
-        self.root = Path(data.root)
-        self.tokenizers = tokenizers
+    def __init__(self, config: TranslationConfig, data: TranslationData, columns: Columns) -> None:
+        super().__init__(config, data, columns)
+        tokenizers = self.tokenizers
         self.source, self.target = tokenizers["source"], tokenizers["target"]
 
     @classmethod
-    def learn_tokenizers(cls, config: TokenizerConfig, data: TranslationData) -> Tokenizers:
-        """One for both sides when `config.joint`, else one each."""
+    def learn_columns(cls, config: TokenizerConfig, data: TranslationData) -> Columns:
+        """One tokenizer for both sides when `config.joint`, else one each."""
         source, target = train_pair_tokenizers(config, data.train, Path(data.root))
-        return {"source": source, "target": target}
+        return {"source": Tokens(source, ends=True), "target": Tokens(target, starts=True, ends=True)}
 
     @staticmethod
     def training_files(data: TranslationData) -> list[Path]:
-        """What the tokenizers are learnt from."""
+        """What the columns are learnt from."""
         return [path for files in data.train for path in files.paths(Path(data.root))]
-
-    @property
-    def sizes(self) -> Sizes:
-        """How many ids each side has."""
-        return Sizes(self.source.size, self.target.size)
-
-    @property
-    def start(self) -> int:
-        """The id before the first target token."""
-        return self.target.start
-
-    @property
-    def end(self) -> int:
-        """The id that ends an output."""
-        return self.target.end
 
     @property
     def readable(self) -> int:
@@ -121,12 +107,6 @@ class Translation:
         """The source's ids; the output may grow with the source's length."""
         ids = self.source.encode([text])[0]
         return Request([*ids, self.source.end], [], search.limit(len(ids)), search.min_length)
-
-    def evaluate(
-        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
-    ) -> dict[str, Score]:
-        """The metrics `names`, by default the recipe's."""
-        return {name: tally.score() for name, tally in self.tallies(hypotheses, references, names).items()}
 
     def tallies(
         self,

@@ -23,11 +23,12 @@ import numpy as np
 import torch
 
 from transduce.core.atomic import human_size, write_text
+from transduce.core.padded import Padded, nodes
 from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
 from transduce.data.store import BLOCK, Store
+from transduce.inference.inputs import batches_of
 from transduce.recipe.recipe import Recipe
-from transduce.tasks.inputs import batches_of
 from transduce.tasks.protocols import Task, TaskData
 from transduce.training.checkpoint import TrainingState
 from transduce.training.loop import make_update
@@ -107,7 +108,7 @@ def _climb(recipe: Recipe, trained: TrainingState, task: Task, data: TaskData, l
     """Trials from the smallest batch on, until one does not fit, or on a processor is no faster than before."""
     stores = [store for store, _ in data.corpora]
     effective = recipe.batch.effective_tokens
-    load = batches_of(stores, task, next(trained.model.parameters()).device)
+    load = batches_of(stores, task.columns, next(trained.model.parameters()).device)
     whole = Batches(data.corpora, _chosen(recipe, effective, 1).batch, recipe.training.seed)
     sample = [load(rows) for rows in islice(whole.epoch(0), SAMPLED)]
     heaviest = _heaviest(stores)
@@ -126,7 +127,7 @@ def _climb(recipe: Recipe, trained: TrainingState, task: Task, data: TaskData, l
                 raise
             return
         yield Trial(batches, tokens, needed, speed)
-        on_processor = sample[0].target.values.device.type == "cpu"
+        on_processor = sample[0].device.type == "cpu"
         if needed > limit or (on_processor and speed < GROWTH * best):
             return
         best, doubled = max(best, speed), 2 * needed
@@ -166,7 +167,11 @@ def _heaviest_of_block(store: Store, number: int, block: int) -> list[tuple[floa
 
 def _positions(batch: Batch) -> int:
     """Of the longer side of one example, as the budget counts them."""
-    return max(batch.target.values.shape[1] - 1, batch.source.values.shape[1] if batch.source else 0)
+    read, written = (
+        max((each.values.shape[1] for each in nodes(side) if isinstance(each, Padded)), default=0)
+        for side in (batch.inputs, batch.targets)
+    )
+    return max(written - 1, read)
 
 
 def _repeated(rows: Rows, count: int) -> Rows:
@@ -175,10 +180,10 @@ def _repeated(rows: Rows, count: int) -> Rows:
 
 def _bytes(recipe: Recipe, trained: TrainingState, batch: Batch) -> int:
     """Of an update with `batch`, besides what stays: on an accelerator its peak, elsewhere what backward keeps."""
-    device = batch.target.values.device
+    device = batch.device
     precision = resolve_precision(recipe.training.precision, device)
     if device.type != "cuda":
-        return activation_bytes(trained.model.train(), batch, recipe.training, precision)
+        return activation_bytes(trained.model.train(), trained.objective, batch, precision)
     make_update(recipe.training, trained, [batch], precision)  # the optimiser's tensors are there from now on
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
@@ -188,13 +193,13 @@ def _bytes(recipe: Recipe, trained: TrainingState, batch: Batch) -> int:
 
 def _speed(recipe: Recipe, trained: TrainingState, sample: list[Batch], batches: int) -> float:
     """Target tokens a second, in updates of `batches` batches."""
-    precision = resolve_precision(recipe.training.precision, sample[0].target.values.device)
+    precision = resolve_precision(recipe.training.precision, sample[0].device)
     seconds = 0.0
     for batch in sample:
-        cuts: MicrobatchPlan = [[len(part) for part in np.array_split(batch.target.lengths, batches) if len(part)]]
+        cuts: MicrobatchPlan = [[len(part) for part in np.array_split(np.arange(batch.examples), batches) if len(part)]]
         step = partial(make_update, recipe.training, trained, [batch], precision, cuts=cuts)
         seconds += min(_seconds(step) for _ in range(REPEATED))
-    return sum(batch.count for batch in sample) / seconds
+    return sum(batch.units for batch in sample) / seconds
 
 
 def _seconds(step: Callable[[], object]) -> float:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transduce.core.errors import InputError
 from transduce.core.model_file import check_weights, lasting_tensors
 from transduce.core.tensor_file import canonical_json, read_metadata, read_tensors, write_tensors
+from transduce.objectives.protocols import Objective
 from transduce.training.average import MovingAverage
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
@@ -21,9 +22,10 @@ PATTERN = "update-*.safetensors"
 
 @dataclass(frozen=True)
 class TrainingState:
-    """What training changes, together: what a checkpoint holds."""
+    """What training changes, and by which objective. A checkpoint holds all but the latter."""
 
     model: nn.Module
+    objective: Objective
     optimizers: Optimizers
     average: MovingAverage
     progress: Progress

@@ -6,9 +6,10 @@ from typing import Any
 from rich.table import Table
 
 from transduce.core.atomic import human_size
+from transduce.core.padded import Padded, nodes
 from transduce.data.batches import Batches
+from transduce.inference.inputs import batches_of
 from transduce.recipe.recipe import Recipe
-from transduce.tasks.inputs import batches_of
 from transduce.training.batch_size import with_measured_batch
 from transduce.training.display import Display
 from transduce.training.initialization import device, new_training
@@ -29,12 +30,12 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
         recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
     trained = new_training(recipe, task)
     batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
-    load = batches_of(batches.stores, task, device())
+    load = batches_of(batches.stores, task.columns, device())
     first = [load(rows) for rows, _ in zip(batches.epoch(0), range(PLANNED), strict=False)]
-    largest = max(first, key=lambda batch: batch.target.values.numel())
+    largest = max(first, key=lambda batch: max(each.values.numel() for each in batch.sequences()))
     precision = resolve_precision(recipe.training.precision, device())
     parameters = sum(weight.numel() for weight in trained.model.parameters())
-    activations = activation_bytes(trained.model, largest, recipe.training, precision)
+    activations = activation_bytes(trained.model, trained.objective, largest, precision)
     states = 1 + 1 + 2 + (1 if recipe.training.average else 0)  # weights, gradients, two moments, average
     figures = {
         "parameters": parameters,
@@ -43,11 +44,11 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
         "batch": {"tokens": recipe.batch.tokens, "accumulate": recipe.training.accumulate},
         "batches_an_epoch": batches.count(0),
         "examples": sum(len(store) for store in batches.stores),
-        "sentences_a_batch": mean(len(batch.target.lengths) for batch in first),
-        "target_tokens_a_batch": mean(batch.count for batch in first),
+        "sentences_a_batch": mean(batch.examples for batch in first),
+        "target_tokens_a_batch": mean(batch.units for batch in first),
         "padding": {
-            "target": padding([batch.target for batch in first]),
-            "source": padding([batch.source for batch in first if batch.source]),
+            "target": padding([each for batch in first for each in nodes(batch.targets)]),
+            "source": padding([each for batch in first for each in nodes(batch.inputs)]),
         },
     }
     display.console.print(_table(figures))
@@ -56,8 +57,9 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
 
 def padding(sequences: list[Any]) -> float:
     """The share of positions that hold no token."""
-    positions = sum(each.values.shape[0] * each.values.shape[1] for each in sequences)
-    return 1 - sum(int(each.lengths.sum()) for each in sequences) / positions if positions else 0.0
+    padded = [each for each in sequences if isinstance(each, Padded)]
+    positions = sum(each.values.shape[0] * each.values.shape[1] for each in padded)
+    return 1 - sum(int(each.lengths.sum()) for each in padded) / positions if positions else 0.0
 
 
 def _table(figures: dict[str, Any]) -> Table:

@@ -26,7 +26,7 @@ def examples(task: Task, held_out: Dataset | None, count: int, first: Sequence[s
 
 
 def _sources(task: Task, held_out: Dataset) -> list[str]:
-    if "source" not in task.tokenizers:
+    if "source" not in task.columns:
         return _beginnings(task, held_out)
     return [source.strip() for source, _ in held_out.texts if source.strip()]
 
@@ -34,10 +34,11 @@ def _sources(task: Task, held_out: Dataset) -> list[str]:
 def _beginnings(task: Task, held_out: Dataset) -> list[str]:
     """The first words of the first line that begins in each row, where there are enough of them."""
     store, tokenizer = held_out.store, task.tokenizers["target"]
+    end = tokenizer.end
     found = []
     for ids in store.read("target", np.arange(min(len(store), ROWS))):
         line = ids[:TOKENS].tolist()
-        line = line[line.index(task.end) + 1 :] if task.end in line else line
-        line = line[: line.index(task.end)] if task.end in line else line
+        line = line[line.index(end) + 1 :] if end in line else line
+        line = line[: line.index(end)] if end in line else line
         found.append(" ".join(tokenizer.decode(line).split()[:BEGINNING]))
     return [text for text in found if len(text.split()) == BEGINNING]

@@ -10,7 +10,7 @@ from transduce.core.model_file import ModelFile, lasting_tensors, load_model_fil
 from transduce.data.lexicon import ITERATIONS, read_links
 from transduce.data.word_vectors import Vectors, mixed, word_vectors
 from transduce.layers.embedding import Embedding
-from transduce.pipeline.pipeline import load_weights, make_model
+from transduce.pipeline.outline import load_weights, make_model
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.devices import resolve_device
 from transduce.tasks.protocols import Task, TaskData
@@ -31,14 +31,16 @@ def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambd
     tell: told which weights of another kind of model are taken.
 
     Raises:
-        InputError: that one is of other sizes, or of another kind that has no weight in common.
+        InputError: the model cannot be trained for this task; the one to start from is of other sizes, or of another
+            kind that has no weight in common.
     """
     torch.manual_seed(derived_seed(recipe.training.seed, 0))
     model = make_model(recipe, task).to(device())
+    objective = task.objective(model, recipe.training)
     if recipe.training.start:
         _begin_as(load_model_file(recipe.training.start), model, recipe, tell)
     average = MovingAverage(model, recipe.training.average)
-    return TrainingState(model, Optimizers(model, recipe.training), average, Progress())
+    return TrainingState(model, objective, Optimizers(model, recipe.training), average, Progress())
 
 
 def device() -> torch.device:
@@ -63,7 +65,7 @@ def count_embeddings(trained: TrainingState, recipe: Recipe, task: Task, data: T
     """
     embeddings = _embeddings(trained.model)
     pairs = read_links([store for store, _ in data.corpora])
-    source, target, width = task.sizes.source, task.sizes.target, embeddings["output"].weight.shape[1]
+    (source, target), width = task.specs.sizes, embeddings["output"].weight.shape[1]
     assert source is not None  # which `check_embeddings` has seen to
     with display.count(f"counting word vectors, {recipe.name}", (1 + ITERATIONS) * len(pairs)) as advance:
         begin_with(embeddings, *word_vectors(pairs, (source, target), width, advance))

@@ -1,6 +1,6 @@
 """Training, top to bottom: the whole order of things in one place.
 
-    read a batch -> predict every next token -> loss -> gradient -> update -> average -> log | validate | checkpoint
+    read a batch -> predict -> loss -> gradient -> update -> average -> log | validate | checkpoint
 
 Every random number of an update comes from (seed, update, rank) and the order of batches from (seed, epoch), so a
 resumed run needs to remember counters, not generators, and goes on bit for bit as if it had never stopped.
@@ -137,7 +137,7 @@ def make_update(
     update = trained.progress.update + 1
     torch.manual_seed(derived_seed(config.seed, update, workers.rank))
     trained.model.train()
-    loss, cuts = add_gradients(trained.model, batches, cuts or whole(batches), config, precision)
+    loss, cuts = add_gradients(trained.model, trained.objective, batches, cuts or whole(batches), precision)
     if not math.isfinite(loss):
         raise TransduceError(
             f"The loss of update {update} is {loss}. A lower training.learning_rate, a longer training.warmup or "
@@ -147,7 +147,7 @@ def make_update(
         nn.utils.clip_grad_norm_(trained.model.parameters(), config.clip)
     trained.optimizers.step(learning_rate(config, update) if rate is None else rate)
     trained.average.update(update)
-    return loss, sum(batch.count for batch in batches), cuts
+    return loss, sum(batch.units for batch in batches), cuts
 
 
 def _interrupted(stop: StopRequest, progress: Progress) -> Interrupted:

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.data.collate import Batch
-from transduce.objectives.next_token import objective
-from transduce.recipe.training import TrainingConfig
+from transduce.objectives.protocols import Objective
 from transduce.training.precision import autocast
 
 UNKNOWN = 4 * 2**30  # taken to be free where no system call tells
@@ -77,7 +76,7 @@ def _free_of_group(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/
         return None
 
 
-def activation_bytes(model: nn.Module, batch: Batch, config: TrainingConfig, precision: str) -> int:
+def activation_bytes(model: nn.Module, objective: Objective, batch: Batch, precision: str) -> int:
     """What the backward pass keeps of one forward pass over `batch`, measured by running it."""
     kept: dict[int, int] = {}
 
@@ -87,7 +86,7 @@ def activation_bytes(model: nn.Module, batch: Batch, config: TrainingConfig, pre
         return tensor
 
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
-    device = batch.target.values.device
+    device = batch.device
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), autocast(precision, device):
-        objective(model, batch, config)
+        objective.loss(model, batch, objective.draw(model, batch))
     return sum(size for place, size in kept.items() if place not in weights)

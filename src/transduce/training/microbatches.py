@@ -8,18 +8,15 @@ to repeat an update bit for bit.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from transduce.core.errors import TransduceError
 from transduce.core.model_file import lasting_tensors
-from transduce.core.padded import Padded
 from transduce.data.collate import Batch
-from transduce.objectives.masked_lm import Hidden
-from transduce.objectives.next_token import Drawn, draw, objective
-from transduce.recipe.training import TrainingConfig
+from transduce.objectives.protocols import Objective
 from transduce.training.memory import is_out_of_memory
 from transduce.training.precision import autocast
 
@@ -29,10 +26,11 @@ MicrobatchPlan = list[list[int]]  # for each batch of an update, how many rows e
 class ExampleTooLarge(TransduceError):
     """One example alone does not fit into memory. It is row `row` of batch number `batch` of the update."""
 
-    def __init__(self, batch: int, row: int, source: int, target: int) -> None:
+    def __init__(self, batch: int, row: int, positions: Sequence[int]) -> None:
+        """positions: of each of its sequences."""
         self.batch, self.row = batch, row
         super().__init__(
-            f"An example of {source} source and {target} target positions does not fit into memory by itself. Make "
+            f"An example of {' and '.join(map(str, positions))} positions does not fit into memory by itself. Make "
             "the model smaller, leave out long examples ([data.filters] max_tokens, or a shorter context), or train "
             "where there is more memory."
         )
@@ -47,13 +45,13 @@ class _Full(NamedTuple):
 
 def whole(batches: Sequence[Batch]) -> MicrobatchPlan:
     """No batch is cut."""
-    return [[len(batch.target.lengths)] for batch in batches]
+    return [[batch.examples] for batch in batches]
 
 
 def add_gradients(
-    model: nn.Module, batches: Sequence[Batch], cuts: MicrobatchPlan, config: TrainingConfig, precision: str
+    model: nn.Module, objective: Objective, batches: Sequence[Batch], cuts: MicrobatchPlan, precision: str
 ) -> tuple[float, MicrobatchPlan]:
-    """The gradient of the mean loss over all `batches` into the parameters, which have none; the cross-entropy in it.
+    """The gradient of the mean loss over all `batches` into the parameters, which have none; the loss reported.
 
     Where memory runs out, everything is begun anew with that piece in halves: same random numbers, same buffers, and
     nothing of the half-done gradient is left. The second result is how the batches were cut in the end.
@@ -62,9 +60,9 @@ def add_gradients(
         ExampleTooLarge: a piece of one example does not fit.
     """
     before = {name: tensor.clone() for name, tensor in _running_statistics(model).items()}
-    device = batches[0].target.values.device
+    device = batches[0].device
     drawn, drawn_there = torch.get_rng_state(), torch.cuda.get_rng_state() if device.type == "cuda" else None
-    while isinstance(found := _attempt(model, batches, cuts, config, precision), _Full):
+    while isinstance(found := _attempt(model, objective, batches, cuts, precision), _Full):
         model.zero_grad(set_to_none=True)
         for name, tensor in _running_statistics(model).items():
             tensor.copy_(before[name])
@@ -77,17 +75,17 @@ def add_gradients(
 
 
 def _attempt(
-    model: nn.Module, batches: Sequence[Batch], cuts: MicrobatchPlan, config: TrainingConfig, precision: str
+    model: nn.Module, objective: Objective, batches: Sequence[Batch], cuts: MicrobatchPlan, precision: str
 ) -> float | _Full:
-    tokens = sum(batch.count for batch in batches)
+    units = sum(batch.units for batch in batches)
     loss = 0.0
     for number, (batch, rows) in enumerate(zip(batches, cuts, strict=True)):
-        for place, (piece, drawn) in enumerate(_cut(batch, rows, draw(model, batch, config))):
+        for place, (part, drawn) in enumerate(_cut(objective, batch, rows, objective.draw(model, batch))):
             try:
-                with autocast(precision, piece.target.values.device):
-                    part, cross_entropy = objective(model, piece, config, drawn)
-                (part / tokens).backward()  # type: ignore[no-untyped-call]
-                loss += cross_entropy.item() / tokens
+                with autocast(precision, part.device):
+                    minimised, reported = objective.loss(model, part, drawn)
+                (minimised / units).backward()  # type: ignore[no-untyped-call]
+                loss += reported.item() / units
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -95,26 +93,17 @@ def _attempt(
     return loss
 
 
-def _cut(batch: Batch, rows: list[int], drawn: Drawn) -> Iterator[tuple[Batch, Drawn]]:
-    """The pieces of `batch`, each no wider than its longest row, with what was drawn for them."""
+def _cut(objective: Objective, batch: Batch, rows: list[int], drawn: Any) -> Iterator[tuple[Batch, Any]]:
+    """The parts of `batch`, each no wider than its longest row, with what was drawn for them."""
     if len(rows) == 1:
         yield batch, drawn
         return
-    hidden = drawn.hidden
     first = 0
     for count in rows:
         place = slice(first, first + count)
-        target = _rows(batch.target, place)
-        source = _rows(batch.source, place) if batch.source else None
-        words = target.values.shape[1] - 2
-        part = Hidden(hidden.places[place, :words], hidden.scale) if hidden else None
-        yield Batch(source, target, int(target.lengths.sum()) - count), drawn._replace(hidden=part)
+        part = batch.rows(place)
+        yield part, objective.rows(drawn, place, part)
         first += count
-
-
-def _rows(sequences: Padded, place: slice) -> Padded:
-    lengths = sequences.lengths[place]
-    return Padded(sequences.values[place, : int(lengths.max())], lengths)
 
 
 def _halved(cuts: MicrobatchPlan, full: _Full, batch: Batch) -> MicrobatchPlan:
@@ -122,8 +111,7 @@ def _halved(cuts: MicrobatchPlan, full: _Full, batch: Batch) -> MicrobatchPlan:
     count = rows[full.piece]
     if count == 1:
         row = sum(rows[: full.piece])
-        source = int(batch.source.lengths[row]) if batch.source else 0
-        raise ExampleTooLarge(full.batch, row, source, int(batch.target.lengths[row]))
+        raise ExampleTooLarge(full.batch, row, [int(each.lengths[row]) for each in batch.sequences()])
     halves = [*rows[: full.piece], count // 2, count - count // 2, *rows[full.piece + 1 :]]
     return [*cuts[: full.batch], halves, *cuts[full.batch + 1 :]]
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from transduce.inference.decode import decode
-from transduce.inference.likelihood import dataset_likelihood, likelihood_context
+from transduce.inference.likelihood import dataset_likelihood, likelihood_context, signature
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions, machine, peak_memory_bytes, source_commit
 from transduce.search.dispatch import quickest
@@ -72,7 +71,7 @@ def _signatures(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) ->
     scores = task.tallies(references, references) if references else {}
     searched = f"search:{quickest(model).method}|sentences:at most {decoded}"
     found = {name: f"{score.signature}|{searched}" for name, score in scores.items()}
-    return {"loss": f"base:e|unit:token|ends:counted|context:{likelihood_context(model, task)}", **found}
+    return {"loss": f"{signature(task.objective(model).unit)}|context:{likelihood_context(model, task)}", **found}
 
 
 def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dict[str, Any]:
@@ -81,7 +80,7 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
     result: dict[str, Any] = {"likelihood": {**likelihood.to_dict(), "context": likelihood_context(model, task)}}
     if dataset.texts:
         start = time.monotonic()
-        outputs = decode(model, task, [source for source, _ in dataset.texts], recipe.search)
+        outputs = task.predictor.predict(model, [source for source, _ in dataset.texts], recipe.search)
         result["seconds"] = round(time.monotonic() - start, 2)
         result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
         scores = task.evaluate([each.text for each in outputs], [reference for _, reference in dataset.texts])

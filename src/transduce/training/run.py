@@ -21,20 +21,21 @@ from transduce.core.model_file import (
 )
 from transduce.core.registry import resolve
 from transduce.data.batches import Batches
+from transduce.data.columns.packed import pack, unpack
 from transduce.data.corpus import name_row, sampled_pairs
 from transduce.data.files import fingerprint
 from transduce.data.store import Store
+from transduce.inference.inputs import batches_of
 from transduce.inference.sentences import LOOKED_AT, examined
 from transduce.kernels.native import kernels
-from transduce.pipeline.pipeline import load_weights, make_task, pack_tokenizers, unpack_tokenizers
+from transduce.pipeline.outline import load_weights, make_task
 from transduce.recipe.recipe import Recipe, parse_recipe, unmeasured
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.environment import library_versions
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT, Log, read_log
-from transduce.tasks.inputs import batches_of
+from transduce.tasks.learnt import cached_columns
 from transduce.tasks.protocols import Task, TaskData
-from transduce.tasks.tokenizers import cached_tokenizers
 from transduce.tasks.translation import TranslationData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.checkpoint import Checkpoints, TrainingState
@@ -113,7 +114,7 @@ def train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str] =
     progress = checkpoints.restore_newest(trained, display.warn)
     set_aside(run, display)
     if progress:
-        trained = TrainingState(trained.model, trained.optimizers, trained.average, progress)
+        trained = replace(trained, progress=progress)
         display.tell(f"Going on after update {progress.update}.")
     elif recipe.training.embeddings == "cooccurrence":
         count_embeddings(trained, recipe, task, data, display)
@@ -149,7 +150,7 @@ def finish_training(recipe: Recipe, run: Path, display: Display) -> Report:
         progress = checkpoints.restore_newest(trained, display.warn)
         if progress is None:
             raise InputError(f"{run}: all its checkpoints are damaged, so there is nothing to finish.")
-        trained = TrainingState(trained.model, trained.optimizers, trained.average, progress)
+        trained = replace(trained, progress=progress)
         end = why_ended(recipe.training, progress) or (
             f"finished early, after update {progress.update} of {recipe.training.updates}"
         )
@@ -193,13 +194,14 @@ def _prepare(recipe: Recipe) -> None:
 
 
 def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
-    """The task with its tokenizers, learnt from the data or those of the model to start from; and its data."""
+    """The task with its columns, learnt from the data or those of the model to start from; and its data."""
     if recipe.training.start:
-        tokenizers = unpack_tokenizers(load_model_file(recipe.training.start).tokenizers)
+        begun = load_model_file(recipe.training.start)
+        columns = unpack(begun.tokenizers, begun.columns)
     else:
         kind = resolve("tasks", recipe.task.kind)  # type: ignore[attr-defined]
-        tokenizers = cached_tokenizers(cache_folder(), kind, recipe.tokenizer, recipe.data)
-    task = make_task(recipe, tokenizers)
+        columns = cached_columns(cache_folder(), kind, recipe.tokenizer, recipe.data)
+    task = make_task(recipe, columns)
     return task, task.open(cache_folder(), display.tell)
 
 
@@ -234,7 +236,7 @@ def _train(
 ) -> str:
     config = recipe.training
     batches = Batches(data.corpora, recipe.batch, config.seed)
-    load = batches_of(batches.stores, task, device())
+    load = batches_of(batches.stores, task.columns, device())
     precision = resolve_precision(config.precision, device())
     events = read_log(run / LOG)
     cuts = {event["update"]: event["rows"] for event in events if event["event"] == "in_pieces"}
@@ -246,7 +248,7 @@ def _train(
 
     validate = None
     if data.validation:
-        entropy = target_entropy(batches.stores[0])
+        entropy = target_entropy(batches.stores[0], task.columns["target"])
         validate = Validator(trained.model, task, data.validation, config, display, entropy, keep)
     name = partial(_name, batches.stores, data)
     callbacks = Callbacks(validate, display.show, display.warn, name, lower_is_better)
@@ -281,9 +283,9 @@ def _finish(
     else:
         load_weights(model, trained.average.tensors() or lasting_tensors(model))
     weights = {name: weight.detach() for name, weight in lasting_tensors(model).items()}
-    tokenizers, provenance = pack_tokenizers(task.tokenizers), _provenance(recipe, data, progress)
+    (tokenizers, columns), provenance = pack(task.columns), _provenance(recipe, data, progress)
     provenance["examples"] = examples(task, data.validation, recipe.training.examples, first)
-    file = ModelFile(weights, _config(recipe), tokenizers, provenance, progress.best)
+    file = ModelFile(weights, _config(recipe), tokenizers, provenance, progress.best, columns=columns)
     save_model_file(run / NAME, replace(file, lexicon=_lexicon(run / NAME, tokenizers)))
     precision = resolve_precision(recipe.training.precision, device())
     report = make_report(recipe, run / NAME, model, task, data, progress, precision, end)

@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from transduce.core.model_file import NAME
-from transduce.data.corpus import PairFiles, TextFile
-from transduce.evaluation.evaluate import decimals
+from transduce.metrics.score import decimals
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.event_log import REPORT
 from transduce.training.display import Display
@@ -40,7 +39,7 @@ def rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
         names = Counter(each["name"] for each in test.get("scores", {}).values())
         scores = [_score(each, key if names[each["name"]] > 1 else "") for key, each in test.get("scores", {}).items()]
         likelihood = test["likelihood"]
-        scores.append(("perplexity a token", f"{likelihood['perplexity']:.2f}", ""))
+        scores.append((f"perplexity a {likelihood.get('unit', 'token')}", f"{likelihood['perplexity']:.2f}", ""))
         for place, score in enumerate(scores):
             yield (name if place == 0 else "", *score)
 
@@ -59,16 +58,5 @@ def _commands(recipe: Recipe, run: Path) -> Iterator[str]:
     yield f"transduce explore {model}"
     root, tests = Path(getattr(recipe.data, "root", ".")), getattr(recipe.data, "test", {})
     for files in list(tests.values())[:1]:
-        yield " ".join(["transduce evaluate", model, *map(shlex.quote, _options(files, root))])
-
-
-def _options(files: PairFiles | TextFile, root: Path) -> list[str]:
-    """A test set as `evaluate` takes it."""
-    if isinstance(files, TextFile):
-        column = [] if files.column is None else ["--target-column", str(files.column)]
-        return ["--tsv" if column else "--reference", str(root / files.text), *column]
-    paths = [str(path) for path in files.paths(root)]
-    if files.tsv is None:
-        return ["--source", paths[0], "--reference", paths[1]]
-    columns = ["--source-column", str(files.source_column), "--target-column", str(files.target_column)]
-    return ["--tsv", paths[0], *columns]
+        if options := files.evaluate_options(root):
+            yield " ".join(["transduce evaluate", model, *map(shlex.quote, options)])

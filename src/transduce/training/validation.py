@@ -8,11 +8,10 @@ from itertools import chain
 import numpy as np
 from torch import nn
 
+from transduce.data.columns import Column
 from transduce.data.store import Store
-from transduce.inference.decode import decode
 from transduce.inference.likelihood import dataset_likelihood
 from transduce.recipe.training import TrainingConfig
-from transduce.search.dispatch import quickest
 from transduce.tasks.protocols import Dataset, Task
 from transduce.training.diagnostics import alarms, unigram_entropy
 from transduce.training.display import Display
@@ -42,7 +41,7 @@ class Validator:
         metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
         texts = spread(self.dataset.texts, self.config.decode_sentences)
         sources, references = [source for source, _ in texts], [reference for _, reference in texts]
-        outputs = [each.text for each in decode(self.model, self.task, sources, quickest(self.model))]
+        outputs = [each.text for each in self.task.predictor.predict(self.model, sources)]
         if texts:
             scores = self.task.evaluate(outputs, references)
             metrics |= {name: score.value for name, score in scores.items()}
@@ -64,8 +63,7 @@ def spread(texts: list[tuple[str, str]], count: int) -> list[tuple[str, str]]:
     return [texts[place * len(texts) // count] for place in range(count)]
 
 
-def target_entropy(store: Store) -> float:
-    """Unigram entropy of the first training targets, their ends included."""
+def target_entropy(store: Store, target: Column) -> float:
+    """Unigram entropy of the first training targets, with the ends of texts."""
     targets = store.read("target", np.arange(min(len(store), ENTROPY_SAMPLE)))
-    ends = [-1] * len(targets) if "source" in store.fields else []
-    return unigram_entropy(chain(chain.from_iterable(target.tolist() for target in targets), ends))
+    return unigram_entropy(chain.from_iterable(target.closed(each.tolist()) for each in targets))

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch, collate, padded
+from transduce.data.columns import Columns
 from transduce.data.store import Store
-from transduce.tasks.protocols import Task
 
 
 def sources(members: Sequence[Sequence[Sequence[int] | None]], device: torch.device) -> Padded | None:
@@ -36,11 +36,6 @@ def check_batch_size(size: int) -> None:
         raise InputError(f"batch_size = {size}: a batch holds 1 or more.")
 
 
-def batches_of(stores: Sequence[Store], task: Task, device: torch.device) -> Callable[[Any], Batch]:
+def batches_of(stores: Sequence[Store], columns: Columns, device: torch.device) -> Callable[[Any], Batch]:
     """Rows -> a batch on `device`."""
-
-    def load(rows: Any) -> Batch:
-        source, target, count = collate(stores, rows, task.start, task.end)
-        return Batch(source.to(device) if source else None, target.to(device), count)
-
-    return load
+    return lambda rows: collate(stores, rows, columns).to(device)

@@ -1,0 +1,90 @@
+"""One of C labels."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transduce.core.errors import InputError
+from transduce.core.registry import suggest
+from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.store import Ids
+
+NAMED = 10  # unknown labels in a message
+
+
+@dataclass(frozen=True)
+class Label:
+    """A label a row; `labels[i]` is what the id i stands for.
+
+    Raises:
+        InputError: there are fewer than two, an empty one, or one twice.
+    """
+
+    kind: ClassVar[str] = "label"
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.labels) < 2 or len(set(self.labels)) < len(self.labels) or "" in self.labels:
+            raise InputError(f"labels: two different ones or more are wanted; these came: {list(self.labels[:NAMED])}.")
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
+        """What `to_dict` gave. Raises InputError for anything else."""
+        labels = table.get("labels")
+        if not isinstance(labels, list) or not all(isinstance(each, str) for each in labels):
+            raise InputError("the model file's column of labels: a list of texts is wanted.")
+        return cls(tuple(labels))
+
+    @property
+    def spec(self) -> ColumnSpec:
+        """How many labels."""
+        return ColumnSpec(self.kind, len(self.labels))
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """One id each. Raises InputError that names each unknown label with its first line."""
+        wanted = [text.strip() for text in texts]
+        first = {text: line for line, text in reversed([*enumerate(wanted, 1)]) if text not in self._places}
+        if first:
+            named = [f'"{text}" (line {line})' for text, line in sorted(first.items(), key=lambda each: each[1])]
+            more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+            raise InputError(
+                f"no label of this model: {', '.join(named[:NAMED])}{more}."
+                f"{suggest(next(iter(first)), self.labels)} It knows {', '.join(self.labels[:NAMED])}"
+                f"{', …' if len(self.labels) > NAMED else ''}."
+            )
+        return [[self._places[text]] for text in wanted]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The label of the one id."""
+        return " ".join(self.tokens(ids))
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        """The label of each id."""
+        return [self.labels[each] for each in ids]
+
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        """The id of each label."""
+        return [each for [each] in self.encode(tokens)]
+
+    def collate(self, rows: Sequence[Ids]) -> Tensor:
+        """(B,) int64."""
+        return torch.from_numpy(np.concatenate(rows).astype(np.int64))
+
+    collate_texts = collate
+
+    def closed(self, ids: Sequence[int]) -> list[int]:
+        """Nothing ends a label."""
+        return list(ids)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The labels in the order of their ids."""
+        return {"labels": list(self.labels)}
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {label: place for place, label in enumerate(self.labels)}

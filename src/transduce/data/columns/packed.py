@@ -1,0 +1,46 @@
+"""Columns as a model file, and a cache, hold them: the texts of their tokenizers, and what else each is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from transduce.core.errors import InputError
+from transduce.core.registry import resolve
+from transduce.data.columns.protocols import Column, Columns
+from transduce.data.columns.tokens import Tokens
+from transduce.data.tokenizer import Tokenizer
+
+Packed = tuple[dict[str, str], dict[str, dict[str, Any]]]
+
+
+def tokenizers_of(columns: Columns) -> dict[str, Tokenizer]:
+    """Of those columns that are text."""
+    return {side: column.tokenizer for side, column in columns.items() if isinstance(column, Tokens)}
+
+
+def pack(columns: Columns) -> Packed:
+    """The tokenizers, one text where both sides share one; and the columns."""
+    texts = {side: tokenizer.to_json() for side, tokenizer in tokenizers_of(columns).items()}
+    if len(texts) > 1 and len(set(texts.values())) == 1:
+        texts = {"joint": next(iter(texts.values()))}
+    return texts, {side: {"kind": column.kind, **column.to_dict()} for side, column in columns.items()}
+
+
+def unpack(texts: Mapping[str, str], tables: Mapping[str, Mapping[str, Any]]) -> Columns:
+    """What `pack` packed.
+
+    Raises:
+        InputError: an unknown kind of column, or one that lacks something.
+    """
+    tokenizers = {side: Tokenizer.from_json(text, _name(side)) for side, text in texts.items()}
+    columns: dict[str, Column] = {}
+    for side, table in tables.items():
+        kind = resolve("data.columns", str(table.get("kind")))
+        tokenizer = tokenizers.get("joint", tokenizers.get(side))
+        if kind is Tokens and tokenizer is None:
+            raise InputError(f"the model file has no {side} tokenizer, which its task needs.")
+        columns[side] = kind.from_dict(table, tokenizer)
+    return columns
+
+
+def _name(side: str) -> str:
+    return "the model file's tokenizer" if side == "joint" else f"the model file's {side} tokenizer"

@@ -1,0 +1,83 @@
+"""The contract of a column: how what people write becomes ids, a store, a tensor, and text again.
+
+Shapes: B examples of a batch.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+from transduce.data.store import Ids
+
+
+class ColumnSpec(NamedTuple):
+    """What a model needs to know of a column.
+
+    kind: the name of its file in this folder.
+    size: how many different ids it has: of a vocabulary, of a set of labels.
+    """
+
+    kind: str
+    size: int
+
+
+class Specs(NamedTuple):
+    """The columns that a model is built for; `source` is None for a task without a source."""
+
+    source: ColumnSpec | None
+    target: ColumnSpec
+
+    @classmethod
+    def of_tokens(cls, source: int | None, target: int) -> Self:
+        """Text in, or nothing, and text out: the sizes of their vocabularies."""
+        return cls(None if source is None else ColumnSpec("tokens", source), ColumnSpec("tokens", target))
+
+    @property
+    def sizes(self) -> tuple[int | None, int]:
+        """Of source and target."""
+        return None if self.source is None else self.source.size, self.target.size
+
+
+class Column(Protocol):
+    """One side of every example."""
+
+    kind: ClassVar[str]
+
+    @property
+    def spec(self) -> ColumnSpec:
+        """What models are built from."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each, without start and end. Raises InputError for what cannot be one."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text again."""
+        ...
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        """Each id as the text that stands for it."""
+        ...
+
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        """The other way round. Raises InputError for a token that there is none of."""
+        ...
+
+    def collate(self, rows: Sequence[Ids]) -> Any:
+        """Rows of a store as a model reads them: `Padded`, or one tensor with the batch on axis 0."""
+        ...
+
+    def collate_texts(self, rows: Sequence[Ids]) -> Any:
+        """The same of what was encoded by itself: the rows of a stream are cut otherwise."""
+        ...
+
+    def closed(self, ids: Sequence[int]) -> list[int]:
+        """Everything of one example that has a probability of its own: its ids, and the end token of a text."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the model file, beside `kind`; a tokenizer has a place of its own there."""
+        ...
+
+
+Columns = Mapping[str, Column]  # "target", and "source" for a task that has one

@@ -1,0 +1,67 @@
+"""What search is asked of one text, and what a task that writes text says of itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from transduce.core.errors import InputError
+from transduce.data.columns import Columns, Specs
+from transduce.data.tokenizer import Tokenizer
+from transduce.search.constraint import Constraint
+from transduce.search.settings import Search
+
+
+@dataclass(frozen=True)
+class Request:
+    """One input, ready for search.
+
+    source: ids with the end token; None for a task without a source.
+    prefix: ids that the output must begin with.
+    limit: the most output tokens, end token included.
+    least: the fewest, end token not included.
+    constraint: phrases that the output must or must not hold.
+    """
+
+    source: Sequence[int] | None
+    prefix: Sequence[int]
+    limit: int
+    least: int = 0
+    constraint: Constraint | None = None
+
+
+@runtime_checkable
+class Generates(Protocol):
+    """A task whose output is text."""
+
+    columns: Columns
+
+    @property
+    def tokenizers(self) -> Mapping[str, Tokenizer]:
+        """Of the "target", and of the "source" where the task has one."""
+        ...
+
+    @property
+    def specs(self) -> Specs:
+        """Of its columns."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """The id before the first target token."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """The id that ends an output."""
+        ...
+
+    def request(self, text: str, search: Search) -> Request:
+        """What search needs to know of one input."""
+        ...
+
+
+def generating(task: object) -> Generates:
+    """The task itself, if its output is text. Raises InputError otherwise."""
+    if not isinstance(task, Generates):
+        raise InputError(f"{type(task).__name__} writes no text, so there is nothing to search for.")
+    return task

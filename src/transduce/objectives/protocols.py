@@ -1,0 +1,58 @@
+"""The contract of what training minimises."""
+
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from torch import Tensor
+
+from transduce.data.collate import Batch
+
+
+class Loss(NamedTuple):
+    """Both in nats, summed over the batch's units.
+
+    minimised: what has the gradient. It differs from `reported` where something besides the loss is learnt from, as
+        where attention chose.
+    reported: the loss, without gradient.
+    """
+
+    minimised: Tensor
+    reported: Tensor
+
+
+class Objective(Protocol):
+    """A loss that is a sum over units, so that a batch may be cut into parts whose gradients add up."""
+
+    unit: ClassVar[str]
+    """What the loss is a mean over, in a word: token, label."""
+
+    def draw(self, model: Any, batch: Batch) -> Any:
+        """Whatever is random of a loss, drawn by torch's generator for the whole batch; None where nothing is."""
+        ...
+
+    def rows(self, drawn: Any, place: slice, part: Batch) -> Any:
+        """What of `drawn` is for the rows `place` of its batch, which are `part`."""
+        ...
+
+    def loss(self, model: Any, batch: Batch, drawn: Any) -> Loss:
+        """Of a batch or a part of one, with what was drawn for it.
+
+        Raises:
+            InputError: this model cannot be trained so.
+        """
+        ...
+
+    def log_probabilities(self, model: Any, batch: Batch) -> Tensor:
+        """(B, N) fp64 log-probability of each unit of each example, in evaluation; 0 behind a row's last."""
+        ...
+
+
+class Undrawn:
+    """An objective that draws nothing for a batch as a whole."""
+
+    def draw(self, model: Any, batch: Batch) -> None:
+        """Nothing."""
+        return
+
+    def rows(self, drawn: None, place: slice, part: Batch) -> None:
+        """Nothing either."""
+        return

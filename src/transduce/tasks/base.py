@@ -1,0 +1,89 @@
+"""What tasks have in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from transduce.data.columns import Columns, Specs
+from transduce.data.columns.packed import tokenizers_of
+from transduce.data.columns.tokens import Tokens
+from transduce.data.tokenizer import Tokenizer
+from transduce.inference.decode import SearchPredictor
+from transduce.inference.protocols import Predictor
+from transduce.inference.request import Request
+from transduce.metrics.score import References, Score
+from transduce.metrics.tally import Tally
+from transduce.objectives.protocols import Objective
+from transduce.objectives.text import LossConfig, text_objective
+from transduce.search.settings import Search
+
+
+class BaseTask:
+    """A recipe's [task] and [data], with the columns."""
+
+    def __init__(self, config: Any, data: Any, columns: Columns) -> None:
+        self.config, self.data, self.columns = config, data, columns
+        self.root = Path(data.root)
+
+    @property
+    def tokenizers(self) -> Mapping[str, Tokenizer]:
+        """Of those columns that are text."""
+        return tokenizers_of(self.columns)
+
+    @property
+    def specs(self) -> Specs:
+        """Of the columns."""
+        source = self.columns.get("source")
+        return Specs(source.spec if source else None, self.columns["target"].spec)
+
+    def evaluate(
+        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
+    ) -> dict[str, Score]:
+        """The metrics `names`, by default the recipe's."""
+        return {name: tally.score() for name, tally in self.tallies(hypotheses, references, names).items()}
+
+    def tallies(
+        self,
+        hypotheses: Sequence[str],
+        references: References,
+        names: Sequence[str] | None = None,
+        language: str | None = None,
+    ) -> dict[str, Tally]:
+        """None: a task without metrics is judged by likelihood."""
+        return {}
+
+
+class TextTask(BaseTask, ABC):
+    """One whose output is text: found by search, trained on as its model writes."""
+
+    @property
+    def start(self) -> int:
+        """The id before the first target token."""
+        return self._written.start
+
+    @property
+    def end(self) -> int:
+        """The id that ends an output."""
+        return self._written.end
+
+    @abstractmethod
+    def request(self, text: str, search: Search) -> Request:
+        """What search needs to know of one input."""
+
+    @property
+    def predictor(self) -> Predictor:
+        """Search."""
+        return SearchPredictor(self)
+
+    def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:
+        """By how the model writes."""
+        return text_objective(model, config)
+
+    @property
+    def _written(self) -> Tokens:
+        target = self.columns["target"]
+        assert isinstance(target, Tokens)
+        return target
