@@ -62,13 +62,13 @@ def main() -> None:
 @torch.inference_mode()
 def tokens_before(pipeline: Pipeline, rows: int) -> dict[int, float]:
     """Milliseconds of a step of `rows` hypotheses after so many tokens, which are random: time does not depend."""
-    model, size = pipeline.model, pipeline.task.sizes
+    model, (source_size, size) = pipeline.model, pipeline.task.specs.sizes
     found: dict[int, list[float]] = {before: [] for before in BEFORE}
-    source = Padded(torch.randint(4, size.source or 5, (rows, SOURCE)), torch.full((rows,), SOURCE))
+    source = Padded(torch.randint(4, source_size or 5, (rows, SOURCE)), torch.full((rows,), SOURCE))
     for _ in range(ROUNDS):
         memory, state = model.start(source, rows)  # type: ignore[operator]
         for place in range(BEFORE[-1] + STEPS):
-            token = torch.randint(4, size.target, (rows,))
+            token = torch.randint(4, size, (rows,))
             begun = time.process_time()
             _, state = model.step(token, memory, state)  # type: ignore[operator]
             taken = time.process_time() - begun

@@ -40,7 +40,7 @@ def main() -> None:
         name: list(read_lines(root / "raw" / f"{name}.gz")) for name in ("test_2016_flickr.en", "val.en", "val.de")
     }
     arrays = {
-        "vocabulary": np.array(task.sizes.target),
+        "vocabulary": np.array(task.specs.target.size),
         "spellings": np.array([spelled.decode() for spelled in tokenizer.spellings()]),
         "validation_references": np.array(texts["val.de"]),
     }

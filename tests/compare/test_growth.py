@@ -70,7 +70,9 @@ def test_the_table_of_the_textbooks() -> None:
     assert paths["Transformer"] == "O(1)"
     assert complexity_of("transformer_decoder") == complexity_of("transformer")
     assert complexity_of("my_file:MyModel") is None
-    assert all(complexity_of(kind) for kind in known("models"))
+    assert all(complexity_of(kind) for kind in known("models") if kind != "classifier")
+    assert complexity_of("classifier", "recurrent") == complexity_of("rnn")
+    assert complexity_of("classifier", "transformer") == complexity_of("transformer")
 
 
 @given(st.integers(1, 5000), st.integers(1, 5000), st.integers(2, 9))
@@ -94,9 +96,14 @@ def test_growth_of_every_kind_of_model_is_measured(kind: str) -> None:
     sizes = {"d_model": 16, "heads": 2, "feed_forward": 16, "hidden": 16, "layers": 1}
     model = {key: value for key, value in sizes.items() if key in fields} | {"kind": kind}
     model |= {key: 1 for key in ("encoder_layers", "decoder_layers") if key in fields}
-    reads = "layers" not in fields
-    task = {"kind": "translation" if reads else "language_modelling"}
-    data = {"train": [{"source": "a", "target": "b"} if reads else {"text": "a"}]}
-    found = measure_growth(parse_recipe({"task": task, "data": data, "model": model}, "test"), [4, 8])
+    if kind == "classifier":
+        task, files = "classification", {"file": "a.tsv"}
+    elif "layers" in fields:
+        task, files = "language_modelling", {"text": "a"}
+    else:
+        task, files = "translation", {"source": "a", "target": "b"}
+    found = measure_growth(
+        parse_recipe({"task": {"kind": task}, "data": {"train": [files]}, "model": model}, "test"), [4, 8]
+    )
     assert all(seconds > 0 for seconds in found["seconds_a_layer"])
     assert 0 < found["operations_a_layer"][0] < found["operations_a_layer"][1]

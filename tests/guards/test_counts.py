@@ -117,7 +117,7 @@ def test_logits_are_held_twice_and_a_dense_target_never(precision: str) -> None:
         model, text_objective(model, config), Optimizers(model, config), MovingAverage(model, 0.0), Progress()
     )
     counts = counted(partial(make_update, config, trained, [given], precision))
-    whole = given.target.values[:, 1:].numel() * VOCABULARY
+    whole = given.targets.values[:, 1:].numel() * VOCABULARY
     made = {shape: count for shape, count in counts.made.items() if torch.Size(shape[0]).numel() == whole}
     assert sum(made.values()) <= 2, "the logits, and their gradient, which the loss writes in the same pass"
     assert {kind for _, kind in made} == {torch.float32 if precision == "fp32" else torch.bfloat16}
@@ -128,7 +128,7 @@ def decoding_step(layers: int) -> Counts:
     model = model_of(layers).eval()
     token_B = torch.ones(4, dtype=torch.int64)
     with torch.no_grad():
-        memory, state = model.start(batch().source, 4)
+        memory, state = model.start(batch().inputs, 4)
         for _ in range(5):
             _, state = model.step(token_B, memory, state)
         with Counts(dict(model.named_parameters())) as counts:  # once: going on twice from one state takes a copy of it
@@ -157,7 +157,7 @@ def test_a_decoding_step_asks_for_no_more_than_it_did(what: str) -> None:
 def test_reordering_a_beam_moves_no_keys_and_values() -> None:
     model = model_of(3).eval()
     with torch.no_grad():
-        memory, state = model.start(batch().source, 4)
+        memory, state = model.start(batch().inputs, 4)
         _, state = model.step(torch.ones(4, dtype=torch.int64), memory, state)
         counts = counted(lambda: select((memory, state), torch.tensor([0, 0, 1, 2, 3, 3])))
     heads, width = 4, WIDTH // 4
@@ -171,7 +171,7 @@ def test_log_probabilities_are_made_once_a_step(method: str, beam: int, allowed:
     model.step = _noting(model.step, steps)  # type: ignore[method-assign]
     settings = Search(method=method, beam=beam)  # type: ignore[arg-type]
     with Counts() as counts:
-        search(model, batch().source, 4, settings, start=1, end=2, limits=[9] * 4, forbidden=[0, 1])
+        search(model, batch().inputs, 4, settings, start=1, end=2, limits=[9] * 4, forbidden=[0, 1])
     made = sum(count for (shape, _), count in counts.made.items() if shape[-1:] == (VOCABULARY,))
     assert made <= allowed * len(steps), (
         "logits, log-probabilities, and where one path is followed these without what is forbidden"

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import transduce
 from random_models import language_model, model_file, sentences, translator
+from text_columns import text_columns
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
@@ -91,7 +92,8 @@ def test_members_that_read_other_tokens_read_them(mean: Mean) -> None:
     """The source tokenizer of the second is by characters; what is said is the mean of what each says alone."""
     words, letters = translator(), small(2)
     characters = translator("character").task.tokenizers["source"]
-    letters.task.tokenizers["source"] = letters.task.source = characters  # type: ignore[attr-defined]
+    letters.task.columns = text_columns(characters, letters.task.tokenizers["target"])
+    letters.task.source = characters  # type: ignore[attr-defined]
     letters.model.source_embedding = nn.Embedding(characters.size, 8)  # type: ignore[assignment]
     both = EnsemblePipeline([words, letters], mean)
     pairs = list(zip(TEXTS, reversed(TEXTS), strict=True))
@@ -125,7 +127,7 @@ def test_all_that_search_knows_holds_for_an_ensemble() -> None:
 
 def test_another_architecture_is_a_member_too() -> None:
     first = translator()
-    size = first.task.sizes.target
+    size = first.task.specs.target.size
     both = Ensemble([first.model, Mood(size)])
     source = Padded(torch.tensor([[5, 6, 2], [7, 2, 0]]), torch.tensor([3, 2]))
     found = forced(both, source, [[5, 6, 2], [7, 2]], start=1, end=2)

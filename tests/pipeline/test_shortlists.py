@@ -21,7 +21,7 @@ SEARCHES: list[dict[str, Any]] = [{"method": "greedy"}, {"beam": 4, "nbest": 4},
 
 def lexicon_of(pipeline: Pipeline, candidates: int = 5) -> Lexicon:
     """Of random translations."""
-    size, drawn = pipeline.task.sizes.target, np.random.default_rng(2)
+    size, drawn = pipeline.task.specs.target.size, np.random.default_rng(2)
     tables = drawn.integers(4, size, (size, candidates)), drawn.permutation(np.arange(4, size))[: candidates + 3]
     return Lexicon(*(each.astype(np.int32) for each in tables))
 
@@ -63,7 +63,7 @@ def test_only_listed_words_are_said_alone_and_in_any_batch(pipeline: Pipeline, a
 def test_a_list_has_as_many_frequent_words_as_the_beam_is_wide(count: int, beam: int) -> None:
     """So that every slot has something to say, however short the list; and no fewer than of candidates."""
     pipeline = translator()
-    size = pipeline.task.sizes.target
+    size = pipeline.task.specs.target.size
     frequent_F = np.arange(10, 20, dtype=np.int32)
     pipeline.lexicon = Lexicon(np.full((size, 5), 5, np.int32), frequent_F)  # whatever is read, 5 translates it
     texts = [text for text in sentences(60) if text]
@@ -76,7 +76,7 @@ def test_a_list_has_as_many_frequent_words_as_the_beam_is_wide(count: int, beam:
 def test_a_table_of_all_words_is_none() -> None:
     """Greedily: a beam weighs probabilities, and what may not be said takes a share of them where there is no list."""
     pipeline = translator()
-    size = pipeline.task.sizes.target
+    size = pipeline.task.specs.target.size
     every = np.arange(size, dtype=np.int32)
     pipeline.lexicon = Lexicon(np.tile(every, (size, 1)), every)
     texts = sentences(40)
@@ -141,7 +141,7 @@ def test_a_table_of_another_vocabulary_is_refused(pipeline: Pipeline, table: str
     if table == "rows":
         candidates_SC = candidates_SC[:-1]
     else:
-        (candidates_SC if table == "candidates" else frequent_F).flat[1] = pipeline.task.sizes.target
+        (candidates_SC if table == "candidates" else frequent_F).flat[1] = pipeline.task.specs.target.size
     tensors = torch.from_numpy(candidates_SC), torch.from_numpy(frequent_F)
     save_model_file(tmp_path / "a.safetensors", replace(model_file(pipeline), lexicon=tensors))
     with pytest.raises(InputError, match="the model file's shortlist is of"):

@@ -72,8 +72,8 @@ def test_language_names() -> None:
 
 def test_models_are_used_as_asked_or_refused_at_once(served_file: Path, tmp_path: Path) -> None:
     file = load_model_file(served_file)
-    sizes = transduce.load(served_file).task.sizes
-    candidates = torch.randint(sizes.target, (sizes.source, 2), dtype=torch.int32, generator=torch.manual_seed(1))
+    source, target = transduce.load(served_file).task.specs.sizes
+    candidates = torch.randint(target, (source or 0, 2), dtype=torch.int32, generator=torch.manual_seed(1))
     path = tmp_path / "listed.safetensors"
     save_model_file(path, replace(file, lexicon=(candidates, torch.arange(3, 8, dtype=torch.int32))))
     served = Models.open([path], Use(precision="int8", search={"shortlist": 2})).default.pipeline

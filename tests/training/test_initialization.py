@@ -60,7 +60,7 @@ def test_embeddings_that_are_counted(tiny_recipe: Path) -> None:
     task, data = open_task(recipe, display)
     trained, drawn = new_training(recipe, task), new_training(recipe, task).model
     count_embeddings(trained, recipe, task, data, display)
-    sizes = (task.sizes.source, task.sizes.target)
+    sizes = (task.specs.sizes[0], task.specs.target.size)
     source, target = word_vectors(read_links([data.corpora[0][0]]), sizes, 16)
     for name, side in (("source_embedding", source), ("target_embedding", target)):
         weight, before = getattr(trained.model, name).weight, getattr(drawn, name).weight

@@ -13,7 +13,7 @@ from typing import NamedTuple
 class Complexity(NamedTuple):
     """Of one layer.
 
-    kinds: the models that are built of it.
+    kinds: the models, and encoders of a classifier, that are built of it.
     layer: operations. sequential: steps that must wait for each other. path: layers between two distant positions.
     """
 
@@ -28,12 +28,12 @@ TRANSFORMERS = ("transformer", "transformer_decoder", "non_autoregressive", "ctc
 
 COMPLEXITIES = (
     Complexity("CNN", ("convolution",), "O(k n d²)", "O(1)", "O(log_k n) dilated, O(n/k) plainly stacked"),
-    Complexity("RNN", ("rnn", "rnn_decoder", "ssru_transformer"), "O(n d²)", "O(n)", "O(n)"),
+    Complexity("RNN", ("rnn", "rnn_decoder", "ssru_transformer", "recurrent"), "O(n d²)", "O(n)", "O(n)"),
     Complexity("Transformer", TRANSFORMERS, "O(n² d)", "O(1)", "O(1)"),
     Complexity("linear attention", ("linear_transformer", "linear_transformer_decoder"), "O(n d²)", "O(1)", "O(1)"),
 )
 
 
-def complexity_of(kind: str) -> Complexity | None:
-    """The row of a model kind; None for one that the table does not have."""
-    return next((row for row in COMPLEXITIES if kind in row.kinds), None)
+def complexity_of(kind: str, encoder: str = "") -> Complexity | None:
+    """The row of a model kind, or where a model may have several, of its encoder; None where the table has none."""
+    return next((row for row in COMPLEXITIES if (encoder or kind) in row.kinds), None)

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from transduce.compare.operations import count_operations
 from transduce.core.padded import Padded
 from transduce.core.registry import resolve
-from transduce.data.columns import Specs
-from transduce.models.protocols import Aligns, Fills
+from transduce.data.columns import ColumnSpec, Specs
+from transduce.models.protocols import Aligns, Classifies, Fills
 from transduce.recipe.recipe import Recipe
 
 VOCABULARY = 16
@@ -31,8 +31,10 @@ def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     """Seconds and counted operations of a forward and backward pass at each length, a layer, with their exponents."""
     kind: str = recipe.model.kind  # type: ignore[attr-defined]
     torch.manual_seed(0)
-    reads = recipe.task.kind != "language_modelling"  # type: ignore[attr-defined]
-    model = resolve("models", kind)(recipe.model, Specs.of_tokens(VOCABULARY if reads else None, VOCABULARY))
+    kinds: dict[str, str] = resolve("tasks", recipe.task.kind).kinds  # type: ignore[attr-defined]
+    reads = "source" in kinds
+    source = ColumnSpec(kinds["source"], VOCABULARY) if reads else None
+    model = resolve("models", kind)(recipe.model, Specs(source, ColumnSpec(kinds["target"], VOCABULARY)))
     model.train()
     layers = layer_count(recipe)
     seconds, operations = [], []
@@ -83,7 +85,10 @@ def _pass(model: nn.Module, length: int, reads: bool) -> Callable[[], None]:
 
 
 def _logits(model: nn.Module, source: Padded | None, target: Padded) -> Tensor:
-    """What the model says of every position, (B, T, V); where it aligns, of places; where it fills, of all words."""
+    """What the model says of every position, (B, T, V); where it aligns, of places; where it fills, of all words; (B, C) where it
+    classifies."""
+    if isinstance(model, Classifies):
+        return model.classify(source)
     if isinstance(model, Aligns):
         assert source is not None
         return model.align(source).values

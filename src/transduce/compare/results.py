@@ -168,6 +168,7 @@ def _variant(comparison: Comparison, name: str, finished: list[Finished], costs:
     grown = [each["memory"]["training_bytes"] for each in done if each["memory"]["training_bytes"]]
     return {
         "kind": recipe.model.kind,  # type: ignore[attr-defined]
+        "encoder": getattr(recipe.model, "encoder", ""),
         "changes": comparison.changes[name],
         "searches": comparison.search_tables(name),
         "parameters": costs.parameters,

@@ -84,7 +84,7 @@ def growth_table(results: Results) -> Table:
     headers += ["layer", "sequential", "path"]
     rows = []
     for (name, variant), growth in zip(variants.items(), growths, strict=True):
-        theory = complexity_of(variant["kind"])
+        theory = complexity_of(variant["kind"], variant.get("encoder", ""))
         times = [f"{1000 * seconds:.2f} ms" for seconds in growth["seconds_a_layer"]]
         fits = [_power(growth["exponent"]), _power(growth["exponent_of_operations"])]
         rows.append([name, *times, *fits, *(theory[2:] if theory else [NOTHING] * 3)])

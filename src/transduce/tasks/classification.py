@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -112,6 +112,7 @@ class Classification(BaseTask):
 
     Config = ClassificationConfig
     Data = ClassificationData
+    kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "label"}
 
     def __init__(self, config: ClassificationConfig, data: ClassificationData, columns: Columns) -> None:
         super().__init__(config, data, columns)

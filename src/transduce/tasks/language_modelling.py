@@ -1,7 +1,7 @@
 """Text alone: how probable is it, and how does it go on. Decoder-only models."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -49,6 +49,7 @@ class LanguageModelling(TextTask):
 
     Config = LanguageModellingConfig
     Data = LanguageModellingData
+    kinds: ClassVar[dict[str, str]] = {"target": "tokens"}
 
     def __init__(self, config: LanguageModellingConfig, data: LanguageModellingData, columns: Columns) -> None:
         super().__init__(config, data, columns)

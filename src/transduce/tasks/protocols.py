@@ -52,6 +52,8 @@ class Task(Protocol):
 
     Config: ClassVar[Any]
     Data: ClassVar[Any]
+    kinds: ClassVar[dict[str, str]]
+    """Of the columns: {"source": "tokens", "target": "label"}, without "source" where there is none."""
     columns: Columns
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None: ...

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -67,6 +67,7 @@ class Translation(TextTask):
 
     Config = TranslationConfig
     Data = TranslationData
+    kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "tokens"}
 
     def __init__(self, config: TranslationConfig, data: TranslationData, columns: Columns) -> None:
         super().__init__(config, data, columns)

@@ -13,7 +13,12 @@ def unigram_entropy(tokens: Iterable[int]) -> float:
 
 
 def alarms(
-    sources: Sequence[str], outputs: Sequence[str], references: Sequence[str], loss: float, entropy: float
+    sources: Sequence[str],
+    outputs: Sequence[str],
+    references: Sequence[str],
+    loss: float,
+    entropy: float,
+    unit: str = "token",
 ) -> list[str]:
     """Plain sentences about validation outputs that no healthy model gives; an empty list when all is well.
 
@@ -21,7 +26,7 @@ def alarms(
         sources: what was translated; empty for tasks without a source.
         outputs: what came out, one a reference.
         references: what should have come out.
-        loss: validation loss, nats a token.
+        loss: validation loss, nats a unit.
         entropy: `unigram_entropy` of the training targets.
     """
     found = []
@@ -33,8 +38,8 @@ def alarms(
         found.append("More than half of the outputs are copies of their source.")
     if loss > entropy > 0:
         found.append(
-            f"The validation loss ({loss:.2f} nats a token) is above the unigram entropy ({entropy:.2f}): "
-            "guessing by word frequency alone would do better."
+            f"The validation loss ({loss:.2f} nats a {unit}) is above the unigram entropy ({entropy:.2f}): "
+            f"guessing by {'word' if unit == 'token' else unit} frequency alone would do better."
         )
     return found
 

@@ -41,9 +41,11 @@ class Display:
         self._now = ""
 
     @contextmanager
-    def open(self, updates: int, progress: Progress, minutes: float | None = None) -> Iterator[Self]:
-        """The bar is on the screen inside, of a training that stands at `progress`."""
-        self._pace, self._lines = _Pace(updates, progress, minutes), _Lines(progress.seconds)
+    def open(
+        self, updates: int, progress: Progress, minutes: float | None = None, unit: str = "token"
+    ) -> Iterator[Self]:
+        """The bar is on the screen inside, of a training that stands at `progress`; its speed is in units a second."""
+        self._pace, self._lines = _Pace(updates, progress, minutes, unit), _Lines(progress.seconds)
         shown: dict[str, Any] = {"elapsed": progress.seconds, "left": self._pace.left(progress), "at": time.monotonic()}
         self._bar.update(self._task, completed=self._pace.share(progress), **shown)
         with self._bar:
@@ -123,10 +125,11 @@ class _Pace:
 
     Args:
         begun: where this process began with it.
+        unit: what its speed counts.
     """
 
-    def __init__(self, updates: int, begun: Progress, minutes: float | None) -> None:
-        self.updates = updates
+    def __init__(self, updates: int, begun: Progress, minutes: float | None, unit: str = "token") -> None:
+        self.updates, self.unit = updates, unit
         self._update, self._seconds = begun.update, begun.seconds
         self._limit = None if minutes is None else 60 * minutes
 
@@ -167,7 +170,7 @@ def _add(bars: Bars, name: str) -> TaskID:
 def _update(bars: Bars, task: TaskID, pace: _Pace, progress: Progress, loss: float, speed: float) -> str:
     """Onto the bar; the same as a line."""
     counted = f"update {progress.update:,} of {pace.updates:,}"
-    figures, left = f": loss {loss:.3f}, {speed:,.0f} tokens/s", pace.left(progress)
+    figures, left = f": loss {loss:.3f}, {speed:,.0f} {pace.unit}s/s", pace.left(progress)
     shown: dict[str, Any] = {
         "counted": counted,
         "figures": figures,

@@ -13,6 +13,7 @@ from torch import nn
 from transduce.core.errors import InputError
 from transduce.interpret.attention import attention_of
 from transduce.interpret.figures import attention_figure, save, training_curves
+from transduce.models.protocols import writes_at_once
 from transduce.runtime.event_log import read_log
 from transduce.tasks.protocols import Task, TaskData
 
@@ -45,7 +46,7 @@ def shown(model: nn.Module, task: Task, text: str) -> tuple[list[str], list[str]
     None where nothing attends to a source.
     """
     [prediction] = task.predictor.predict(model.eval(), [text])
-    if not prediction.tokens:
+    if not prediction.tokens and writes_at_once(model):
         return None
     found = attention_of(model, task, prediction)
     weights_TS = found.alignment()

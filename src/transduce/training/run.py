@@ -253,7 +253,10 @@ def _train(
     name = partial(_name, batches.stores, data)
     callbacks = Callbacks(validate, display.show, display.warn, name, lower_is_better)
     try:
-        with stop_on_signals() as stop, display.open(config.updates, trained.progress, config.minutes):
+        with (
+            stop_on_signals() as stop,
+            display.open(config.updates, trained.progress, config.minutes, trained.objective.unit),
+        ):
             return train(
                 config, trained, batches, load, checkpoints, log, callbacks, stop, precision, cuts=cuts, plans=events
             )

@@ -37,7 +37,8 @@ class Validator:
 
     def __call__(self) -> dict[str, float]:
         """`loss` (nats a token), `perplexity` (e^loss), and the task's metrics by name; tells what a person wants."""
-        loss = dataset_likelihood(self.model, self.task, self.dataset.store).loss
+        likelihood = dataset_likelihood(self.model, self.task, self.dataset.store)
+        loss, unit = likelihood.loss, likelihood.unit
         metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
         texts = spread(self.dataset.texts, self.config.decode_sentences)
         sources, references = [source for source, _ in texts], [reference for _, reference in texts]
@@ -51,7 +52,7 @@ class Validator:
         self.display.samples(shown)
         if shown:
             self.keep(shown)
-        for alarm in alarms(sources, outputs, references, loss, self.entropy):
+        for alarm in alarms(sources, outputs, references, loss, self.entropy, unit):
             self.display.warn(f"Alarm: {alarm}")
         return metrics
 
@@ -64,6 +65,7 @@ def spread(texts: list[tuple[str, str]], count: int) -> list[tuple[str, str]]:
 
 
 def target_entropy(store: Store, target: Column) -> float:
-    """Unigram entropy of the first training targets, with the ends of texts."""
-    targets = store.read("target", np.arange(min(len(store), ENTROPY_SAMPLE)))
+    """Unigram entropy of training targets, evenly spread, with the ends of texts."""
+    rows = np.linspace(0, len(store) - 1, min(len(store), ENTROPY_SAMPLE)).astype(np.int64)
+    targets = store.read("target", rows)
     return unigram_entropy(chain.from_iterable(target.closed(each.tolist()) for each in targets))
