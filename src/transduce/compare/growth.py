@@ -85,8 +85,7 @@ def _pass(model: nn.Module, length: int, reads: bool) -> Callable[[], None]:
 
 
 def _logits(model: nn.Module, source: Padded | None, target: Padded) -> Tensor:
-    """What the model says of every position, (B, T, V); where it aligns, of places; where it fills, of all words; (B, C) where it
-    classifies."""
+    """What the model says of every position, (B, T, V); of places, of all words, or (B, C) of the labels."""
     if isinstance(model, Classifies):
         return model.classify(source)
     if isinstance(model, Aligns):
