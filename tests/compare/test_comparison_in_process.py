@@ -11,6 +11,7 @@ from rich.console import Console
 from transduce.compare import run as comparing
 from transduce.compare import worker
 from transduce.compare.config import load_comparison
+from transduce.compare.page import page
 from transduce.compare.run import run_comparison
 from transduce.core.errors import InputError
 from transduce.inference.likelihood import dataset_likelihood
@@ -50,6 +51,10 @@ def test_a_budget_in_operations_buys_a_smaller_model_more_updates(tiny_recipe: P
         assert [point["flops"] for point in run["curve"]][-1] == run["operations"]
     assert [figure["metric"] for figure in results["quality"]] == ["bleu", "exact_match", "perplexity"]
     check_page(tmp_path / "run")
+    hostile = "<script>alert(1)</script>"
+    html = page({**results, "name": hostile, "variants": {hostile: results["variants"]["small"]}}, {})
+    assert hostile not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
 
 
 def check_page(folder: Path) -> None:
