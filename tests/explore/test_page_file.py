@@ -134,14 +134,16 @@ def test_the_offline_data_is_all_that_the_page_shows(tiny_run: Path) -> None:
     assert offline(models, [TEXT])["training"] is None
 
 
-def test_the_pages_files_are_in_the_wheel() -> None:
+def test_pages_templates_and_styles_are_in_the_wheel() -> None:
     """setuptools puts in all that lies in a folder under `where`, with a `.py` file in it or without."""
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     assert table["packages"] == {"find": {"where": ["src"]}}
     assert table["package-data"] == {"*": ["*"]}
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
-    folder = Path(transduce.__file__).parent / "explore" / "page"
-    for path in folder.rglob("*"):
+    package = Path(transduce.__file__).parent
+    found = [*(package / "explore" / "page").rglob("*"), *package.rglob("*.html.jinja"), *package.rglob("*.mplstyle")]
+    assert len(found) > 40
+    for path in found:
         name = path.relative_to(ROOT).as_posix()
         parts = [*path.relative_to(ROOT).parts, name]
         assert not [rule for rule in ignored for part in parts if fnmatch.fnmatch(part, rule.strip("/"))], name
