@@ -205,7 +205,8 @@ def _say_how_often(console: "Console", found: list[bool]) -> None:
 
 def _save_figure(console: "Console", path: Path, head: "Head", pair: list["Look"]) -> None:
     from transduce.core.errors import InputError
-    from transduce.interpret.figures import Spotlight, save, spotlight_figure
+    from transduce.interpret.drawing import save
+    from transduce.interpret.figures import Spotlight, spotlight_figure
 
     try:
         figure = spotlight_figure([Spotlight(look.words, look.query, look.weights, str(head)) for look in pair])

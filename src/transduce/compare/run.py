@@ -70,7 +70,7 @@ def run_comparison(comparison: Comparison, folder: Path, display: Display) -> di
             display.tell(f"Training {number} of {len(trainings)}: {training.name}")
             _train(comparison, training, lock, display)
             if number % len(comparison.variants) == 0:
-                results = _write(comparison, folder, task, data, trainings, costs)
+                results = _write(comparison, folder, task, data, trainings, costs, display)
         return results
 
 
@@ -185,13 +185,14 @@ def _write(
     data: TaskData,
     trainings: list[Training],
     costs: dict[str, Costs],
+    display: Display,
 ) -> dict[str, Any]:
     finished: dict[str, list[Finished]] = {name: [] for name in comparison.variants}
     for training in trainings:
         finished[training.variant].append(Finished.read(training.seed, training.run))
     results = make_results(comparison, task, data, finished, costs)
     write_json(folder / "compare.json", results)
-    write_pages(results, folder)
+    write_pages(results, folder, display.tell)
     return results
 
 

@@ -4,14 +4,13 @@
 `transduce.runtime.child_process`.
 """
 
-import contextlib
 import importlib
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from rich.console import Console
 
@@ -47,7 +46,7 @@ def train(job: dict[str, Any]) -> None:
     (run / FAILED).unlink(missing_ok=True)
     for name in IMPORTED_LATER:
         importlib.import_module(name)
-    before = resident_memory_bytes()
+    before = psutil.Process().memory_info().rss
     try:
         report = run_training(parse_recipe(job["recipe"], job["where"]), run, display)
     except TransduceError as error:
@@ -116,20 +115,13 @@ def cost(job: dict[str, Any], display: Display) -> dict[str, Any]:
     }
 
 
-def resident_memory_bytes() -> int | None:
-    """What this process holds now, where the system tells (Linux)."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return None
-
-
-def _note_memory(run: Path, before: int | None, peak: int | None) -> dict[str, int | None]:
+def _note_memory(run: Path, before: int, peak: int) -> dict[str, int]:
     """The largest of all processes that worked on this training: the last of them may have had little to do."""
-    now = {"peak_bytes": peak, "training_bytes": None if before is None or peak is None else peak - before}
+    now = {"peak_bytes": peak, "training_bytes": peak - before}
     path = run / MEMORY
     if path.exists():
         earlier = json.loads(path.read_text(encoding="utf-8"))
-        now = {key: max(filter(None, (value, earlier[key])), default=None) for key, value in now.items()}
+        now = {key: max(value, earlier[key]) for key, value in now.items()}
     write_json(path, now)
     return now
 

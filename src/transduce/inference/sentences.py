@@ -13,10 +13,10 @@ Split = Literal["auto", "sentences", "none"]
 """auto: a text is cut into its sentences if the model's training pairs were single sentences."""
 
 LINES = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
-SPACE = re.compile(r"\s|[\ud800-\udfff]")  # whatever is white space to us, sentencex is shown as a space
+SPACE = re.compile(r"\s|[\ud800-\udfff]")  # what sentencex is shown as a space
 NO_SENTENCE = re.compile(r"\W*(?:\d+|[^\W\d_])\W*")  # "1.", "M.": the next words belong to it
 ENDED = re.compile(r"[.!?…。！？｡؟۔।॥።][\"'”’»)\]」』）]*$")
-GOES_ON = {"fr": re.compile(r"(?:^|\W)MM?\.$")}  # Monsieur
+GOES_ON = {"fr": re.compile(r"(?:^|\W)M\.$")}  # Monsieur, which sentencex does not know
 WINDOW = 2000  # characters that sentencex is shown at once
 
 MANY = 0.1  # of the training sources, that hold several sentences: pairs are no single sentences then
@@ -121,17 +121,16 @@ def _is_none(part: str) -> bool:
 
 
 def _ends(text: str, start: int, end: int, code: str) -> Iterator[int]:
-    """Behind each sentence and the white space that follows it, the last at `end`; sentencex is slow on long texts."""
+    """Behind each sentence and the white space that follows it, the last at `end`.
+
+    sentencex sees spaces alone, as it panics at white space of several bytes, and a part of a long text at a time, as
+    its time grows with the square of a text that opens quotation marks and never closes them.
+    """
     from sentencex import segment
 
     while start < end:
         shown = SPACE.sub(" ", text[start : min(end, start + WINDOW)])
-        try:
-            parts = segment(code, shown)
-        except BaseException as error:
-            if type(error).__name__ != "PanicException":  # of its Rust, which is no Exception
-                raise
-            parts = [shown]
+        parts = segment(code, shown)
         assert "".join(parts) == shown
         unfinished = start + len(shown) < end
         if unfinished and len(parts) > 1:

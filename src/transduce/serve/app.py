@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, Response
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.serve import explorer, libretranslate, operations, v1
-from transduce.serve.api_page import api_page, as_asked_at
+from transduce.serve.api_page import api_page
 from transduce.serve.batches import Busy, Stopped
 from transduce.serve.guards import Guards, page_policy, problem
 from transduce.serve.models import Models
@@ -118,7 +118,8 @@ def _errors(app: FastAPI) -> None:
 
 
 def _pages(app: FastAPI, page: str | None, service: Service) -> None:
-    api = api_page(app.openapi())
+    description = app.openapi()
+    api = api_page(description)
     policies = {content: page_policy(content) for content in (api, page or api)}
 
     @app.get("/", include_in_schema=False)
@@ -128,7 +129,7 @@ def _pages(app: FastAPI, page: str | None, service: Service) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
         model = service.models.default
-        return shown(api, as_asked_at(api, str(request.base_url), (model.source, model.target)))
+        return shown(api, api_page(description, str(request.base_url), (model.source, model.target)))
 
     def shown(content: str, written: str) -> Response:
         return HTMLResponse(written, headers={"content-security-policy": policies[content]})

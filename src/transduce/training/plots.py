@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from transduce.attention import capture
 from transduce.core.errors import InputError
 from transduce.data.collate import padded
-from transduce.interpret.figures import attention_figure, save, training_curves
+from transduce.interpret.drawing import save
+from transduce.interpret.figures import attention_figure, training_curves
 from transduce.models.protocols import Aligns, Fills
 from transduce.runtime.event_log import read_log
 from transduce.search.dispatch import quickest, search
