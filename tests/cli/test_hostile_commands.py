@@ -28,7 +28,7 @@ HOSTILE = [  # arguments, what is said; RUN, DATA, TMP and RECIPE are put in
     (["predict", "RUN", *TEXTS, "--method", "sample", "--nbest", HUGE], "search.nbest"),
     (["predict", "RUN", *TEXTS, "--coverage", "1e308"], "search.coverage"),
     (["predict", "RUN", *TEXTS, "--beam", "4", "--groups", "2", "--diversity", "1e308"], "search.diversity"),
-    (["predict", "RUN", *TEXTS, "--min-length", HUGE], "a number up to 100000 is wanted"),
+    (["predict", "RUN", *TEXTS, "--min-length", HUGE], "expected a number of at most 100000"),
     (["predict", "RUN", *TEXTS, "--batch-size", "0"], "--batch-size"),
     (["predict", "RUN", *TEXTS, "--batch-size", "-3"], "--batch-size"),
     (["predict", "RUN", "--source", "TMP"], "this is a folder"),

@@ -111,7 +111,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
     for arguments, said in [
         ([tmp_path / "nowhere"], "no such file or folder"),
         ([alone], "no recipe beside it says what it was trained on"),
-        ([own_run, "--candidates", 9, "--frequent", 8], "has as many frequent tokens"),
+        ([own_run, "--candidates", 9, "--frequent", 8], "must be at least --candidates"),
         ([own_run, "--output", tmp_path / "no" / "where"], "there is no folder"),
     ]:
         done = run("shortlist", *arguments)
@@ -121,7 +121,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
     tiny_recipe.write_text(tiny_recipe.read_text().replace("beam = 3", "beam = 3\nshortlist = 5"))
     done = run("train", tiny_recipe, "--run", tmp_path / "trained")
     assert done.code == 2, done.shown
-    assert "found once the model is trained" in done.err
+    assert "needs a trained model" in done.err
 
 
 def test_nothing_is_wrong_with_a_token_that_never_occurs(own_run: Path, run: Run) -> None:

@@ -43,7 +43,7 @@ def test_off_leaves_them_out() -> None:
 
 def test_a_choice_that_does_not_exist_is_refused(chosen_anew: Callable[[str], None]) -> None:
     chosen_anew("avx1024")
-    with pytest.raises(InputError, match='TRANSDUCE_NATIVE="avx1024": wanted off, required, or one of plain, avx2'):
+    with pytest.raises(InputError, match='TRANSDUCE_NATIVE="avx1024": expected off, required, or one of plain, avx2'):
         kernels()
 
 
@@ -75,7 +75,7 @@ def test_a_training_says_so_and_writes_nothing(tiny_recipe: Path, tmp_path: Path
     command = [sys.executable, "-m", "transduce", "train", str(tiny_recipe), "--run", str(tmp_path / "run")]
     done = subprocess.run(command, env=wrong, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert 'TRANSDUCE_NATIVE="fast": wanted off, required' in done.stderr
+    assert 'TRANSDUCE_NATIVE="fast": expected off, required' in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()
 

@@ -50,7 +50,7 @@ def test_auto_is_a_models_own_language_or_says_that_there_are_several(tmp_path: 
         paths.append(tmp_path / f"{source}.safetensors")
         save_model_file(paths[-1], model_file(translator(task=CODES | {"source": source})))
     assert Models.open(paths[:1]).translator("auto", "en").name == "de"
-    with pytest.raises(InputError, match="which of de, fr"):
+    with pytest.raises(InputError, match="name one of de, fr"):
         Models.open(paths).translator("auto", "en")
     assert Models.open(paths).translator("fr", "en").name == "fr"
 

@@ -94,7 +94,7 @@ def _check_arguments(sides: Two, tsv: Path | None, text: Path | None, tests: Two
     if tests[1] and not tests[0]:
         problems.append("--test-target needs --test-source.")
     if text and tests[1]:
-        problems.append("With --text the test set is one file, --test-source.")
+        problems.append("With --text the test set is a single file: give --test-source alone.")
     if problems:
         raise InputError(problems)
 
@@ -109,11 +109,13 @@ def _check_columns(
 ) -> None:
     problems: list[str] = []
     if any(place is not None for place in places) and not tsv:
-        problems.append("--source-column and --target-column are columns of a tab-separated file: name it with --tsv.")
+        problems.append(
+            "--source-column and --target-column choose columns of a tab-separated file: name it with --tsv."
+        )
     if column is not None and not text:
-        problems.append("--column is of --text; with --tsv give --source-column and --target-column.")
+        problems.append("--column goes with --text; with --tsv use --source-column and --target-column.")
     if test_tsv and not tsv:
-        problems.append("--test-tsv goes with --tsv: both have the same columns.")
+        problems.append("--test-tsv goes with --tsv, and its columns are the same.")
     if test_tsv and any(tests):
         problems.append("Give the test set as --test-tsv or as --test-source and --test-target, not as both.")
     if problems:

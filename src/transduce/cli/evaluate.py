@@ -69,7 +69,7 @@ def evaluate(
     named = _by_name(outputs or [], models or [])
     sides = columns(tsv, source_column, target_column)
     if sides and source:
-        raise InputError("--tsv holds the sources, too: leave out --source.")
+        raise InputError("--tsv already holds the sources: leave out --source.")
     pipelines = _load(models or [], trust_code, precision, device)
     read = any("source" in model.task.tokenizers for model in pipelines.values())  # a language model reads no sources
     files = Files(
@@ -106,7 +106,7 @@ def _by_name(paths: list[Path], taken: list[Path]) -> dict[str, Path]:
     everything = [str(path) for path in [*taken, *paths]]
     twice = sorted({name for name in everything if everything.count(name) > 1})
     if twice:
-        raise InputError(f"named twice: {', '.join(twice)}. A system against itself shows nothing.")
+        raise InputError(f"named twice: {', '.join(twice)}. Name each system once.")
     return {str(path): path for path in paths}
 
 

@@ -45,11 +45,11 @@ def explore(
 def _check(run: Path | None, file: Path | None, texts: list[str]) -> None:
     problems = []
     if file and not texts:
-        problems.append('--file shows sentences that are given: add --text "..", as often as you like.')
+        problems.append('--file needs sentences to show: add --text "..", as often as you like.')
     if file and not file.absolute().parent.is_dir():
         problems.append(f"--file {file}: there is no folder {file.absolute().parent}.")
     if texts and not file:
-        problems.append("--text is for --file; in the browser you type.")
+        problems.append("--text goes with --file; in the browser you type the sentence.")
     if run and not run.is_dir():
         problems.append(f"--run {run}: there is no such directory.")
     if problems:

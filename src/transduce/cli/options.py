@@ -40,5 +40,7 @@ def columns(tsv: Path | None, source: int | None, target: int | None) -> "tuple[
     if tsv:
         return Column(tsv, 0 if source is None else source), Column(tsv, 1 if target is None else target)
     if source is not None or target is not None:
-        raise InputError("--source-column and --target-column are columns of a tab-separated file: name it with --tsv.")
+        raise InputError(
+            "--source-column and --target-column choose columns of a tab-separated file: name it with --tsv."
+        )
     return None

@@ -82,7 +82,9 @@ def predict(
     keep_freed_memory()
     at_terminal = source is None and is_terminal(sys.stdin)
     if at_terminal and constraints:
-        raise InputError("--constraints has a line for each line of a file: name it with --source, or pipe it in.")
+        raise InputError(
+            "--constraints needs one line for each input line: name the input with --source, or pipe it in."
+        )
     lines = [] if at_terminal else read_source(source)
     asked = {
         "method": method,

@@ -34,7 +34,7 @@ def score(
 
     sides = columns(tsv, source_column, target_column)
     if bool(sides) == bool(target) or (sides and source):
-        raise InputError("name --target (and --source, where the model reads one), or --tsv with both in columns.")
+        raise InputError("name --target (and --source, if the model reads one), or a --tsv with both as columns.")
     texts, given = sides[::-1] if sides else (target, source)
     assert texts  # one of both, as was seen to
     targets = lines_of(texts)
@@ -47,7 +47,7 @@ def score(
     if sides and "source" not in pipeline.task.tokenizers:
         sources = [""] * len(targets)
     elif not sides and ("source" in pipeline.task.tokenizers) != (source is not None):
-        wanted = "needs --source" if source is None else "is a language model and has no --source"
+        wanted = "needs --source" if source is None else "is a language model and reads no --source"
         raise InputError(f"{model[0]}: {wanted}.")
     with bar("scoring", len(targets)) as advance:
         found = pipeline.score(list(zip(sources, targets, strict=True)), batch_size=batch_size, advance=advance)

@@ -112,7 +112,7 @@ def _key(path: Path | None) -> str | None:
     try:
         key = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: wanted a file with an API key, but it cannot be read: {error}.") from None
+        raise InputError(f"{path}: the API key cannot be read from this file: {error}.") from None
     if not key:
-        raise InputError(f"{path}: wanted an API key; the file is empty.")
+        raise InputError(f"{path}: expected an API key, but the file is empty.")
     return key

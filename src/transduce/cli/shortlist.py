@@ -35,9 +35,7 @@ def shortlist(
 
     frequent = frequent or candidates
     if frequent < candidates:
-        raise InputError(
-            f"--frequent {frequent}: a shortlist of --candidates {candidates} has as many frequent tokens."
-        )
+        raise InputError(f"--frequent {frequent}: must be at least --candidates, which is {candidates}.")
     path = find_model_file(model)
     file = load_model_file(path, trust_code=True)  # nothing that it names is imported here
     sides = tokenizers_of(file)
@@ -57,5 +55,5 @@ def shortlist(
     for each in use(lexicon, sorted({candidates, -(-candidates // 2)}, reverse=True), tried, sides[1].size):
         tell(
             f"--shortlist {each.candidates}: {each.words:.0f} of {sides[1].size:,} words a sentence on average; they "
-            f"are {each.covered:.1%} of the reference tokens of {len(tried.sources):,} {tried.name} pairs."
+            f"cover {each.covered:.1%} of the reference tokens of {len(tried.sources):,} {tried.name} pairs."
         )

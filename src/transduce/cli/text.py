@@ -22,7 +22,7 @@ def read_source(path: Path | None) -> list[str]:
 
         return list(read_lines(path))
     if sys.stdin is None:
-        raise InputError("standard input is closed, and no --source is named: nothing to read.")
+        raise InputError("there is nothing to read: standard input is closed. Name a file with --source.")
     raw = sys.stdin.buffer.read().removeprefix(BOM_UTF8)
     parts = raw.split(b"\n")
     if parts[-1] == b"":
@@ -41,7 +41,7 @@ def read_source(path: Path | None) -> list[str]:
 def write_line(value: str | dict[str, Any]) -> None:
     """One line of standard output, UTF-8: text as it is, a dict as JSON. Raises InputError where that is closed."""
     if sys.stdout is None:
-        raise InputError("standard output is closed: nowhere to write to.")
+        raise InputError("there is nowhere to write to: standard output is closed.")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     sys.stdout.buffer.write(text.replace("\n", " ").encode() + b"\n")
 

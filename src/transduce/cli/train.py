@@ -71,7 +71,7 @@ def _of_run(recipe: Path, run: Path | None, finish: bool) -> tuple[Path, Path | 
     if recipe.is_dir():
         if not (recipe / RESOLVED).exists():
             raise InputError(
-                f"{recipe}: a recipe or a run directory is wanted, and this folder is no run's: it holds no {RESOLVED}."
+                f"{recipe}: expected a recipe or a run directory; this folder is neither: it holds no {RESOLVED}."
             )
         return recipe / RESOLVED, run or recipe
     if finish and recipe.name == RESOLVED and (recipe.parent / NOTED).exists():

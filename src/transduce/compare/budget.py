@@ -32,7 +32,9 @@ def parse_budget(text: str) -> Budget:
     """
     found = FORM.fullmatch(text.strip())
     if not found or not 0 < float(found["number"]) < math.inf:
-        raise InputError(f'"{text}" is no budget: wanted time (20m, 1.5h), tokens (5Mtok) or operations (1e15flop).')
+        raise InputError(
+            f'"{text}" is not a budget: expected time (20m, 1.5h), tokens (5Mtok) or operations (1e15flop).'
+        )
     number = float(found["number"])
     if found["time"]:
         return Budget(number * TIMES[found["time"]], "minutes", text)

@@ -57,4 +57,4 @@ def _read(folder: Path, name: str) -> str:
     try:
         return (folder / name).read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{folder / name}: the explorer's page is not whole: {error.strerror}.") from None
+        raise InputError(f"{folder / name}: the explorer's page is incomplete: {error.strerror}.") from None

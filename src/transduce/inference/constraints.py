@@ -46,9 +46,9 @@ def both(wants: Sequence[Constraints], more: Sequence[Constraints]) -> list[Cons
         InputError: they are of different numbers of outputs, or both have a prefix for one.
     """
     if len(wants) != len(more):
-        raise InputError(f"wanted: {len(more)} are given for {len(wants)} inputs.")
+        raise InputError(f"wanted: got {len(more)} for {len(wants)} inputs; give one for each.")
     problems = [
-        f'line {number}: two prefixes are wanted, "{one.prefix}" and "{other.prefix}".'
+        f'line {number}: got two prefixes, "{one.prefix}" and "{other.prefix}"; give one.'
         for number, (one, other) in enumerate(zip(wants, more, strict=True), 1)
         if one.prefix and other.prefix
     ]
@@ -92,7 +92,7 @@ def wanted_of_each(
 
 def _lists(given: Any, name: str, count: int, problems: list[str]) -> list[list[Any]]:
     if isinstance(given, str):
-        problems.append(f"{name}: a list of phrases is wanted, and this is one text: {given!r}.")
+        problems.append(f"{name}: expected a list of phrases; got a single text: {given!r}.")
         return [[]] * count
     of_each = [isinstance(each, list) for each in given]
     if not any(of_each):
@@ -101,13 +101,13 @@ def _lists(given: Any, name: str, count: int, problems: list[str]) -> list[list[
         lists = [list(each) for each in given]
     else:
         problems.append(
-            f"{name}: one list of phrases for all, or {count} lists, one for each input; "
-            f"{sum(of_each)} lists and {len(of_each) - sum(of_each)} phrases were given."
+            f"{name}: expected one list of phrases for all inputs, or {count} lists, one for each; got "
+            f"{sum(of_each)} lists and {len(of_each) - sum(of_each)} phrases."
         )
         return [[]] * count
     for phrase in {repr(each): each for phrases in lists for each in phrases}.values():
         if not _is_phrase(phrase, name == "must"):
-            problems.append(f"{name}: {phrase!r} is no phrase; text is wanted, and its first a character.")
+            problems.append(f"{name}: {phrase!r} is not a phrase; expected text that begins with a whole character.")
     return lists
 
 
@@ -148,12 +148,12 @@ def _parsed(line: str) -> Constraints:
     except (ValueError, RecursionError) as error:
         raise InputError(f"not JSON: {error}.") from None
     if not isinstance(table, dict):
-        raise InputError(f"an object is wanted, with keys of {', '.join(KEYS)}; this came: {line[:200]}")
+        raise InputError(f"expected an object with keys among {', '.join(KEYS)}; got: {line[:200]}")
     unknown = [f'unknown key "{key}".{suggest(key, KEYS)}' for key in table if key not in KEYS]
     lists = {key: table.get(key, []) for key in ("must", "must_not")}
     prefix = table.get("prefix", "")
-    wrong = [f"{key}: a list of phrases is wanted." for key, value in lists.items() if not isinstance(value, list)]
-    wrong += [] if isinstance(prefix, str) else ["prefix: text is wanted."]
+    wrong = [f"{key}: expected a list of phrases." for key, value in lists.items() if not isinstance(value, list)]
+    wrong += [] if isinstance(prefix, str) else ["prefix: expected text."]
     if unknown or wrong:
         raise InputError(unknown + wrong)
     must = [tuple(each) if isinstance(each, list) else each for each in lists["must"]]
@@ -205,7 +205,7 @@ class ConstraintCompiler:
                 problems.append(f"{names} must appear, but {self._known_parts(self._encode(given[0]))}.")
             elif not free:
                 wrong = held(Phrases(must_not=must_not), written[0])
-                problems.append(f'{names} must appear, but holds "{wrong[0]}", which must not.')
+                problems.append(f'{names} must appear, but contains "{wrong[0]}", which must not appear.')
             must.append(free)
         if problems:
             raise InputError(problems)

@@ -90,7 +90,7 @@ def tokenizer_for(written: Writing) -> tuple[str, str]:
     name, fallback = TOKENIZERS[written.kind], ""
     extra = EXTRAS.get(written.kind)
     if extra is not None and not _installed(name):
-        fallback = f'words need pip install "sacrebleu[{extra}]", as papers use it (tok:{name})'
+        fallback = f'to count words, as papers do (tok:{name}): pip install "sacrebleu[{extra}]"'
         name = "char"
     elif written.kind == "unspaced":
         fallback = "sacreBLEU splits no words of a script without spaces"

@@ -114,7 +114,9 @@ def _listed(system: Sequence[Tally] | Tally) -> list[Tally]:
 def _check_same(tallies: Sequence[Tally]) -> None:
     signatures = sorted({tally.signature for tally in tallies})
     if len(signatures) > 1:
-        raise InputError(f"figures of different kinds cannot be compared: {' and '.join(signatures)}.")
+        raise InputError(f"scores with different signatures cannot be compared: {' and '.join(signatures)}.")
     counts = sorted({len(tally.statistics_SN) for tally in tallies})
     if len(counts) > 1:
-        raise InputError(f"systems are compared on the same sentences; these have {' and '.join(map(str, counts))}.")
+        raise InputError(
+            f"systems must be compared on the same sentences; these have {' and '.join(map(str, counts))} sentences."
+        )

@@ -25,7 +25,7 @@ def perplexity(total_nll_nats: float, tokens: int, *, unit: str = "token") -> Sc
         InputError: no tokens.
     """
     if tokens < 1:
-        raise InputError(f"perplexity needs at least one token; {tokens} came.")
+        raise InputError(f"perplexity needs at least one token; got {tokens}.")
     try:
         value = math.exp(total_nll_nats / tokens)
     except OverflowError:

@@ -48,7 +48,7 @@ def rouge_tally(hypotheses: Sequence[str], references: References, kind: str = "
     from importlib.metadata import version
 
     if kind not in {*"123456789", "L"}:
-        raise InputError(f'ROUGE comes as 1 to 9 (n-grams) or L (longest common subsequence), not as "{kind}".')
+        raise InputError(f'ROUGE: expected 1 to 9 (n-grams) or L (longest common subsequence); got "{kind}".')
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:

@@ -49,7 +49,7 @@ def checked_references(hypotheses: Sequence[str], references: References) -> lis
         InputError: no sentences at all, not equally many, or a sentence without a reference.
     """
     if isinstance(hypotheses, str) or isinstance(references, str):
-        raise InputError("hypotheses and references are lists of sentences; one of them is a single text.")
+        raise InputError("hypotheses and references must be lists of sentences; one of them is a single text.")
     if len(hypotheses) != len(references):
         raise InputError(f"{len(hypotheses)} hypotheses, but {len(references)} references: line n must answer line n.")
     if not hypotheses:

@@ -52,7 +52,7 @@ def tokenizers_of(file: ModelFile) -> Sides:
     """
     found = unpack_tokenizers(file.tokenizers)
     if "source" not in found:
-        raise InputError("a language model translates no words: a shortlist is for translation models.")
+        raise InputError("a shortlist is for translation models; this is a language model.")
     return found["source"], found["target"]
 
 

@@ -19,8 +19,8 @@ from transduce.serve.settings import ServeSettings
 
 OPEN = ("/health", "/ready")  # for whoever watches the server, also while it stops
 FOREIGN = (
-    "a web page of {0} may not ask this server; whoever runs it can allow it: --allow-origin {0}, or in Python "
-    "ServeSettings(origins=..)."
+    "web pages of {0} may not use this server; whoever runs it can allow them with --allow-origin {0}, or in Python "
+    "with ServeSettings(origins=..)."
 )
 NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 HEADERS = {

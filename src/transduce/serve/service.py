@@ -83,7 +83,7 @@ class Service:
         """
         texts = sum(len(work.texts) for work in works)
         if texts > self.settings.queue:
-            raise TooLong(f"{texts} segments in one request; this server takes {self.settings.queue}.")
+            raise TooLong(f"{texts} segments in one request; this server takes at most {self.settings.queue}.")
         return await self.while_connected(request, self.batches.answers(works))
 
     async def done(self, request: Request, model: Loaded, texts: Sequence[str], do: Callable[[Work], Result]) -> Result:
@@ -140,7 +140,7 @@ class Service:
             problems.append(f"beam and nbest may be {self.settings.beam} at most on this server.")
         most = max(self.settings.batch_size * self.settings.beam, self.settings.texts)
         if texts * width > most:
-            outputs = f"{texts} texts, {width} outputs of each, are {texts * width:,} at once"
+            outputs = f"{texts} texts with {width} outputs each are {texts * width:,} at once"
             problems.append(f"{outputs}; {most:,} at most: send fewer texts, or ask for a smaller nbest.")
         if ("max_length_offset", found.max_length_offset) in search and found.max_length_offset > self.settings.max_new:
             problems.append(f"max_new may be {self.settings.max_new} at most on this server.")

@@ -60,7 +60,5 @@ class ServeSettings(Config):
         known = tuple(each.rstrip("/").lower() for each in given)
         wrong = [each for each in known if each not in ("*", "null") and not ORIGIN.fullmatch(each)]
         if wrong:
-            raise ValueError(
-                f'wanted scheme://host or scheme://host:port, "null" or "*"; this came: {", ".join(wrong)}'
-            )
+            raise ValueError(f'expected scheme://host or scheme://host:port, "null" or "*"; got {", ".join(wrong)}')
         return known
