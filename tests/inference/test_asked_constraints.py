@@ -95,7 +95,7 @@ def test_a_limit_that_comes_first_is_told() -> None:
     assert nothing.unmet == ("fi go ku la",)
     assert told == [
         'line 1: "fi go ku la" must appear but does not: the output reached its length limit.',
-        'line 2: "fi go ku la" must appear and does not: it has no tokens.',
+        'line 2: "fi go ku la" must appear but does not: it has no tokens.',
     ]
     assert found.to_dict()["unmet"] == ["fi go ku la"]
 

@@ -17,6 +17,7 @@ from transduce.cli.distill import distill
 from transduce.cli.doctor import doctor
 from transduce.cli.evaluate import evaluate
 from transduce.cli.explore import explore
+from transduce.cli.help import Verb, Verbs
 from transduce.cli.info import info
 from transduce.cli.predict import predict
 from transduce.cli.score import score
@@ -28,21 +29,21 @@ from transduce.version import __version__
 
 app = typer.Typer(
     name="transduce",
-    help="Train a sequence model on your own data in one command, see what its attention does, "
-    "know honestly how good it is, ship it.",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong input, 130 interrupted.",
+    cls=Verbs,
+    help="Train a sequence model on your own data, see what its attention does, know how good it is, and ship it.",
+    epilog="Exit codes: 0 for success, 1 for a failure, 2 for wrong input, 130 when interrupted.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 for verb in (train, predict, evaluate, score, compare, explore, serve, distill, shortlist, doctor, info, demo):
-    app.command()(verb)
+    app.command(cls=Verb)(verb)
 
 
 @app.callback(invoke_without_command=True)
 def version(
-    show: bool = typer.Option(False, "--version", help="Print versions, and which kernels run here, and leave."),
+    show: bool = typer.Option(False, "--version", help="Print the versions and the kernels in use, and exit."),
 ) -> None:
     """What is true of all verbs."""
     if show:

@@ -11,11 +11,16 @@ if TYPE_CHECKING:
 
 
 def info(
-    path: Annotated[Path, typer.Argument(help="A model file, or the folder of a finished run.")],
-    tensors: Annotated[bool, typer.Option("--tensors", help="List the tensors with their shapes, too.")] = False,
+    path: Annotated[Path, typer.Argument(help="A model file, or the directory of a finished run.")],
+    tensors: Annotated[bool, typer.Option("--tensors", help="Also list the tensors with their shapes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, for programs.")] = False,
 ) -> None:
-    """Show what a model file holds: settings, tokenizers, provenance, scores, sizes. Runs nothing from it."""
+    """Show what a model file holds, without running anything from it.
+
+        transduce info runs/my
+
+    That is its settings, tokenizers, provenance, scores and sizes.
+    """
     from transduce.core.model_file import describe
 
     facts = describe(path)

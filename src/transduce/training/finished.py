@@ -40,7 +40,8 @@ def finished_report(run: Path, recipe: Recipe) -> Report | None:
         if not is_begun(run):
             raise InputError(
                 f"{run}: this run finished after update {report['training']['updates']} and cannot go on: its "
-                f"checkpoints are gone. Choose another directory with --run; training.start={run} starts from this model."
+                f"checkpoints are gone. Choose another directory with --run; training.start={run} "
+                "starts from this model."
             )
         return None
     files = _fingerprints(recipe)

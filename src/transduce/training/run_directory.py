@@ -128,8 +128,8 @@ def check_data(run: Path, fingerprints: Mapping[str, Any]) -> None:
     changed = sorted({*differences(_without_names(before), _without_names(now))} - {*unknown})
     if changed:
         raise InputError(
-            f"{run}: its training began with other data; these have changed since: {', '.join(changed)} (fingerprints are "
-            f"in {noted}). Restore the files, choose another directory with --run, or delete this one."
+            f"{run}: its training began with other data; these have changed since: {', '.join(changed)} (fingerprints "
+            f"are in {noted}). Restore the files, choose another directory with --run, or delete this one."
         )
 
 
