@@ -48,7 +48,10 @@ def test_phrases_line_by_line(run: Run, tiny_run: Path, tmp_path: Path) -> None:
 def test_what_is_unmet_is_told(run: Run, tiny_run: Path) -> None:
     done = run("predict", tiny_run, "--must", "one two three four five six seven", "--max-new", 0, given=b"1 2\n")
     assert done.code == 0
-    assert 'line 1: "one two three four five six seven" must appear but does not: the output reached its length limit.' in done.err
+    assert (
+        'line 1: "one two three four five six seven" must appear but does not: the output reached its length limit.'
+        in done.err
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ A_TEXT = {"Sequence": {"id": "A", "type_id": 0}}
         ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "BAAAAP////9h"}}, "it fails on a text"),
         ({"decoder": {"type": "Sequence", "decoders": [replace("aa", String="a")] * 30}}, "its decoder can make"),
         ({"decoder": {"type": "Sequence", "decoders": [CTC] * 30}}, "its decoder can make"),
-        ({"pre_tokenizer": split("(a*)*b")}, 'its pre_tokenizer: the pattern "[(]a[*][)][*]b" repeats a part that repeats'),
+        ({"pre_tokenizer": split("(a*)*b")}, 'its pre_tokenizer: the pattern "[(]a[*][)][*]b" repeats a part'),
         ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "it fails on a text: chunk size"),
         (
             {

@@ -167,8 +167,7 @@ def test_what_cannot_be_compared_is_refused(pipeline: Pipeline, files: tuple[Pat
         ),
         (
             Difference(-0.001, (-0.002, 0.0), 0.001, 0.0, "first"),
-            "The difference between a and b rounds to 0: "
-            "from a to b BLEU changes by +0.00 [+0.00, +0.00], p = 0.001.",
+            "The difference between a and b rounds to 0: from a to b BLEU changes by +0.00 [+0.00, +0.00], p = 0.001.",
         ),
         (Difference(3.0, None, None, None, ""), "BLEU: at least two sentences are needed to tell a and b apart."),
     ],

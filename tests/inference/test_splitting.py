@@ -123,7 +123,7 @@ def test_what_is_wanted_of_the_output_keeps_a_text_together(model: Pipeline) -> 
     assert "rot" in found.text
     assert other.text == TRANSLATED
     assert told == ["line 1: its 2 sentences are read as one, because constraints apply to it."]
-    with pytest.raises(InputError, match="line 1: .* is translated in 2 pieces"):
+    with pytest.raises(InputError, match=r"line 1: .* is translated in 2 pieces"):
         model.predict(TWO, must=["rot"], split="sentences")
 
 

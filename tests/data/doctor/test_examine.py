@@ -160,7 +160,7 @@ def test_columns_are_found_by_name(corpus: Corpus, write: Write) -> None:
     source, target = columns_of(write("pairs.tsv", ["id\tTarget\tSource", *rows]))
     assert [line.decode() for line in source.raw_lines()] == corpus[0]
     assert [line.decode() for line in target.raw_lines()] == corpus[1]
-    with pytest.raises(InputError, match=r"pairs\.tsv, line 1: expected tab-separated columns 0 and 1, .* there is 1 column"):
+    with pytest.raises(InputError, match=r"pairs\.tsv, line 1: expected .* columns 0 and 1, .* there is 1 column"):
         columns_of(write("pairs.tsv", corpus[0]))
 
 
