@@ -68,7 +68,7 @@ HOSTILE = [  # arguments, what is said; RUN, DATA, TMP and RECIPE are put in
     (["train", "RECIPE", "--run", "TMP/out", "training.learning_rate=1e308"], "training.learning_rate"),
     (["train", "TMP"], "holds no recipe.toml"),
     (["train", "--finish", "TMP"], "holds no recipe.toml"),
-    (["train", "--finish", "RECIPE", "--run", "TMP/out"], "has no checkpoint yet"),
+    (["train", "--finish", "RECIPE", "--run", "TMP/out"], "there is no checkpoint yet"),
 ]
 
 

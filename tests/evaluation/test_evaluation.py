@@ -68,7 +68,7 @@ def test_what_does_not_fit_is_refused_before_decoding(
         return str(caught.value)
 
     assert 'there is no "bleuu". Did you mean "bleu"?' in judge(pipeline, source, ["bleuu"])
-    assert "name --source" in judge(pipeline, None)
+    assert "with --source" in judge(pipeline, None)
     assert "no --source" in judge(language_model(), source)
     source.write_text("ba\n")
     assert "has 1 lines" in judge(pipeline, source)

@@ -102,7 +102,7 @@ def test_what_cannot_be_explored_says_why() -> None:
     made = pipeline("transformer")
     with pytest.raises(InputError, match="empty"):
         explore(made, " ")
-    with pytest.raises(InputError, match="reads 256"):
+    with pytest.raises(InputError, match="reads at most 256"):
         explore(made, "ba " * 300)
     with pytest.raises(InputError, match="ensemble"):
         explore(EnsemblePipeline([made, made]), TEXT)
@@ -110,7 +110,7 @@ def test_what_cannot_be_explored_says_why() -> None:
         explore(made, TEXT, most=100)
     with pytest.raises(InputError, match="beam"):
         explore(made, TEXT, beam=0)
-    with pytest.raises(InputError, match="no token"):
+    with pytest.raises(InputError, match="not a token"):
         asked(made, TEXT, ["nowhere"])
 
 

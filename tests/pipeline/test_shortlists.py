@@ -119,7 +119,7 @@ def test_what_cannot_be_is_refused(pipeline: Pipeline) -> None:
         translator().predict(["ba"], shortlist=2)
     with pytest.raises(InputError, match=r"holds 5 candidates a token; .* --candidates 6"):
         pipeline.predict(["ba"], shortlist=6)
-    with pytest.raises(InputError, match="a language model reads no source"):
+    with pytest.raises(InputError, match="a language model has no source"):
         language_model().predict(["ba"], shortlist=2)
     with pytest.raises(InputError, match="shortlist"):
         pipeline.predict(["ba"], shortlist=0)

@@ -22,7 +22,7 @@ def test_a_model_is_called_as_its_file_or_its_folder_or_as_said(served_file: Pat
         (run / name).write_bytes(served_file.read_bytes())
     asked = [served_file, run, f"x={served_file}", run / "a=b.safetensors"]
     assert [model.name for model in Models.open(asked)] == ["tiny", "german", "x", "a=b"]
-    with pytest.raises(InputError, match=r"two models have one name in german, german; name them: a=runs"):
+    with pytest.raises(InputError, match=r"two models have the same name among german, german; name them: a=runs"):
         Models.open([run, run / "model.safetensors"])
     with pytest.raises(InputError, match="no such file"):
         Models.open([tmp_path / "gone"])

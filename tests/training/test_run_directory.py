@@ -221,7 +221,7 @@ def test_a_training_that_was_stopped_is_finished_early_and_goes_on(
 
 def test_what_cannot_be_finished_says_why(tiny_recipe: Path, finished: Path, tmp_path: Path) -> None:
     display = Display(Console(file=StringIO()))
-    with pytest.raises(InputError, match="has no checkpoint yet"):
+    with pytest.raises(InputError, match="there is no checkpoint yet"):
         finish_training(load_recipe(tiny_recipe), tmp_path / "nowhere", display)
     assert not (tmp_path / "nowhere").exists()
     before = content(finished)

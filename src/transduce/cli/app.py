@@ -1,4 +1,4 @@
-"""The command `transduce`: one verb a file. Verbs import what is slow when they run, so that --help is instant."""
+"""The command `transduce`, with a file for each verb. Verbs import slow modules when they run, so --help is instant."""
 
 import gc
 import os
@@ -45,7 +45,7 @@ for verb in (train, predict, evaluate, score, compare, explore, serve, distill, 
 def version(
     show: bool = typer.Option(False, "--version", help="Print the versions and the kernels in use, and exit."),
 ) -> None:
-    """What is true of all verbs."""
+    """Options of the command itself."""
     if show:
         from transduce.runtime.environment import kernels_in_words, library_versions
 
@@ -57,7 +57,7 @@ def version(
 
 
 def main() -> None:
-    """Run the command line; every error on purpose becomes its message and its exit code."""
+    """Run the command line. Each of our errors becomes a message and an exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     gc.set_threshold(20_000)  # importing torch makes as many objects that stay, and each search for garbage is in vain
@@ -97,7 +97,7 @@ def _run() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Where one is closed, its number is taken, so that no other file gets it; what would be told goes nowhere."""
+    """Open closed standard streams on the null device, so that no other file gets their numbers."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -108,7 +108,7 @@ def _open_standard_streams() -> None:
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    """What is left to write is not written where that failed before: it would fail again."""
+    """Print the message and exit. Output that could not be written before is dropped."""
     with suppress(OSError):
         if message:
             print(f"transduce: {message}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`transduce demo`: train on the built-in corpus, and see what the model can do and what its attention does."""
+"""`transduce demo`: train on the built-in corpus, then show the model's translations and attention."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How help is laid out: verbs in groups with an example each, and examples in a docstring kept as they are written."""
+"""The layout of help: verbs in groups with an example each, and indented examples kept as they are written."""
 
 from collections.abc import Sequence
 from inspect import cleandoc
@@ -51,5 +51,5 @@ class Verbs(TyperGroup):
 
 
 def paragraphs(text: str | None) -> list[str]:
-    """What blank lines part, without the indentation that all lines share."""
+    """The paragraphs of a docstring, without the indentation that all lines share."""
     return cleandoc(text or "").split("\n\n")

@@ -1,4 +1,4 @@
-"""`transduce info`: what a model file is, before anything in it is used."""
+"""`transduce info`: show what a model file holds, before anything in it is used."""
 
 import re
 from pathlib import Path
@@ -108,5 +108,5 @@ def flat(table: dict[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def printable(text: str) -> str:
-    """A file may come from anyone: what would steer the terminal is shown, not sent to it."""
+    """`text` with control characters escaped, since a file from anyone could steer the terminal."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

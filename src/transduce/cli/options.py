@@ -1,4 +1,4 @@
-"""Options that several verbs have, each with one meaning and one help text."""
+"""Options shared by several verbs, each with the same meaning and help text everywhere."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal

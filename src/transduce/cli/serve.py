@@ -109,7 +109,7 @@ def serve(
 
 @contextmanager
 def needed(what: str) -> Iterator[None]:
-    """Imports of the extra `serve`; one that is missing is told as such."""
+    """Import from the extra `serve` inside this; a missing library becomes an error that names the extra."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -131,7 +131,7 @@ def _settings(asked: Mapping[str, object]) -> "ServeSettings":
 
 
 def hosts_of(host: str, further: list[str]) -> tuple[str, ...]:
-    """On loopback only its own names, so that no web page can reach the server under a name of its own."""
+    """The host names that requests may use; on loopback only its own, so that no web page gets in under another."""
     loopback = host in ("localhost", "::1") or host.startswith("127.")
     return tuple(dict.fromkeys([*(LOOPBACK if loopback else ()), *further, *([host] if loopback else [])]))
 

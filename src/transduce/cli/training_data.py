@@ -1,4 +1,4 @@
-"""Which pairs a trained model learnt from: what the recipe beside its file says."""
+"""The training pairs of a trained model, as named by the recipe beside its file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What each training of a comparison may spend: time, target tokens, or floating-point operations."""
+"""The budget of each training of a comparison: time, target tokens, or floating-point operations."""
 
 import math
 import re
@@ -17,7 +17,7 @@ FORM = re.compile(
 
 
 class Budget(NamedTuple):
-    """An amount of one of three things, and how it was written."""
+    """An amount of time, tokens or operations, and the text it was given as."""
 
     amount: float
     unit: Unit

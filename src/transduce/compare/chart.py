@@ -1,4 +1,4 @@
-"""Line charts as SVG text, so that a page needs nothing but itself."""
+"""Line charts as SVG text, so that a page is self-contained."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Line(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """From values to pixels.
+    """Maps values to pixels.
 
     low, high: the values (their logarithms, where `logarithmic`) at the ends. start, end: the pixels there.
     """

@@ -1,4 +1,4 @@
-"""A comparison: one recipe, and variants of it that differ in what they say.
+"""A comparison: one recipe, and variants that each change some of its keys.
 
     base = "../multi30k-de-en.toml"       # the recipe that all stand on
     [compare]                             # budget, seeds, metrics, searches
@@ -8,7 +8,7 @@
     [variants.recurrent]                  # a [model] of another kind replaces the one below
     model = { kind = "rnn" }
 
-Data, tokenizer, batches and how many of them make an update must be the same for all.
+Data, tokenizer, batches and batches per update must be the same for all.
 """
 
 import re
@@ -58,7 +58,7 @@ class CompareConfig(Config):
 class Comparison:
     """A comparison, checked: every variant with its recipe, whose seed and budget are still open.
 
-    changes: what each variant says itself.
+    changes: the keys that each variant sets.
     searches: by variant and name, resolved.
     """
 

@@ -1,10 +1,10 @@
-"""A comparison from its recipe to its page: what each variant costs, all trainings one after the other, the results.
+"""Run a comparison: measure what each variant costs, train one after the other, and write the results.
 
     DIR/VARIANT-seed1/    a run directory each, as `transduce train` makes them, with outputs/ and measured.json
     DIR/costs/            parameters, operations and growth with length of each variant
     DIR/compare.json, compare.md, compare.html
 
-Everything that was finished stays finished: the same command goes on where it was stopped.
+Finished parts are kept: the same command continues where it was stopped.
 """
 
 import json

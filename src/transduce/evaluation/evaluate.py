@@ -1,6 +1,6 @@
-"""Trained models against texts with known answers: metrics of what they find, likelihood of what they should find.
+"""Evaluate trained models on a test set: metrics of their outputs, and likelihood of the references.
 
-With two or more systems also: which is better, and how sure is that.
+Two or more systems are also compared: which is better, and how certain that is.
 """
 
 import math
@@ -28,12 +28,12 @@ DEFAULT_METRICS = ("bleu", "chrf")  # of outputs that come without a model, whos
 
 @dataclass(frozen=True)
 class Files:
-    """What systems are given and what they should answer.
+    """The inputs of systems and the answers expected from them.
 
     source: one input a line; None for language models, and where all outputs are given.
-    references: for each input a right answer, a line each; several files for several right answers.
-    outputs: what other systems answered, by their names.
-    language: the target's code, by which words are split; by default each model's own.
+    references: files with one correct answer a line; several files hold several correct answers.
+    outputs: the outputs of other systems, by name.
+    language: the code of the target language, which decides how words are split; by default each model's own.
     """
 
     source: Path | Column | None
@@ -101,7 +101,7 @@ def evaluate_files(
 
 
 def verdict(first: str, second: str, name: str, difference: Difference, digits: int = 2) -> str:
-    """One sentence: is `second` better than `first` by the metric `name`, and how sure is that.
+    """Say in one sentence whether `second` is better than `first` by the metric `name`, and how certain that is.
 
     The difference is that of the system called better less the other's; where neither is, of `second` less `first`.
     """

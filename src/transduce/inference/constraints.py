@@ -1,6 +1,6 @@
-"""What a person wants of an output beyond the likeliest: phrases that must or must not appear, and how it begins.
+"""Constraints on an output: phrases that must or must not appear, and a prefix.
 
-As text, for one input or all of them; here it becomes what search knows: tokens, and automata over characters.
+They are given as text, for one input or for all. Here they become what search uses: tokens and character automata.
 """
 
 import json
@@ -25,9 +25,9 @@ KEYS = ["must", "must_not", "prefix"]
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """Of one output. What it means that a phrase appears is said in `transduce.search.phrases`.
+    """The constraints on one output. `transduce.search.phrases` defines when a phrase appears.
 
-    must: each a set of alternatives; the same one n times asks for n places.
+    must: each entry is a set of alternatives; an entry given n times must appear in n places.
     prefix: the output's first tokens are those of this text; its last word may be gone on with.
     """
 
@@ -40,7 +40,7 @@ class Constraints:
 
 
 def both(wants: Sequence[Constraints], more: Sequence[Constraints]) -> list[Constraints]:
-    """What both want of each output.
+    """The constraints of both lists together, output by output.
 
     Raises:
         InputError: they are of different numbers of outputs, or both have a prefix for one.
@@ -66,7 +66,7 @@ def wanted_of_each(
     must_not: Sequence[str] | Sequence[list[str]] = (),
     prefix: str | Sequence[str] = "",
 ) -> list[Constraints]:
-    """For `count` texts what is wanted of each: one list of phrases for all, or a list of lists, one for each text.
+    """The constraints on each of `count` texts, from one list of phrases for all or a list of lists, one for each text.
 
     Raises:
         InputError: something is no phrase, or there are not as many lists as texts.
@@ -120,7 +120,7 @@ def _is_phrase(value: Any, alternatives: bool) -> bool:
 
 
 def read_constraints(path: Path, count: int) -> list[Constraints]:
-    """The wants of `count` inputs in a file, one JSON object a line; {} for none.
+    """Read the constraints on `count` inputs from a file with a JSON object on each line; {} is no constraint.
 
         {"must": ["New York", ["colour", "color"]], "must_not": ["he"], "prefix": "In the"}
 
@@ -162,7 +162,7 @@ def _parsed(line: str) -> Constraints:
 
 
 class ConstraintCompiler:
-    """Wants in the words of one tokenizer. Equal ones share their automata."""
+    """Compiles constraints for one tokenizer. Equal constraints share their automata."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer

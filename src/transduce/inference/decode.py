@@ -1,4 +1,4 @@
-"""From texts to predictions: what a trained model is used for. Each text gets the same alone or in any batch."""
+"""From texts to predictions. A text gets the same prediction alone or in any batch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ def decode(
     workers: int = 1,
     lexicon: Lexicon | None = None,
 ) -> list[Prediction]:
-    """One prediction a text, in their order. A text without a token gives an empty prediction.
+    """Predict an output for each text, in order. A text without tokens gives an empty prediction.
 
     Args:
         batch_size: texts searched together; like lengths are put together, whatever their order.

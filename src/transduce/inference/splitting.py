@@ -1,4 +1,4 @@
-"""What of a text a model reads at once: all of it, each of its sentences, or, of one that is too long, pieces.
+"""Split a text into what the model reads at once: all of it, its sentences, or pieces of one that is too long.
 
 A piece ends at a sentence's end, else at a comma, else at a space, else anywhere.
 """
@@ -20,10 +20,10 @@ BREAKS = (re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])"), re.compile(r"\s+"))
 
 @dataclass
 class Pieces:
-    """Of several texts.
+    """The pieces of several texts.
 
-    cuts: of each text the spans that are read by themselves; of a text in one piece its only one.
-    long: for each text that has something too long, what it is; done: and what became of it.
+    cuts: for each text, the spans that are read by themselves; one span for a text in one piece.
+    long: for each text with a part that is too long, which part that is. done: what was done about it.
     """
 
     texts: Sequence[str]
@@ -105,7 +105,7 @@ def pieces_of(
 
 
 def refuse_wants_of_pieces(wants: Sequence[Constraints], pieces: Pieces) -> None:
-    """Raises InputError where something is wanted of the output of a text that is read in several pieces."""
+    """Raises InputError for constraints on a text that is read in several pieces."""
     problems = [
         f"line {place + 1}: constraints cannot apply to a text that is translated in {len(cut)} pieces; "
         'shorten it, choose long = "truncate", or read its sentences as one with split = "none".'
@@ -229,7 +229,7 @@ def _side_by_side(text: str, cut: Sequence[Segment], parts: Sequence[Prediction]
 def tell_of_pieces(
     pieces: Pieces, wants: Sequence[Constraints], otherwise: Callable[[], Pieces], tell: Callable[[str], None]
 ) -> None:
-    """What was long, and what is read as one because of its wants.
+    """Tell which texts were too long, and which are read as one because of constraints.
 
     Args:
         otherwise: how the texts were read if nothing were wanted of their outputs.
@@ -243,7 +243,7 @@ def tell_of_pieces(
 
 
 def tell_unmet(predictions: Sequence[Prediction], tell: Callable[[str], None]) -> None:
-    """Which phrases an output should hold and does not."""
+    """Tell which required phrases are missing from an output."""
     for number, prediction in enumerate(predictions, 1):
         if prediction.unmet:
             names = ", ".join(f'"{phrase}"' for phrase in prediction.unmet)
@@ -252,5 +252,5 @@ def tell_unmet(predictions: Sequence[Prediction], tell: Callable[[str], None]) -
 
 
 def refuse_attention_of_pieces(prediction: Prediction) -> Any:
-    """In the place of its attention."""
+    """Stands in for the attention of a text that was read in several pieces."""
     raise InputError("this text was read in several pieces, each with its own attention: predict a shorter one.")

@@ -1,6 +1,6 @@
 """BLEU as textbooks write it: unsmoothed, in [0, 1], on tokens, brevity by the shortest reference.
 
-To follow by hand, and beside sacrebleu's figure (`transduce.metrics.bleu`), never in one column with it.
+It can be followed by hand. Do not put it in one column with sacrebleu's score (`transduce.metrics.bleu`).
 
 Source: Papineni et al. 2002. Shapes: S sentences, N counts a sentence.
 """

@@ -1,10 +1,10 @@
-"""Is B better than A, and how sure is that: the paired bootstrap.
+"""The paired bootstrap: whether system B is better than system A, and how certain that is.
 
 Both systems are scored on the same resampled sentences, so that what makes a test set easy or hard cancels out.
 Source: Koehn 2004, Statistical significance tests for machine translation evaluation, section 4.
 
 Where a system was trained several times (seeds), its figure is the mean over its trainings, and every resample also
-draws among the trainings: the interval then holds what another seed would change, not only what other sentences would.
+draws among the trainings: the interval then covers the variation between seeds as well as between sentences.
 
 Shapes: S sentences, N counts a sentence, R resamples, K systems.
 """
@@ -23,7 +23,7 @@ from transduce.metrics.tally import Tally
 
 @dataclass(frozen=True)
 class Difference:
-    """How far the second system is from the first.
+    """The difference between the second system and the first.
 
     Args:
         value: its figure minus the first one's.

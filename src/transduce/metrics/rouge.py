@@ -1,8 +1,8 @@
-"""ROUGE: how much of the references is in the hypothesis, by n-grams (ROUGE-N) or by order (ROUGE-L).
+"""ROUGE: the share of the references found in the hypothesis, by n-grams (ROUGE-N) or in sequence (ROUGE-L).
 
 `rouge` is the figure of summarisation tables: the library rouge-score's F1, on words of any script. `notes_rouge` is
-the textbook's recall. Two ways to treat several references, never in one column: rouge-score takes for each sentence
-the reference with the best F1, the formula pools the n-grams of all.
+the textbook's recall. They treat several references differently, so do not mix them: rouge-score takes for each
+sentence the reference with the best F1, the formula pools the n-grams of all.
 
 Source: Lin 2004.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Words:
-    """`transduce.metrics.words` as rouge-score wants a tokenizer."""
+    """`transduce.metrics.words` with the interface of rouge-score's tokenizers."""
 
     def tokenize(self, text: str) -> list[str]:
         """The words of `text`."""

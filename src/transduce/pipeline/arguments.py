@@ -1,6 +1,6 @@
-"""What people hand to a model in Python, as the lists that it works on: one text or many, pairs or two lists.
+"""Arguments of a model's methods, turned into lists: one text or many, pairs or two lists.
 
-Whatever can only be a mistake is refused in words.
+What can only be a mistake raises an error that explains it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

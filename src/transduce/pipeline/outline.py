@@ -1,7 +1,7 @@
-"""What a model file says of a model, built without its weights, and compared with what the file says of these.
+"""The model that a file describes, built without its weights and compared with the sizes of these weights.
 
-A file may have been made by anybody: a few letters of its settings can ask for a billion layers. So sizes are compared
-before memory is taken for them.
+A file may have been made by anybody: a few characters of its settings can ask for a billion layers. So sizes are
+compared before memory is allocated.
 """
 
 from collections.abc import Mapping

@@ -259,10 +259,10 @@ class Pipeline:
 
 
 class EnsemblePipeline(Pipeline):
-    """Several pipelines as one, which says the mean of what they say. Search settings and lexicon are the first one's.
+    """Several pipelines whose predictions are averaged. Search settings and lexicon are those of the first.
 
     Raises:
-        InputError: they do not say the same tokens, some read sources and some do not, or one writes all at once.
+        InputError: their target tokens differ, only some read sources, or one writes all words at once.
     """
 
     def __init__(self, members: Sequence[Pipeline], mean: Mean = "probability", names: Sequence[str] = ()) -> None:
@@ -343,7 +343,7 @@ def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
 
 
 def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
-    """The recipe's settings with those asked for in their place.
+    """The recipe's search settings with some of them replaced.
 
     A beam asked for is searched, whatever method the recipe has. What the recipe says to its own method alone means
     nothing to another; an alpha tuned for one length rule means nothing to another, so a rule asked for comes with the

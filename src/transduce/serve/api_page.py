@@ -1,4 +1,4 @@
-"""The OpenAPI description as a page for people: no script, nothing from another host."""
+"""The OpenAPI description as a readable page, without scripts and without anything from another host."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def api_page(description: dict[str, Any]) -> str:
 
 
 def as_asked_at(page: str, base: str, languages: tuple[str, str] = EXAMPLE_LANGUAGES) -> str:
-    """An `api_page` whose examples call the address that it was asked for at, and translate what the server does."""
+    """An `api_page` whose examples use the address of the request and a language pair of the server."""
     address = base.rstrip("/")
     page = page.replace(_asked_for(*EXAMPLE_LANGUAGES), _asked_for(*languages))
     return page.replace(ADDRESS, address) if re.fullmatch(r"https?://[\w.:\[\]-]+(/[\w./-]*)?", address) else page

@@ -1,4 +1,4 @@
-"""The explorer's numbers over HTTP: one sentence a request, done by the thread that has the model, in its turn."""
+"""The explorer's data over HTTP: one sentence a request, computed in turn by the thread with the model."""
 
 import json
 from collections.abc import Callable

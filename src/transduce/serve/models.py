@@ -22,7 +22,7 @@ log = logging.getLogger("transduce.serve")
 
 
 class Loaded(NamedTuple):
-    """One version of a model. Requests hold it to their end, whatever is loaded meanwhile."""
+    """One version of a model. A request keeps its version to the end, even if a newer one is loaded."""
 
     name: str
     pipeline: Pipeline
@@ -45,10 +45,10 @@ PLAIN = Use()
 
 
 class Model:
-    """A model file that is looked at now and then. `current` changes at once, from one whole model to another.
+    """A model file that is checked for changes. `current` switches at once from one complete model to the next.
 
-    run: the directory of its training; None where nobody knows one.
-    problem: why the file as it is now is not the one that serves; None when it is.
+    run: the directory of its training, or None if it is not known.
+    problem: why the current file is not in use, or None if it is.
     """
 
     def __init__(self, name: str, path: Path, use: Use = PLAIN, run: Path | None = None) -> None:

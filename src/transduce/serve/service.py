@@ -1,4 +1,4 @@
-"""What the routes share: the models, the batches, and how a request waits for its answers."""
+"""What all routes share: the models, the batches, and waiting for answers."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -23,7 +23,7 @@ ASIDE = 2  # threads for texts; each that is busy makes the event loop wait for 
 
 
 class ClientLeft(Exception):
-    """There is nobody to answer."""
+    """The client has disconnected."""
 
 
 class TooLong(TransduceError):
@@ -31,7 +31,7 @@ class TooLong(TransduceError):
 
 
 class TooSlow(TransduceError):
-    """No answer in time."""
+    """There was no answer in time."""
 
 
 class Service:
