@@ -42,7 +42,7 @@ def test_a_model_is_told_its_words_and_uses_them(run: Run, own_run: Path, tiny_c
     assert "All 300 pairs kept." in done.err
     assert "3 candidates a token and 3 frequent ones" in done.err
     assert re.search(
-        r"--shortlist 3: \d of 24 words a sentence on average; they are \d+\.\d% of the .* 30 val", done.err
+        r"--shortlist 3: \d of 24 words a sentence on average; they cover \d+\.\d% of the .* 30 val", done.err
     )
     after = load_model_file(path)
     assert all(torch.equal(after.weights[name], weight) for name, weight in before.weights.items())
@@ -110,7 +110,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
     before = alone.read_bytes()
     for arguments, said in [
         ([tmp_path / "nowhere"], "no such file or folder"),
-        ([alone], "no recipe beside it says what it was trained on"),
+        ([alone], "there is no recipe.toml beside it"),
         ([own_run, "--candidates", 9, "--frequent", 8], "must be at least --candidates"),
         ([own_run, "--output", tmp_path / "no" / "where"], "there is no folder"),
     ]:

@@ -79,7 +79,7 @@ def main() -> None:
         if not is_out_of_memory(error):
             raise
         said = str(error).split("\n")[0][:300]
-        _leave(f"out of memory ({said}). A smaller --batch-size, --beam or model needs less.", 1)
+        _leave(f"out of memory: a smaller --batch-size, --beam or model needs less ({said}).", 1)
     finally:
         # At the end the interpreter looks through everything once more, 0.4 s with torch, for nothing. But
         # Triton, which comes with torch for GPUs, takes what is frozen for leaked then, and says so in 30 lines.

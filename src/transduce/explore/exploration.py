@@ -150,7 +150,7 @@ def check_size(pipeline: Pipeline, given: Given, most: int) -> None:
     count = sum(part.heads * sizes[part.rows] * sizes[part.columns] for part in parts)
     if count > most:
         raise InputError(
-            f"this sentence and its output have {count:,} attention weights; at most {most:,} are allowed: shorten it."
+            f"this sentence and its output have {count:,} attention weights; {most:,} at most: shorten it."
         )
 
 
