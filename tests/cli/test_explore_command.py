@@ -85,7 +85,7 @@ def test_it_writes_one_file_that_holds_everything(page: Path, tiny_run: Path, tm
     ("asked", "said"),
     [
         (["--file", "out.html"], "add --text"),
-        (["--text", "1 2"], "--text is for --file"),
+        (["--text", "1 2"], "--text goes with --file"),
         (["--run", "nowhere"], "no such directory"),
         (["--file", "nowhere/out.html", "--text", "1"], "no folder"),
         (["--file", "out.html", "--text", " "], "empty"),

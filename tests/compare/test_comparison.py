@@ -226,9 +226,9 @@ def test_a_changed_recipe_is_refused(file: Path, finished: Path) -> None:
     with pytest.raises(InputError) as caught:
         refuse(load_comparison(other, ["training.clip=0.5"]), finished)
     assert len(caught.value.problems) == 4
-    assert "pre, seed 1 was trained by another recipe; these keys differ: training.clip." in caught.value.problems[0]
+    assert "pre, seed 1 was trained with another recipe; these keys differ: training.clip." in caught.value.problems[0]
     assert (
-        "post | norm, seed 2 was trained by another recipe; these keys differ: model.dropout, training.clip"
+        "post | norm, seed 2 was trained with another recipe; these keys differ: model.dropout, training.clip"
         in (caught.value.problems[3])
     )
     with pytest.raises(InputError, match=r"these keys differ: training\.updates"):
@@ -306,7 +306,7 @@ def test_two_comparisons_do_not_share_a_directory(timed: tuple[Path, Path], monk
     monkeypatch.setattr(comparing, "PATIENCE", 0.1)
     with (folder / ".lock").open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(InputError, match="another comparison is at work there"):
+        with pytest.raises(InputError, match="another comparison is running there"):
             run_comparison(load_comparison(path, [], "6s"), folder, QUIET)
 
 

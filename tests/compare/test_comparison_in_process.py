@@ -105,7 +105,7 @@ def test_language_models_are_compared_by_perplexity(tiny_corpus: Path, tmp_path:
 def test_a_metric_that_the_task_cannot_count_is_refused_before_any_training(tiny_recipe: Path, tmp_path: Path) -> None:
     path = tiny_recipe.with_name("metrics.toml")
     path.write_text('base = "tiny.toml"\n[compare]\nmetrics = ["bleu-lc-moses"]\nbudget = "1ktok"\n[variants.one]\n')
-    with pytest.raises(InputError, match="say which the target is"):
+    with pytest.raises(InputError, match="name the target's"):
         run_comparison(load_comparison(path), tmp_path / "run", QUIET)
     assert not list((tmp_path / "run").glob("*-seed1"))
 

@@ -234,9 +234,9 @@ def test_it_plots_what_is_asked_for() -> None:
     np.testing.assert_allclose(axes.images[0].get_array(), layer.weights[1], rtol=1e-6)
     mean = torch.stack([each.weights for each in found.of("cross")]).mean((0, 1))
     np.testing.assert_allclose(found.plot().axes[0].images[0].get_array(), mean, rtol=1e-5)
-    with pytest.raises(InputError, match="heads 0 to 1"):
+    with pytest.raises(InputError, match="numbered from 0 to 1"):
         found.plot(layer.name, 2)
-    with pytest.raises(InputError, match="nothing that attends"):
+    with pytest.raises(InputError, match="no attention called"):
         found.plot("nowhere")
 
 

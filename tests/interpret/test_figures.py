@@ -152,10 +152,10 @@ def test_all_problems_of_the_examples_at_once():
 @pytest.mark.parametrize(
     ("draw", "problem"),
     [
-        (lambda: attention_figure(["a"], ["b", "c"], np.ones((2, 1))), r"wanted shape \(1, 2\)"),
+        (lambda: attention_figure(["a"], ["b", "c"], np.ones((2, 1))), r"expected shape \(1, 2\)"),
         (lambda: attention_figure([], [], np.ones((0, 0))), "at least one row"),
         (lambda: spotlight_figure([]), "at least one example"),
-        (lambda: spotlight_figure([Spotlight(TIRED, 0, np.ones((1, 2, 12)))]), "wanted shape"),
+        (lambda: spotlight_figure([Spotlight(TIRED, 0, np.ones((1, 2, 12)))]), "expected shape"),
         (lambda: training_curves([{"event": "checkpoint", "update": 1}]), "holds no"),
         (lambda: save(attention_figure(["a"], ["b"], np.ones((1, 1))), "x.pdf"), ".png or .svg"),
     ],

@@ -112,7 +112,7 @@ def test_a_language_model_has_no_source_to_show() -> None:
     ("override", "said"),
     [
         ('task.metrics=["blue"]', 'there is no "blue". Did you mean "bleu"?'),
-        ('task.metrics=["bleu-lc-moses"]', "bleu-lc-moses tokenises by language"),
+        ('task.metrics=["bleu-lc-moses"]', "bleu-lc-moses tokenizes by language"),
         ("data.root=/nowhere", "no such file; even the folder /nowhere does not exist"),
     ],
 )

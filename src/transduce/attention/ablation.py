@@ -37,9 +37,9 @@ def without_head(attention: nn.Module, head: int, rows: slice = EVERY) -> Iterat
         InputError: there is no such head, or no heads at all.
     """
     if not isinstance(attention, HasHeads):
-        raise InputError(f"{type(attention).__name__} has no heads that could be switched off one by one.")
+        raise InputError(f"{type(attention).__name__} has no separate heads to switch off.")
     if not 0 <= head < attention.heads:
-        raise InputError(f"there are heads 0 to {attention.heads - 1}, and no head {head}.")
+        raise InputError(f"there is no head {head}; heads are numbered from 0 to {attention.heads - 1}.")
 
     def silent(joined_BTM: Tensor) -> Tensor:
         width = joined_BTM.shape[-1] // attention.heads

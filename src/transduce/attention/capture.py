@@ -53,7 +53,7 @@ def capture(model: Any) -> Iterator[Record]:
     module = model if isinstance(model, nn.Module) else getattr(model, "model", None)
     if not isinstance(module, nn.Module):
         raise InputError(
-            f"capture: a model is wanted, as transduce.load gives one; this {type(model).__name__} came: {model!r}."
+            f"capture: expected a model, such as transduce.load returns; got {type(model).__name__}: {model!r}."
         )
     record = Record({inner: name for name, inner in module.named_modules()})
     token = _record.set(record)

@@ -116,10 +116,10 @@ def _refuse(convolution: nn.Conv2d) -> None:
     if max(convolution.stride) > 1 or convolution.groups > 1:
         problems.append(f"stride and groups must be 1, not {convolution.stride} and {convolution.groups}.")
     if any(side % 2 == 0 for side in size):
-        problems.append(f"the kernel must have a middle pixel, and {size[0]} x {size[1]} has none.")
+        problems.append(f"the kernel must have a middle pixel, but {size[0]} x {size[1]} has none.")
     if convolution.padding_mode not in ("zeros", "replicate"):
         problems.append(f'padding_mode must be "zeros" or "replicate", not "{convolution.padding_mode}".')
     if not isinstance(padding, str) and any(wide > reach for wide, reach in zip(padding, same, strict=True)):
         problems.append(f"padding {padding} makes the image larger; this kernel needs {tuple(same)}.")
     if problems:
-        raise InputError([f"This convolution has no equal in attention: {problem}" for problem in problems])
+        raise InputError([f"Attention cannot express this convolution: {problem}" for problem in problems])

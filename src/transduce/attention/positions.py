@@ -127,7 +127,7 @@ class Learned(nn.Module):
         end = offset + x_BTD.shape[1]
         if end > len(self.weight_TD):
             raise InputError(
-                f"This model has learned positions for {len(self.weight_TD)} tokens, and {end} came: shorten the text, "
+                f"This model has learned positions for {len(self.weight_TD)} tokens, but got {end}: shorten the text, "
                 "or train with a larger model.max_length or another kind of positions."
             )
         return x_BTD + self.weight_TD[offset:end]

@@ -1,4 +1,4 @@
-"""`transduce demo`: train on the built-in corpus, and see what the model can do and what its attention does."""
+"""`transduce demo`: train on the built-in corpus, then show the model's translations and attention."""
 
 import re
 from collections.abc import Sequence
@@ -30,11 +30,17 @@ Pairs = list[tuple[str, str]]
 
 def demo(
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to set, as training.seed=2.")
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to change, such as training.seed=2."),
     ] = None,
-    run: Annotated[Path, typer.Option(help="Run directory; a finished one is shown again.")] = Path("runs/demo"),
+    run: Annotated[Path, typer.Option(help="The run directory. A finished run is shown again.")] = Path("runs/demo"),
 ) -> None:
-    """Train a small English-French model in minutes, and show what it does with the word "it"."""
+    """Train a small model in minutes, and see what "it" attends to.
+
+        transduce demo
+
+    The corpus is built in, and its language pair is English to French.
+    """
     from rich.console import Console
 
     from transduce.data.corpus import PairFiles, read_pairs

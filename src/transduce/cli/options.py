@@ -1,4 +1,4 @@
-"""Options that several verbs have, each with one meaning and one help text."""
+"""Options shared by several verbs, each with the same meaning and help text everywhere."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -8,23 +8,38 @@ import typer
 if TYPE_CHECKING:
     from transduce.data.corpus import Column
 
-TsvOption = Annotated[Path | None, typer.Option(help="Instead: one tab-separated file, with both sides in columns.")]
-SourceColumnOption = Annotated[int | None, typer.Option(min=0, help="With --tsv: counted from 0; 0 by default.")]
-TargetColumnOption = Annotated[int | None, typer.Option(min=0, help="With --tsv: counted from 0; 1 by default.")]
+TsvOption = Annotated[
+    Path | None, typer.Option(help="One tab-separated file with both sides as columns, instead of two files.")
+]
+SourceColumnOption = Annotated[
+    int | None, typer.Option(min=0, help="The column of the source in --tsv, counted from 0. By default 0.")
+]
+TargetColumnOption = Annotated[
+    int | None, typer.Option(min=0, help="The column of the target in --tsv, counted from 0. By default 1.")
+]
 PrecisionOption = Annotated[
-    Literal["fp32", "int8"], typer.Option(help="Of matrix products; int8 is faster, and nearly the same.")
+    Literal["fp32", "int8"],
+    typer.Option(help="The precision of matrix products. int8 is faster and gives nearly the same results."),
 ]
 SplitOption = Annotated[
     Literal["auto", "sentences", "none"],
     typer.Option(
-        help="Read a line sentence by sentence, or as a whole; auto: by sentences, if those were what it learnt from."
+        help="Read each line sentence by sentence (sentences) or as a whole (none). auto reads by sentences if the "
+        "model was trained on single sentences."
     ),
 ]
 DeviceOption = Annotated[
-    str, typer.Option(metavar="[auto|cpu|cuda|mps]", help="Where to compute; auto: a GPU of CUDA if there is one.")
+    str,
+    typer.Option(
+        metavar="[auto|cpu|cuda|mps]", help="The device to compute on. auto takes a CUDA GPU if there is one."
+    ),
 ]
 PruneOption = Annotated[
-    float | None, typer.Option(help="Drop hypotheses so many nats behind the best: 1.5 is faster and nearly the same.")
+    float | None,
+    typer.Option(
+        help="Drop hypotheses that are this many nats less likely than the best. 1.5 is faster and gives nearly the "
+        "same results."
+    ),
 ]
 
 
@@ -40,5 +55,7 @@ def columns(tsv: Path | None, source: int | None, target: int | None) -> "tuple[
     if tsv:
         return Column(tsv, 0 if source is None else source), Column(tsv, 1 if target is None else target)
     if source is not None or target is not None:
-        raise InputError("--source-column and --target-column are columns of a tab-separated file: name it with --tsv.")
+        raise InputError(
+            "--source-column and --target-column choose columns of a tab-separated file: name it with --tsv."
+        )
     return None

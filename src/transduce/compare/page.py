@@ -1,4 +1,4 @@
-"""What a comparison found, as Markdown with figures beside it, and as one HTML page that needs nothing but itself."""
+"""Write the results of a comparison as Markdown with figures beside it, and as a self-contained HTML page."""
 
 from base64 import b64encode
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One piece of a comparison in a process of its own, so that its memory is its own: a training, or a model's costs.
+"""Run one part of a comparison, a training or a measurement of costs, in its own process with its own memory.
 
 `python -m transduce.compare.worker JOB.json`, started by `transduce.compare.run`; see
 `transduce.runtime.child_process`.

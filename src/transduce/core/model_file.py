@@ -51,11 +51,11 @@ NAMES_A_CLASS = {"kind", "score", "weighing", "positions"}
 LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
 NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
 UNSAFE = (
-    "a checkpoint of PyTorch, a pickle, which can run code when it is read, so it is not. Constraints is the "
-    "model.safetensors of a run."
+    "this looks like a PyTorch checkpoint, which is a pickle. Opening one can run code, so Transduce never does; give "
+    "the model.safetensors of a run."
 )
 NO_MODELS = {
-    ".toml": "a recipe, which a model is trained by: transduce train {path}",
+    ".toml": "this is a recipe, not a model; train it first: transduce train {path}",
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin"), UNSAFE),
 }
 TOLD, MANY = 100, 1_000_000  # weights that a message names; lists in a tokenizer that is looked at
@@ -107,7 +107,9 @@ def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
             metadata[key] = canonical_json(table)
         except (TypeError, ValueError) as error:
             problems.append(f"{path}: the model's {key} cannot be written as JSON: {error}.")
-    problems += [f'{path}: "{name}" is no name for a weight: a lexicon has it.' for name in LEXICON if name in tensors]
+    problems += [
+        f'{path}: "{name}" cannot name a weight: the shortlist has this name.' for name in LEXICON if name in tensors
+    ]
     if problems:
         raise InputError(problems)
     if model.lexicon is not None:
@@ -154,7 +156,7 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
     if not path.is_dir():
         if not path.exists():
             raise InputError(
-                f"{path}: there is no such file or folder; a model file or a run's folder is wanted.{_meant(path)}"
+                f"{path}: there is no such file or folder; expected a model file or a run directory.{_meant(path)}"
             )
         if path.suffix in NO_MODELS:
             raise InputError(f"{path}: {NO_MODELS[path.suffix].format(path=path)}")
@@ -164,12 +166,12 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
     if _is_run(path):
         begun = any((path / "checkpoints").glob("update-*.safetensors"))
         what = (
-            f"`transduce train --finish {path}` makes one of its best checkpoint so far; its training can go on later."
+            f"`transduce train --finish {path}` makes one from its best checkpoint so far; training can go on later."
             if begun
-            else "Let its training end, or come to its first checkpoint."
+            else "Wait until its training ends, or reaches its first checkpoint."
         )
         raise InputError(f"{path}: this run is not finished: it has no {NAME} yet. {what}")
-    raise InputError(f"{path}: this folder has no {NAME}, so it is not the folder of a finished run.")
+    raise InputError(f"{path}: this folder has no {NAME}, so it is not the directory of a finished run.")
 
 
 def _meant(path: Path) -> str:
@@ -246,7 +248,7 @@ def check_finite(weights: "Mapping[str, Tensor]") -> None:
             wrong = int((~torch.isfinite(weight)).sum())
             problems.append(f'weight "{name}": {wrong:,} of its {weight.numel():,} numbers are NaN or infinite.')
     if problems:
-        raise InputError([*problems, "the file was written by a training that failed, or changed since."])
+        raise InputError([*problems, "the training that wrote this file failed, or the file was changed since."])
 
 
 def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor] | None":
@@ -258,10 +260,12 @@ def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor]
     found = {name: tensors.pop(name) for name in LEXICON if name in tensors}
     if not found:
         return None
-    problems = [f'{path}: damaged: half a lexicon: "{name}" is missing.' for name in LEXICON if name not in found]
+    problems = [
+        f'{path}: damaged: its shortlist is incomplete: "{name}" is missing.' for name in LEXICON if name not in found
+    ]
     problems += [
-        f'{path}: damaged: "{name}" is {found[name].dtype} {list(found[name].shape)}; wanted are int32 numbers on '
-        f"{axes} axes, each {least} or more."
+        f'{path}: damaged: "{name}" is {found[name].dtype} {list(found[name].shape)}; expected int32 numbers on '
+        f"{axes} axes, each at least {least}."
         for name, axes, least in zip(LEXICON, (2, 1), (-1, 0), strict=True)
         if name in found and not _is_of(found[name], axes, least)
     ]
@@ -308,8 +312,8 @@ def _tables(path: Path, metadata: Mapping[str, str], trust_code: bool) -> dict[s
     foreign = foreign_code(tables["config"])
     if foreign and not trust_code:
         raise InputError(
-            f"{path}: this file names code outside Transduce: {', '.join(foreign)}. Only if you trust "
-            "whoever made it, load with trust_code=True / --trust-code."
+            f"{path}: this file names code outside Transduce: {', '.join(foreign)}. If you trust whoever "
+            "made it, load it with trust_code=True / --trust-code."
         )
     return tables
 
@@ -335,7 +339,7 @@ def _parsed(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
 
 def _check_format(path: Path, metadata: Mapping[str, str]) -> None:
     if metadata.get("format") != FORMAT:
-        found = f'says "{metadata["format"]}"' if "format" in metadata else "says nothing of its format"
+        found = f'says "{metadata["format"]}"' if "format" in metadata else "does not name its format"
         raise InputError(f'{path}: not a Transduce model file: it should say "{FORMAT}", but {found}.')
     version = metadata.get("format_version", "")
     if not re.fullmatch(r"[1-9][0-9]{0,8}", version):

@@ -78,7 +78,7 @@ def _classes_in(file: Path) -> list[str]:
 def _users_own(room: str, name: str) -> Any:
     module_name, _, class_name = name.partition(":")
     if not all(part.isidentifier() for part in [*module_name.split("."), class_name]):
-        raise InputError(f'{room}: "{name}" does not name a class; my_package.my_file:MyClass is wanted.')
+        raise InputError(f'{room}: "{name}" does not name a class; expected my_package.my_file:MyClass.')
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

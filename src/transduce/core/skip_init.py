@@ -113,13 +113,13 @@ class _NoLarger(TorchFunctionMode):
         self._check(numbers)
         self._left -= int(numbers)
         if self._left < 0:
-            raise InputError("the settings ask for a model that holds many times as many numbers as the file.")
+            raise InputError("the settings ask for a model with many times as many numbers as the file holds.")
 
     def _check(self, numbers: float) -> None:
         if numbers > self._greatest:
             raise InputError(
-                f"the settings ask for a model that holds {numbers:.3g} numbers at once; more than {self._greatest:,} "
-                "are in no weight of the file."
+                f"the settings ask for {numbers:.3g} numbers in one piece; the largest weight that the file "
+                f"allows for has {self._greatest:,}."
             )
 
 

@@ -113,7 +113,7 @@ def _check_writable(path: Path, tensors: Mapping[str, "torch.Tensor"], metadata:
         if _dtype_name(tensor) is None
     ]
     if METADATA in tensors:
-        problems.append(f'{path}: "{METADATA}" is no name for a tensor: the format uses it for itself.')
+        problems.append(f'{path}: "{METADATA}" cannot name a tensor: the format reserves this name.')
     if CHECKSUM in metadata:
         problems.append(f'{path}: the metadata key "{CHECKSUM}" is written by Transduce; choose another.')
     problems += [
@@ -226,7 +226,7 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
 @contextmanager
 def _opened(path: Path) -> Iterator[BufferedReader]:
     if path.is_dir():
-        raise InputError(f"{path}: this is a folder; a safetensors file is wanted.")
+        raise InputError(f"{path}: this is a folder; expected a safetensors file.")
     try:
         with path.open("rb") as file:
             yield file
@@ -266,7 +266,7 @@ def _parse_header(path: Path, file: BufferedReader) -> Header:
     metadata = entries.pop(METADATA, {})
     problems: list[str] = []
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        problems.append("its metadata is not a table of texts")
+        problems.append("its metadata is not a table of strings")
         metadata = {}
     tensors: dict[str, TensorInfo] = {}
     for name, entry in entries.items():

@@ -104,7 +104,7 @@ def _self_attention(pipeline: Pipeline, sentences: Sequence[str]) -> list[tuple[
         model.encode(source)
     blocks = {int(match[1]): weights[0] for name, weights in record.items() if (match := BLOCK.match(name))}
     if not blocks:
-        raise InputError("the encoder of this model has no blocks that attend.")
+        raise InputError("the encoder of this model has no attention.")
     weights_BNHTS = torch.stack([blocks[block] for block in sorted(blocks)], 1).cpu().numpy()
     reads = task.tokenizers["source"]
     sides = [side(each, [*read_tokens(reads, each), end_token(reads, each)]) for each in sentences]

@@ -83,7 +83,7 @@ def finish_taught(recipe: Recipe, run: Path, display: Display) -> Report:
     begun = [str(folder) for folder in _plans(recipe, run) if is_begun(folder)]
     if not is_begun(run) and begun:
         raise InputError(
-            f"{run}: its student has no checkpoint yet. A teacher alone: transduce train --finish {begun[0]}."
+            f"{run}: the student has no checkpoint yet. To finish a teacher: transduce train --finish {begun[0]}."
         )
     return finish_training(student(recipe, run), run, display)
 
@@ -138,7 +138,7 @@ def student(recipe: Recipe, run: Path) -> Recipe:
     """
     teachers, data = recipe.teachers, recipe.data
     if not teachers or not isinstance(data, TranslationData):
-        raise InputError(f"{recipe.name}: [teachers] translate the training sources, which takes a task with pairs.")
+        raise InputError(f"{recipe.name}: [teachers] translate the training sources, so the task must be translation.")
     table = recipe.to_table()
     del table["teachers"]
     references = table["data"]["train"] if teachers.references else []

@@ -57,7 +57,7 @@ def distil(
         InputError: the teacher reads no source; `folder` holds another distillation; a source cannot be read.
     """
     if "source" not in teacher.task.tokenizers:
-        raise InputError("A language model translates nothing: the teacher must be a translation model.")
+        raise InputError("The teacher must be a translation model; this is a language model.")
     plan = _plan(teacher, checksum, sources, root, search)
     if _claim(folder, plan):
         advance(plan["lines"])
@@ -128,7 +128,7 @@ def _claim(folder: Path, plan: Table) -> bool:
     noted = next((path for path in (folder / REPORT, folder / "parts" / "plan.json") if path.exists()), None)
     if noted is None:
         if folder.exists() and any(entry.name != "parts" for entry in folder.iterdir()):
-            raise InputError(f"{folder}: holds other files; choose a new folder for --output.")
+            raise InputError(f"{folder}: this folder holds other files; choose a new one with --output.")
         (folder / "parts").mkdir(parents=True, exist_ok=True)
         write_json(folder / "parts" / "plan.json", plan)
         return False
@@ -137,7 +137,7 @@ def _claim(folder: Path, plan: Table) -> bool:
     if different:
         raise InputError(
             f"{folder}: holds another distillation ({noted.relative_to(folder)} says so); different: "
-            f"{', '.join(different)}. Choose another folder for --output, or delete this one."
+            f"{', '.join(different)}. Choose another folder with --output, or delete this one."
         )
     return noted.name == REPORT
 

@@ -130,13 +130,15 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
 def check_text(pipeline: Pipeline, text: str) -> None:
     """Raises InputError for what cannot be explored: an ensemble, no text, one too long for one piece."""
     if isinstance(pipeline, EnsemblePipeline):
-        raise InputError("an ensemble cannot be explored; name one of its members alone.")
+        raise InputError("an ensemble cannot be explored; name a single one of its members.")
     reads = pipeline.task.tokenizers.get("source") or pipeline.task.tokenizers["target"]
     length = len(reads.encode([text])[0])
     if not length or not text.strip():
-        raise InputError("text: a sentence is wanted, and this one is empty.")
+        raise InputError("text: expected a sentence; this one is empty.")
     if length > pipeline.task.readable:
-        raise InputError(f"text: {length} tokens; the model reads {pipeline.task.readable} in one piece: shorten it.")
+        raise InputError(
+            f"text: {length} tokens; the model reads at most {pipeline.task.readable} at once: shorten it."
+        )
 
 
 def check_size(pipeline: Pipeline, given: Given, most: int) -> None:

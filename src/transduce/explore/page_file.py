@@ -38,7 +38,7 @@ def _inside(path: Path, element: str) -> "Markup":
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: the explorer's page is not whole: {error.strerror}.") from None
+        raise InputError(f"{path}: the explorer's page is incomplete: {error.strerror}.") from None
     if f"</{element}" in text.lower():
         raise InputError(f"{path}: holds </{element}, which would end it inside the page.")
     return Markup(f"<{element}>{text}</{element}>")

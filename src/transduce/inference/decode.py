@@ -1,4 +1,4 @@
-"""From texts to predictions: what a trained model is used for. Each text gets the same alone or in any batch."""
+"""From texts to predictions. A text gets the same prediction alone or in any batch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ def decode(
     workers: int = 1,
     lexicon: Lexicon | None = None,
 ) -> list[Prediction]:
-    """One prediction a text, in their order. A text without a token gives an empty prediction.
+    """Predict an output for each text, in order. A text without tokens gives an empty prediction.
 
     Args:
         batch_size: texts searched together; like lengths are put together, whatever their order.
@@ -126,17 +126,19 @@ def _refuse_unequal_readings(task: Task, others: Sequence[Task], settings: Searc
         return
     reads = {each.tokenizers["source"].to_json() for each in (task, *others) if "source" in each.tokenizers}
     if len(reads) > 1:
-        raise InputError("search.coverage: the members of this ensemble read their sources in different tokens.")
+        raise InputError(
+            "search.coverage: the members of this ensemble tokenize their sources differently; set it to 0."
+        )
 
 
 def _check_shortlist(task: Task, asked: int, lexicon: Lexicon | None) -> None:
     """Raises InputError where there is no lexicon, or too small a one."""
     if "source" not in task.tokenizers:
-        raise InputError("search.shortlist: a language model reads no source that its words could be translations of.")
+        raise InputError("search.shortlist: a language model has no source to make a shortlist from; leave it out.")
     if lexicon is None:
         raise InputError(
             "search.shortlist: this model has no table of which words translate which: `transduce shortlist MODEL` "
-            "makes one out of the training data and puts it into the model's file."
+            "learns one from the training data and adds it to the model file."
         )
     held = lexicon.candidates_SC.shape[1]
     if asked > held:
@@ -180,7 +182,7 @@ def _demanded(request: Request, wanted: Constraints, demands: ConstraintCompiler
     if demands is None or not wanted:
         return request
     if wanted.prefix and request.source is None:
-        raise InputError("a language model goes on from its text: put the prefix there.")
+        raise InputError("a language model continues its text: put the prefix at the end of the text.")
     prefix = [*request.prefix, *demands.prefix(wanted)]
     return replace(request, prefix=prefix, constraint=demands.constraint(wanted))
 

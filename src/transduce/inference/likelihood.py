@@ -1,4 +1,4 @@
-"""How probable given texts are to a trained model, in fp32, the same alone and in any batch."""
+"""The probability that a trained model gives to texts, in fp32, the same alone and in any batch."""
 
 import math
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ EVALUATION_BATCH = BatchConfig(tokens=8192)
 
 @dataclass(frozen=True)
 class Likelihood:
-    """How probable texts are to a model: natural logarithms, summed over `tokens` target tokens, ends included.
+    """The log-probability of texts: natural logarithms, summed over `tokens` target tokens, ends included.
 
-    pieces, token_log_probabilities: of one text each of these tokens and its own; empty for several texts.
+    pieces, token_log_probabilities: the tokens of a single text and the log-probability of each; empty for several.
     """
 
     log_probability: float
@@ -56,7 +56,7 @@ class Likelihood:
 
 
 def dataset_likelihood(model: nn.Module, task: Task, store: Store) -> Likelihood:
-    """Of all examples of a store."""
+    """The likelihood of all examples of a store."""
     batches = Batches([(store, 1.0)], EVALUATION_BATCH, seed=0)
     total = Likelihood(0.0, 0)
     for rows in batches.epoch(0):
@@ -74,7 +74,7 @@ def pair_likelihoods(
     advance: Advance | None = None,
     others: Sequence[Task] = (),
 ) -> list[Likelihood]:
-    """Of each (source, target) text, in their order; a task without sources looks at the target alone.
+    """The likelihood of each (source, target) pair, in order; a task without sources uses the target alone.
 
     Args:
         others: see `decode`.
@@ -108,5 +108,5 @@ def _source_ids(task: Task, texts: Sequence[str]) -> list[list[int] | None]:
 
 
 def likelihood_context(model: nn.Module, task: Task) -> str:
-    """What a token's likelihood sees, in words."""
+    """In words, what the likelihood of a token is conditioned on."""
     return "the source and the number of target tokens" if isinstance(model, Fills) else task.context

@@ -1,7 +1,7 @@
-"""Sentences of a text: where they are, how outputs of them are put together, whether training pairs were single ones.
+"""Split a text into sentences, join their outputs, and tell whether training pairs were single sentences.
 
-Lines are always apart, sentences within them are found by `sentencex` by the rules of their language. What stands
-between two sentences is white space, and is kept as it is.
+A line break always ends a sentence; within a line, `sentencex` finds sentences by the rules of the language. The white
+space between two sentences is kept as it is.
 """
 
 import re
@@ -25,7 +25,7 @@ LOOKED_AT = 10_000  # training pairs
 
 
 class Segment(NamedTuple):
-    """A span of a text, characters [start, end), that is read by itself."""
+    """A span of a text, characters [start, end), that the model reads by itself."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ def sentences(text: str, language: str = "") -> list[Segment]:
 
 
 def rejoined(text: str, cut: Sequence[Segment], outputs: Sequence[str]) -> str:
-    """`text` with each of its segments replaced, and all between them as it is.
+    """`text` with each segment replaced and everything between them unchanged.
 
     Where nothing stands between two, as in Chinese, a space is put between outputs in a script that has spaces.
     """
@@ -72,7 +72,7 @@ def rejoined(text: str, cut: Sequence[Segment], outputs: Sequence[str]) -> str:
 
 
 def examined(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, Any]:
-    """What training pairs say of sentences, for a model's file.
+    """Facts about the sentences in training pairs, for the model file.
 
     several: the share of sources with more than one sentence. ended: of pairs both sides of which end as sentences do,
     which those of words, dates or queries do not. single: a text is best cut into its sentences.

@@ -89,7 +89,7 @@ class Attention:
         found = [layer for layer in self.layers if layer.name == name]
         if not found:
             known = ", ".join(layer.name for layer in self.layers) or "nothing"
-            raise InputError(f'nothing that attends is called "{name[:80]}"; there is {known}.')
+            raise InputError(f'there is no attention called "{name[:80]}"; the model has {known}.')
         return found[0]
 
     def alignment(self) -> NDArray[np.float64] | None:
@@ -139,7 +139,7 @@ class Attention:
             layer = self.layer(name)
             part = layer.part
             if head is not None and not 0 <= head < part.heads:
-                raise InputError(f"{name} has heads 0 to {part.heads - 1} here, counted from 0, and no head {head}.")
+                raise InputError(f"{name} has no head {head}; heads are numbered from 0 to {part.heads - 1}.")
             weights_TS = layer.weights.mean(0) if head is None else layer.weights[head]
             title = f"{part.title}, {'mean of heads' if head is None else f'head {head + 1}'}"
         rows, columns = weights_TS.shape

@@ -143,7 +143,7 @@ def _checked_examples(examples: Sequence[Spotlight]) -> list[Array]:
         except InputError as error:
             problems.append(f"example {number}: {error}")
         if not 0 <= example.query < len(example.words):
-            problems.append(f"example {number}: query {example.query} is none of its {len(example.words)} words.")
+            problems.append(f"example {number}: query {example.query} is not one of its {len(example.words)} words.")
     if not examples:
         problems.append("a spotlight figure needs at least one example.")
     if problems:

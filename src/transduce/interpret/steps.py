@@ -88,16 +88,16 @@ def steps(
     layer = attention.layer(name)
     module, part = model.get_submodule(name), layer.part
     problems = [
-        f"{what}: {number} is none of 0 to {count - 1}."
+        f"{what}: expected 0 to {count - 1}; got {number}."
         for what, number, count in (("head", head, part.heads), ("query", query, layer.weights.shape[1]))
         if not 0 <= number < count
     ]
     if not isinstance(module, HasSteps):
-        problems = [f"{type(module).__name__} has no queries and keys that could be shown."]
+        problems = [f"{type(module).__name__} has no queries and keys to show."]
     if isinstance(module, LinearAttention):
-        problems = ["linear attention sums keys and values up and never compares one query with one key: no steps."]
+        problems = ["linear attention never compares a single query with a single key: no steps to show."]
     if isinstance(model, Aligns) and "target" in (part.rows, part.columns):
-        problems = ["its queries are places, several of which are shown as one token: no steps."]
+        problems = ["its queries are positions, several of which make one token: no steps to show."]
     if problems:
         raise InputError(f"{name}: {problem}" for problem in problems)
     found = _query(module, *_call_of(calls, query))

@@ -34,7 +34,7 @@ class Int8:
 
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
         if weight_OI.device.type != "cpu" or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
-            raise InputError("precision int8 is for x86 processors, with a torch that carries oneDNN; use fp32.")
+            raise InputError("precision int8 needs an x86 processor and a torch built with oneDNN; use fp32.")
         whole_OI, scale_O = quantised(weight_OI)
         self._weight = torch.ops.onednn.qlinear_prepack(whole_OI, None)
         self._scale_O, self._zero_O = scale_O, torch.zeros(len(scale_O), dtype=torch.int64)

@@ -76,9 +76,11 @@ class DecoderConfig(Config):
         if self.hidden % self.heads:
             raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
         if self.attention == "bahdanau" and not self.feeding:
-            raise ValueError('feeding cannot be off with attention = "bahdanau": its context always enters the step')
+            raise ValueError('feeding cannot be off with attention = "bahdanau": its context enters every step')
         if self.pooling and self.bridge == "copy":
-            raise ValueError(f'pooling = {self.pooling} makes u, and bridge = "copy" starts without it: choose "tanh"')
+            raise ValueError(
+                f'pooling = {self.pooling} computes u, but bridge = "copy" starts the decoder without it: choose "tanh"'
+            )
         return self
 
     @property

@@ -133,7 +133,7 @@ class NoncausalStackConfig(StackConfig):
     @classmethod
     def _nothing_to_thin_out(cls, value: Any, info: ValidationInfo) -> Any:
         if value != cls.model_fields[str(info.field_name)].default:
-            raise ValueError("thins out causal self-attention, which this kind of model does not have: leave it out")
+            raise ValueError("applies to causal self-attention, which this kind of model does not have: leave it out")
         return value
 
 
@@ -149,8 +149,8 @@ def _at_once(room: str, name: str) -> str:
         raise ValueError(str(error)) from None
     if sequential:
         raise ValueError(
-            f'"{name}" needs the weights of the query before each query, and a Transformer computes all queries at '
-            'once: it is for decoders that go word by word (kind = "rnn")'
+            f'"{name}" needs the weights of the previous query, but a Transformer computes all queries at once: '
+            'use it in a decoder that goes word by word (kind = "rnn")'
         )
     return name
 

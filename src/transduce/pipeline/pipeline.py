@@ -239,7 +239,7 @@ class Pipeline:
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences where nothing is wanted of its output."""
         if split not in ("auto", "sentences", "none"):
-            raise InputError(f'split: "auto", "sentences" or "none" is wanted; this came: {split!r}.')
+            raise InputError(f'split: expected "auto", "sentences" or "none"; got {split!r}.')
         return "source" in self.task.tokenizers and (self.single_sentences if split == "auto" else split == "sentences")
 
     def pieces(
@@ -259,10 +259,10 @@ class Pipeline:
 
 
 class EnsemblePipeline(Pipeline):
-    """Several pipelines as one, which says the mean of what they say. Search settings and lexicon are the first one's.
+    """Several pipelines whose predictions are averaged. Search settings and lexicon are those of the first.
 
     Raises:
-        InputError: they do not say the same tokens, some read sources and some do not, or one writes all at once.
+        InputError: their target tokens differ, only some read sources, or one writes all words at once.
     """
 
     def __init__(self, members: Sequence[Pipeline], mean: Mean = "probability", names: Sequence[str] = ()) -> None:
@@ -282,7 +282,7 @@ class EnsemblePipeline(Pipeline):
         Raises:
             InputError: always.
         """
-        raise InputError("an ensemble has no attention of its own; ask one of its members, loaded alone.")
+        raise InputError("an ensemble has no attention of its own; load one of its members by itself.")
 
 
 def load(
@@ -325,7 +325,7 @@ def _loaded(path: str | PathLike[str], trust_code: bool, precision: Precision, d
 def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
     first = members[0].task
     problems = [
-        f"{name}: writes all words at once; an ensemble's members go from one token to the next."
+        f"{name}: writes all words at once; the members of an ensemble must write token by token."
         for name, member in zip(names, members, strict=True)
         if not isinstance(member.model, Steps)
     ]
@@ -333,17 +333,17 @@ def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
         task = member.task
         if task.tokenizers["target"].to_json() != first.tokenizers["target"].to_json():
             problems.append(
-                f"{name}: its target tokenizer is not that of {names[0]}; an ensemble's members must say the same "
-                "tokens. Train them with one tokenizer: tokenizer.file, or the same data and settings."
+                f"{name}: its target tokenizer is not that of {names[0]}; the members of an ensemble must share it. "
+                "Train them with one tokenizer: tokenizer.file, or the same data and settings."
             )
         elif ("source" in task.tokenizers) != ("source" in first.tokenizers) or task.start != first.start:
-            problems.append(f"{name}: it does not do the task of {names[0]}: one reads a source, the other does not.")
+            problems.append(f"{name}: its task is not that of {names[0]}: one reads a source, the other does not.")
     if problems:
         raise InputError(problems)
 
 
 def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
-    """The recipe's settings with those asked for in their place.
+    """The recipe's search settings with some of them replaced.
 
     A beam asked for is searched, whatever method the recipe has. What the recipe says to its own method alone means
     nothing to another; an alpha tuned for one length rule means nothing to another, so a rule asked for comes with the

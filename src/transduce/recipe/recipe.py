@@ -65,7 +65,7 @@ def parse_recipe(table: Table, where: str) -> Recipe:
     problems = [f"{where}: unknown section [{key}].{suggest(key, SECTIONS)}" for key in table if key not in SECTIONS]
     sections: dict[str, Any] = {"name": table.get("name", "")}
     if not isinstance(sections["name"], str):
-        problems.append(f"{where}: name must be text; this was given: {sections['name']!r}.")
+        problems.append(f"{where}: name: expected text; got {sections['name']!r}.")
     for name, kind in _section_kinds(table, where, problems).items():
         value = table.get(name, {})
         if name == "search" and isinstance(value, dict) and (method := _only_method(table)):
@@ -86,7 +86,7 @@ def _disagreements(sections: dict[str, Any]) -> Iterator[str]:
     if getattr(model, "pointer", False) and tokenizer and not tokenizer.joint:
         yield "model.pointer copies source words by their ids, which needs tokenizer.joint = true."
     if batch and batch.tokens == "auto" and training and training.accumulate > 1:
-        yield 'batch.tokens = "auto" decides training.accumulate, too: leave it out, and set batch.effective_tokens.'
+        yield 'batch.tokens = "auto" also decides training.accumulate: leave that out, and set batch.effective_tokens.'
     task, data = sections.get("task"), sections.get("data")
     if task and training and ":" not in task.kind and getattr(data, "validation", None):
         metrics = getattr(task, "metrics", ()) if training.decode_sentences else ()
@@ -99,7 +99,7 @@ def unmeasured(best: str, measured: Iterable[str]) -> str:
     names = list(measured)
     return (
         f'training.best = "{best}", but validation does not measure it.{suggest(best.lower(), names)} '
-        f"Measured: {', '.join(names)}. More with other task.metrics, and training.decode_sentences above 0."
+        f"Measured: {', '.join(names)}. To measure more, set task.metrics, and training.decode_sentences above 0."
     )
 
 
@@ -153,7 +153,7 @@ def apply_overrides(table: Table, overrides: Iterable[str]) -> Table:
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals or not key.strip():
-            problems.append(f'"{override}": an override is key=value, as in training.updates=2000.')
+            problems.append(f'"{override}": expected key=value, as in training.updates=2000.')
             continue
         *sections, last = key.strip().split(".")
         inner: Any = table
@@ -186,13 +186,13 @@ def read_table(path: Path, above: tuple[Path, ...] = ()) -> Table:
     """
     if any(path.resolve() == each.resolve() for each in above):
         chain = " -> ".join(map(str, (*above, path)))
-        raise InputError(f"{path}: is a base of itself: {chain}. Leave out one of these bases.")
+        raise InputError(f"{path}: this recipe is its own base: {chain}. Remove one of these bases.")
     table = _read(path)
     base = table.pop("base", None)
     if base is None:
         return table
     if not isinstance(base, str):
-        raise InputError(f"{path}: base must be the name of one recipe file; this was given: {base!r}.")
+        raise InputError(f"{path}: base: expected the name of one recipe file; got {base!r}.")
     return lay_over(read_table(path.parent / base, (*above, path)), table)
 
 
@@ -234,4 +234,4 @@ def _what_a_recipe_is(path: Path) -> list[str]:
     """For whoever names the text to learn from instead."""
     if path.suffix == ".toml":
         return []
-    return ["A recipe is wanted, which names the files to learn from; README.md, Your own data, shows a small one."]
+    return ["Expected a recipe, which names the files to learn from; README.md, Your own data, shows a small one."]

@@ -89,7 +89,7 @@ class TrainingConfig(Config):
     @model_validator(mode="after")
     def _one_start(self) -> "TrainingConfig":
         if self.start and self.embeddings != "random":
-            raise ValueError("what starts from a model has its embeddings: leave out either start or embeddings")
+            raise ValueError("start takes the embeddings of another model: leave out either start or embeddings")
         return self
 
 
@@ -119,5 +119,5 @@ class Teachers(Config):
     @classmethod
     def _differ(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
         if len({*seeds}) < len(seeds):
-            raise ValueError("equal seeds make equal teachers; each must be another")
+            raise ValueError("equal seeds make equal teachers; give each teacher its own seed")
         return seeds

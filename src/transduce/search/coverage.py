@@ -44,7 +44,7 @@ class Coverage:
     def start(self, source: Padded | None, rows: int) -> tuple[Tree, Tree]:
         """The model's, with which source positions are real, and attention of none."""
         if source is None:
-            raise InputError("search: coverage is of a source, and this model reads none; leave it at 0.")
+            raise InputError("search: coverage needs a source, but this model reads none; leave it at 0.")
         memory, state = self.model.start(source, rows)
         read_BS = torch.zeros(source.values.shape[:2], dtype=torch.float64, device=source.values.device)
         self._attend = None

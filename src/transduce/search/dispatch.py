@@ -154,8 +154,8 @@ def _check_method(job: Job, settings: Search) -> None:
     must = job.rules is not None and job.rules.must
     if settings.method in AT_ONCE and (job.rules is not None or settings.coverage > 0):
         problems.append(
-            f'search: method "{settings.method}" writes all words at once: it knows no coverage, no shortest length, '
-            "no n-grams that may not repeat, and no phrases that must or must not appear."
+            f'search: method "{settings.method}" writes all words at once: it takes no coverage, no minimum '
+            "length, no limit on repeated n-grams, and no phrases that must or must not appear."
         )
     elif must and settings.method not in ("beam", "exhaustive"):
         problems.append(
@@ -166,9 +166,11 @@ def _check_method(job: Job, settings: Search) -> None:
             f'search: method "{settings.method}" writes all words at once; it cannot begin with given tokens.'
         )
     if must and settings.groups > 1:
-        problems.append("search: a beam with phrases that must appear is shared out by them and cannot have groups.")
+        problems.append(
+            "search: a beam is divided among the phrases that must appear, so it cannot have groups as well."
+        )
     if job.lattices is not None and settings.method != "beam":
-        problems.append(f'search: a lattice is what a beam weighed; method "{settings.method}" has none.')
+        problems.append(f'search: a lattice records a beam search; method "{settings.method}" has none.')
     if problems:
         raise InputError(problems)
 
@@ -178,10 +180,11 @@ def _check_shortlist(job: Job, method: str, shortlist: Tensor | None) -> None:
     if shortlist is None:
         return
     if method in AT_ONCE:
-        raise InputError(f'search: method "{method}" writes all words at once, and knows no shortlist.')
+        raise InputError(f'search: method "{method}" writes all words at once, and uses no shortlist.')
     if shortlist.dtype is not torch.bool or shortlist.ndim != 2 or len(shortlist) != job.rows:
         raise InputError(
-            f"search: a shortlist is bool ({job.rows}, vocabulary), and was {shortlist.dtype} {tuple(shortlist.shape)}."
+            f"search: a shortlist must be bool ({job.rows}, vocabulary); got {shortlist.dtype} "
+            f"{tuple(shortlist.shape)}."
         )
 
 
@@ -208,7 +211,7 @@ def _rule_problems(job: Job, row: int) -> list[str]:
     problems = []
     if least >= limit:
         problems.append(
-            f"search: line {line} is to have {least} tokens or more and then end, over its limit of {limit}; "
+            f"search: line {line} must have at least {least} tokens before its end, but its limit is {limit}; "
             "lower min_length or raise max_length_offset."
         )
     if constraint is not None and constraint.holds_forbidden(constraint.behind(job.prefixes[row])):

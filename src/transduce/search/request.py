@@ -68,7 +68,7 @@ class Job:
         if log_probabilities_NV.ndim != 2 or len(log_probabilities_NV) != len(token_N):
             raise TransduceError(
                 f"search: the model should give log-probabilities ({len(token_N)}, vocabulary) "
-                f"for {len(token_N)} hypotheses, and gave {tuple(log_probabilities_NV.shape)}."
+                f"for {len(token_N)} hypotheses, but gave {tuple(log_probabilities_NV.shape)}."
             )
         if time == 0:
             self.check_vocabulary(log_probabilities_NV.shape[1])
@@ -134,7 +134,9 @@ class Job:
             if token >= size
         ]
         if self.rules is not None and any(each and each.spelling.size != size for each in self.rules.constraints):
-            raise InputError(f"search: the constraints spell another vocabulary than the model's of {size}.")
+            raise InputError(
+                f"search: the constraints were made for another vocabulary than the model's {size} tokens."
+            )
         if outside:
             raise InputError(f"search: {what} is outside the model's vocabulary of {size}." for what in outside)
 

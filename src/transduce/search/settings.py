@@ -62,9 +62,11 @@ class Search(Config):
     @model_validator(mode="after")
     def _can_list_nbest(self) -> Self:
         if self.method == "greedy" and self.nbest > 1:
-            raise ValueError(f'nbest = {self.nbest}: method "greedy" finds one; use "beam" or "sample"')
+            raise ValueError(f'nbest = {self.nbest}: method "greedy" finds one output; use "beam" or "sample"')
         if self.method in ("beam", "ctc") and self.nbest > self.beam:
-            raise ValueError(f"nbest = {self.nbest} is more than beam = {self.beam}: a beam finds at most beam")
+            raise ValueError(
+                f"nbest = {self.nbest} is more than beam = {self.beam}: a beam of {self.beam} finds no more"
+            )
         if self.method == "mask_predict" and self.nbest > self.lengths:
             raise ValueError(
                 f"nbest = {self.nbest} is more than lengths = {self.lengths}: each length gives one output"
@@ -76,11 +78,11 @@ class Search(Config):
         if self.groups > 1 and self.method != "beam":
             raise ValueError(f'groups = {self.groups}: only method "beam" has groups, not "{self.method}"')
         if self.prune is not None and self.method != "beam":
-            raise ValueError(f'prune = {self.prune}: only method "beam" has several to drop, not "{self.method}"')
+            raise ValueError(f'prune = {self.prune}: only method "beam" has hypotheses to drop, not "{self.method}"')
         if self.beam % self.groups and self.method == "beam":
             raise ValueError(f"beam = {self.beam} slots cannot be shared evenly among groups = {self.groups}")
         if self.groups == 1 and self.diversity != type(self).model_fields["diversity"].default:
-            raise ValueError(f"diversity = {self.diversity}: is between groups; ask for groups > 1")
+            raise ValueError(f"diversity = {self.diversity}: it acts between groups, so set groups above 1")
         return self
 
     @model_validator(mode="after")
@@ -88,7 +90,7 @@ class Search(Config):
         if self.shortlist is not None and self.method in ("mask_predict", "ctc"):
             raise ValueError(
                 f'shortlist = {self.shortlist}: method "{self.method}" writes all words at once, out of the whole '
-                "vocabulary; a shortlist is for methods that go from one token to the next"
+                "vocabulary; a shortlist is for methods that write token by token"
             )
         return self
 
@@ -98,7 +100,7 @@ class Search(Config):
             samplings = [name for name, reader in READ_BY_ONE.items() if reader == "sample"]
             idle = [name for name in samplings if getattr(self, name) != type(self).model_fields[name].default]
             if idle:
-                raise ValueError(f'{", ".join(idle)}: only method "sample" reads this, not "{self.method}"')
+                raise ValueError(f'{", ".join(idle)}: only method "sample" uses this, not "{self.method}"')
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""The OpenAPI description as a page for people."""
+"""The OpenAPI description as a readable page, without scripts and without anything from another host."""
 
 import json
 import re

@@ -1,7 +1,7 @@
 """The server as an ASGI application: `create_app(models)`.
 
-FastAPI rather than Starlette alone: the types that check a request are then the OpenAPI description too, and cannot
-differ from it. Its own documentation pages load from another host, so they are off; `api_page` takes their place.
+FastAPI is used rather than Starlette alone because the types that check a request are then also the OpenAPI
+description. Its documentation pages load from another host, so they are off, and `api_page` replaces them.
 """
 
 import logging
@@ -33,7 +33,7 @@ log = logging.getLogger("transduce.serve")
 
 
 def create_app(models: Models, page: str | None = None, settings: ServeSettings | None = None) -> FastAPI:
-    """The application; its service, for whoever runs it, is `app.state.service`.
+    """The application. Its service is `app.state.service`.
 
     Args:
         page: an HTML page for "/" that brings all it needs: inline scripts and styles, no style attributes; it may

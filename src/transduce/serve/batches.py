@@ -1,6 +1,6 @@
-"""Works of many requests, taken together: a bounded queue, one thread with the model, answers back to asyncio.
+"""Batch the work of many requests: a bounded queue, one thread with the model, and answers back to asyncio.
 
-Everything waits in `_waiting`, under one lock. A work leaves it once: into a batch, or because its request left.
+Work waits in `_waiting`, under one lock. It leaves once: into a batch, or because its client disconnected.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class Busy(TransduceError):
     """The queue is full.
 
     Args:
-        seconds: after which it is worth asking again.
+        seconds: how long to wait before asking again.
     """
 
     def __init__(self, seconds: int) -> None:
@@ -34,14 +34,14 @@ class Busy(TransduceError):
 
 
 class Stopped(TransduceError):
-    """Nothing is answered any more: the server stops, or the thread with the model is gone."""
+    """The server is stopping, or the thread with the model has failed."""
 
     def __init__(self) -> None:
         super().__init__("this server answers no more texts; its log says why.")
 
 
 class BrokeDown(TransduceError):
-    """A text brought something down that is no Exception, as a tokenizer's panic is not."""
+    """A text caused a failure that is not an Exception, such as a panic in the tokenizer."""
 
 
 @dataclass(eq=False)

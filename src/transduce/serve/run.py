@@ -1,4 +1,4 @@
-"""uvicorn with our way to stop: nothing new is taken, what was taken is answered, then it ends."""
+"""Run uvicorn with a graceful stop: new requests are refused, accepted ones are answered, then it ends."""
 
 import logging
 import signal
@@ -59,7 +59,7 @@ def config_of(app: FastAPI) -> uvicorn.Config:
 
 
 class Stopping(uvicorn.Server):
-    """A server that closes its door at the first signal and goes when the last request is answered."""
+    """A server that refuses requests after the first signal and ends when the last one is answered."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came."""

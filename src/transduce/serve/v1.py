@@ -1,4 +1,4 @@
-"""Our own API: what `transduce predict` does, with scores, tokens and attention, and tokens as they come."""
+"""Our own API: `transduce predict` with scores, tokens and attention, and output streamed token by token."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the model is asked to do with one text, and the doing of it for a batch, in the worker's thread."""
+"""Work for the model: what to do with one text, and doing it for a batch in the worker's thread."""
 
 import copy
 import threading
@@ -22,15 +22,15 @@ Hear = Callable[[str], None]  # told the output so far, after each of its tokens
 
 
 class Left(Exception):
-    """Nobody listens any more."""
+    """The client no longer listens."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """How to search; texts that ask alike are batched.
+    """How to search. Texts with equal settings are batched.
 
     search: keys of `transduce.search.settings.Search` in place of the recipe's.
-    split: see `Pipeline.predict`; "none" for what is cut already.
+    split: see `Pipeline.predict`; "none" for text that is split already.
     """
 
     search: tuple[tuple[str, Any], ...] = ()
@@ -42,10 +42,10 @@ class Ask:
 class Work:
     """Texts that must be searched together (samples depend on their line), or one text.
 
-    looks: the most attention weights wanted of a text, 0 for none; links: whether words that belong together are.
-    hear: the output is told token by token; greedy only.
-    do: done in place of a prediction, and what it gives is the answer; told the work itself.
-    left: set when nobody waits for the answer any more.
+    looks: the most attention weights to return for a text, 0 for none. links: whether to return aligned words.
+    hear: receives the output token by token; greedy search only.
+    do: called with the work instead of predicting; its result is the answer.
+    left: set when the client no longer waits for the answer.
     """
 
     model: Loaded
@@ -85,7 +85,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Answer:
-    """One text's prediction, and what was asked for beside it; withheld: there were more weights than wanted."""
+    """The prediction of one text, and what else was requested. withheld: there were more weights than `looks`."""
 
     prediction: Prediction
     attention: Attention | None = None

@@ -150,7 +150,7 @@ class Prediction:
         output = tokenizer.decode(ids)
         if phrases and (wrong := held(phrases, output)):
             raise TransduceError(
-                f'search: the output "{output}" holds {wrong}, which must not appear: please report it.'
+                f'search: the output "{output}" contains {wrong}, which must not appear: please report this.'
             )
         return cls(
             source=text,

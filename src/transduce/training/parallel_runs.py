@@ -85,7 +85,7 @@ def _check(process: child_process.Process, plan: Recipe, folder: Path) -> None:
     if code == TransduceError.exit_code:
         raise TransduceError(f"{plan.name}: {problem()}")
     if code:
-        raise TransduceError(f"{plan.name}: its process ended with code {code}; {told} holds what it told.")
+        raise TransduceError(f"{plan.name}: its process ended with code {code}; its output is in {told}.")
 
 
 def _beside(folder: Path, suffix: str) -> Path:

@@ -135,7 +135,9 @@ def finish_training(recipe: Recipe, run: Path, display: Display) -> Report:
     _check(recipe)
     check_recipe(run, recipe)
     if not is_begun(run):
-        raise InputError(f"{run}: has no checkpoint yet, so there is nothing to finish. Let `transduce train` begin.")
+        raise InputError(
+            f"{run}: there is no checkpoint yet, so there is nothing to finish. Start with `transduce train`."
+        )
     recipe = _as_planned(with_earlier_batch(recipe, run), run)
     report = finished_report(run, recipe)
     if report is not None:
@@ -171,11 +173,13 @@ def _as_planned(recipe: Recipe, run: Path) -> Recipe:
 def _check(recipe: Recipe) -> None:
     """Raises InputError for what training does not do."""
     if recipe.teachers:
-        raise InputError(f"{recipe.name}: [teachers] come first, which is done by `transduce train` or train_taught.")
+        raise InputError(
+            f"{recipe.name}: [teachers] must be trained first; `transduce train` or train_taught does both."
+        )
     if recipe.search.shortlist is not None:
         raise InputError(
-            f"{recipe.name}: search.shortlist is of words that are found once the model is trained: leave it out, then "
-            "`transduce shortlist` the run, and ask predict for it."
+            f"{recipe.name}: search.shortlist needs a trained model: leave it out here, run `transduce shortlist` on "
+            "the finished run, and give predict --shortlist."
         )
     check_embeddings(recipe)
     kernels()  # a wrong TRANSDUCE_NATIVE is refused before anything is written

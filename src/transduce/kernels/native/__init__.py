@@ -49,7 +49,7 @@ def left_out() -> Iterator[None]:
 def _found() -> Any:
     chosen = os.environ.get(CHOICE, "")
     if chosen not in ("", "off", "required", *VARIANTS):
-        raise InputError(f'{CHOICE}="{chosen}": wanted off, required, or one of {", ".join(VARIANTS)}')
+        raise InputError(f'{CHOICE}="{chosen}": expected off, required, or one of {", ".join(VARIANTS)}')
     if chosen == "off":
         return None
     able = _variants()
@@ -61,7 +61,9 @@ def _found() -> Any:
         except ImportError:  # never compiled
             continue
     if chosen:
-        raise InputError(f"{CHOICE}={chosen}: it was not compiled; install a C++ compiler, then Transduce once more")
+        raise InputError(
+            f"{CHOICE}={chosen}: these kernels were not compiled; install a C++ compiler, then reinstall Transduce"
+        )
     return None
 
 
