@@ -16,13 +16,13 @@ SECTION = """## Time to quality
 How long does training take to reach the quality that another toolkit reaches? Each toolkit uses a recipe that suits it
 (`benchmarks/time_to_quality.py`; {processor}, kernels for {kernels}, {threads} thread, seed {seed}, written on {date}).
 
-Models have the size above, or width 128 with four blocks on each side and a feed-forward layer of 256; the narrow size was
-trained with {narrow}. Times are in {clock}, without validations. Marian trains in {precision}, which is faster for
+Models have the size above, or width 128 with four blocks on each side and a feed-forward layer of 256; the narrow size
+was trained with {narrow}. Times are in {clock}, without validations. Marian trains in {precision}, which is faster for
 it on this machine. BLEU is measured on the validation set ({bleu}); Transduce's is of averaged weights. Each model was
 evaluated at the points that the figure shows. Values between two points are interpolated linearly.
 
-The trainings ran for these numbers of target tokens, in millions. Where the last evaluation was the best, longer training
-may be better still. {trained}.
+The trainings ran for these numbers of target tokens, in millions. Where the last evaluation was the best, longer
+training may be better still. {trained}.
 
 ![time to quality](figures/time-to-quality.svg)
 

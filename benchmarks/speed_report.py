@@ -34,8 +34,8 @@ toolkits take turns. The tables give the median of the rounds with the minimum a
 section, because processors differ by up to a factor of ten in the products that they are fast at.
 
 - **Model**: d_model 256, 3 + 3 layers, 4 heads, feed-forward 1,024, post-norm.
-- **Data**: Multi30k en-de, joint BPE vocabulary of 8,000, about 4,096 padded target tokens per batch. Plain loops around
-  other libraries receive Transduce's batches, which contain little padding. JoeyNMT makes its own.
+- **Data**: Multi30k en-de, joint BPE vocabulary of 8,000, about 4,096 padded target tokens per batch. Plain loops
+  around other libraries receive Transduce's batches, which contain little padding. JoeyNMT makes its own.
 - **BLEU**: sacreBLEU on test_2016_flickr, cased, 13a.
 - **GB**: peak memory of all processes together, with shared memory counted once.
 - **Decoding in batches**: two workers with one thread each.

@@ -35,9 +35,9 @@ from transduce.tasks.translation import TranslationConfig, TranslationData
 PAGE = Path(__file__).with_name("recipes.md")
 HEAD = """# Recipes
 
-A recipe is a TOML file with the settings of a training. `transduce train RECIPE key=value ...` applies the settings from
-the command line and writes the complete recipe into the run directory and the model file. `--dry-run` shows what the
-training would do.
+A recipe is a TOML file with the settings of a training. `transduce train RECIPE key=value ...` applies the settings
+from the command line and writes the complete recipe into the run directory and the model file. `--dry-run` shows what
+the training would do.
 
 - `base = "other.toml"` takes all missing settings from another recipe, which may have a base itself.
 - An unknown key is an error that suggests the nearest known key.
@@ -84,7 +84,7 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ),
     (
         '[model] kind = "ctc"',
-        "Writes all words at once, in a single pass. Train it on a teacher's translations, or on data that vary little.",
+        "Writes all words at once, in one pass. Train it on a teacher's translations, or on data that vary little.",
         CtcConfig,
     ),
     ("[training]", "", TrainingConfig),

@@ -14,8 +14,8 @@ README = Path(__file__).parents[1] / "README.md"
 RECORDS = Path(__file__).parents[1] / "benchmarks" / "results" / "recipes"
 HEAD = """# Results
 
-The scores of the recipes. Each line is one training with one seed: `transduce train recipes/NAME.toml`, with the settings
-in the column *changed* on the command line.
+The scores of the recipes. Each line is one training with one seed: `transduce train recipes/NAME.toml`, with the
+settings in the column *changed* on the command line.
 
 - Validation chooses the weights. Test sets are scored once, after training.
 - Intervals are 95 % bootstrap intervals over sentences. They do not include the variation between seeds.
