@@ -1,7 +1,7 @@
-"""The explorer's page as one HTML file that brings all it needs: its styles and scripts inside, nothing from elsewhere.
+"""The explorer's page as one self-contained HTML file.
 
-In `page/index.html` each `<link rel="stylesheet" href="X.css">` and `<script src="Y.js"></script>` stands for the file
-beside it. With data in it the page needs no server either.
+Each `<link rel="stylesheet" href="X.css">` and `<script src="Y.js"></script>` in `page/index.html` is replaced by the
+contents of the file. With data included, the page needs no server either.
 """
 
 import json
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent / "page"
 STYLE = re.compile(r'<link rel="stylesheet" href="([\w./-]+\.css)">')
 SCRIPT = re.compile(r'<script src="([\w./-]+\.js)"></script>')
 HEAD = '<meta charset="utf-8">'
-# A file has no server that could say it in a header: no address but its own contents.
+# The content security policy, which a file cannot get from a server's header: nothing but its own contents.
 ALONE = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
@@ -23,10 +23,10 @@ ALONE = (
 
 
 def page(data: dict[str, Any] | None = None, folder: Path = FOLDER) -> str:
-    """The page; with `data` it is the file that works offline.
+    """The page; with `data`, the file that works offline.
 
     Raises:
-        InputError: the page's files are not there, or one of them would end its own element.
+        InputError: the page's files are missing, or one of them contains the end tag of its element.
     """
     html = _read(folder, "index.html")
     if data is not None:
@@ -36,7 +36,7 @@ def page(data: dict[str, Any] | None = None, folder: Path = FOLDER) -> str:
 
 
 def _with_data(html: str, data: dict[str, Any]) -> str:
-    """Before the first script, which may look for it at once."""
+    """Insert the data before the first script, which may read it at once."""
     first = SCRIPT.search(html)
     if first is None or HEAD not in html:
         raise InputError(f"index.html: the explorer's page needs {HEAD} and a script.")
