@@ -20,9 +20,7 @@ from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.models.protocols import Steps, Tree
 
-LEAST = (
-    1e-6  # least attention of a position: sparse normalizers can give 0, and no penalty should be infinite
-)
+LEAST = 1e-6  # least attention of a position: sparse normalizers can give 0, and no penalty should be infinite
 
 
 class Coverage:
