@@ -20,12 +20,14 @@ READMES = {  # each with the head of its table, and the colon of its language
 RECORDS = Path(__file__).parents[1] / "benchmarks" / "results" / "recipes"
 HEAD = """# Results
 
-What the recipes give. Each line is one training with one seed: `transduce train recipes/NAME.toml`, with what the
-column *changed* says set on the command line. Test sets are scored once, after training; validation picks the weights.
-Intervals are 95 % bootstrap intervals over sentences, which do not include the spread between seeds. Figures of
-different metrics cannot be compared; the signatures below the tables say what each of them is.
+The scores of the recipes. Each line is one training with one seed: `transduce train recipes/NAME.toml`, with the
+settings in the column *changed* on the command line.
 
-This page is made by `python docs/make_results.py` from records that `python benchmarks/publish.py RUN` writes.
+- Validation chooses the weights. Test sets are scored once, after training.
+- Intervals are 95 % bootstrap intervals over sentences. They do not include the variation between seeds.
+- Scores of different metrics cannot be compared. The signatures at the end define each metric.
+
+`python docs/make_results.py` makes this page from the records that `python benchmarks/publish.py RUN` writes.
 """
 
 
@@ -139,7 +141,7 @@ def _trainings(records: list[dict[str, Any]]) -> str:
     rows = [
         _training(each) for each in sorted(records, key=lambda each: (each["recipe"], each["change"], each["seed"]))
     ]
-    note = "\n## Trainings\n\nMinutes are of the wall clock, with whatever else the machine was doing.\n\n"
+    note = "\n## Trainings\n\nMinutes are wall-clock time, on machines that may have done other work too.\n\n"
     return note + _table(head, rows)
 
 

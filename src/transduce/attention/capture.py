@@ -1,11 +1,11 @@
-"""Attention weights for the asking.
+"""Recording attention weights.
 
     with capture(model) as record:
         model.predict(["Two dogs run."])
     record["decoder.blocks.0.cross_attention"]        # one (B, H, T, S) tensor per call of that attention
 
-Outside the `with` nothing is kept and the fast kernel runs. A captured call computes its weights openly; its output
-is the same up to rounding.
+Outside the `with` block nothing is recorded and the fast kernel runs. Inside, attention computes its weights
+explicitly; its output is the same up to rounding.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,11 @@ from transduce.core.errors import InputError
 
 
 class Record(dict[str, list[Tensor]]):
-    """Attention weights by the name of the module that computed them, one (B, H, T, S) tensor per call, in order."""
+    """Attention weights by module name: one tensor (B, H, T, S) for each call of the module, in order.
+
+    Raises:
+        KeyError: no attention was recorded under this name; the message lists the names that were.
+    """
 
     def __init__(self, names: dict[nn.Module, str]) -> None:
         super().__init__()
@@ -30,7 +34,7 @@ class Record(dict[str, list[Tensor]]):
         raise KeyError(f"{name}; this record holds {held}")
 
     def take(self, module: nn.Module, alpha_BHTS: Tensor) -> None:
-        """Called by attention modules. Weights of modules outside the captured model are not kept."""
+        """Record one call's weights; attention modules call this. Modules outside the captured model are ignored."""
         if module in self._names:
             self.setdefault(self._names[module], []).append(alpha_BHTS.detach())
 
@@ -40,15 +44,16 @@ _record: ContextVar[Record | None] = ContextVar("transduce_attention_record", de
 
 @contextmanager
 def capture(model: Any) -> Iterator[Record]:
-    """Everything that attends inside `model` hands its weights to the record while the `with` lasts.
+    """Record the weights of every attention module in `model` inside the `with` block.
 
-    Captures nest (the inner one wins) and do not see each other across threads.
+    Captures can be nested, in which case the inner one records. Each thread has captures of its own.
 
     Args:
-        model: what `transduce.load` gave, or a module; of an ensemble all members, as `members.0.decoder.blocks.0..`.
+        model: the result of `transduce.load`, or any module. All members of an ensemble are recorded, under names such
+            as `members.0.decoder.blocks.0.self_attention`.
 
     Raises:
-        InputError: it is neither.
+        InputError: `model` is neither.
     """
     module = model if isinstance(model, nn.Module) else getattr(model, "model", None)
     if not isinstance(module, nn.Module):
@@ -64,5 +69,5 @@ def capture(model: Any) -> Iterator[Record]:
 
 
 def active_record() -> Record | None:
-    """The record that asks for weights now, or None."""
+    """The record of the innermost capture in this thread, or None outside any capture."""
     return _record.get()

@@ -1,6 +1,6 @@
-"""JSON of files that anybody may have made, read without more work or memory than it has characters.
+"""A JSON reader for untrusted files, whose time and memory are bounded by the length of the text.
 
-Python makes objects of JSON that take 20 times its room, whatever they are; here what cannot be meant is refused first.
+Python objects can take 20 times the memory of the JSON text. So implausible input is rejected before it is converted.
 """
 
 import json

@@ -30,11 +30,12 @@ KINDS = ("_type", "_parsing", "_from_float", "_attributes_type")  # int_type, in
 
 
 def explain(error: ValidationError, kind: type[BaseModel], section: str) -> list[str]:
-    """Pydantic's errors as sentences, one each.
+    """Pydantic's errors, one sentence for each.
 
     Args:
-        kind: what was validated.
-        section: what its keys stand under, as `training`.
+        error: the error.
+        kind: the class that was validated.
+        section: the section of its keys, such as `training`.
     """
     return [_explain_one(detail, kind, section) for detail in error.errors() if not _follows(detail)]
 

@@ -1,20 +1,20 @@
-"""The one model file, `model.safetensors`: weights, what is needed to use them, and how good they are.
+"""The model file, `model.safetensors`: weights, everything that is needed to use them, and scores.
 
-Beside the weights, as JSON in the file's metadata:
+The file's metadata contains, as JSON:
 
-| key | holds |
+| key | contents |
 |---|---|
 | `format`, `format_version` | `transduce-model`, `1` |
 | `config` | the resolved recipe |
 | `tokenizer` | `{"source": tokenizer.json as text, "target": ...}`, or `{"joint": ...}` |
 | `provenance` | hashes of data, seed, versions, updates, whether pairs were single sentences; some validation sources |
 | `metrics` | scores on the validation data |
-| `tied` | `{name: name}`: weights that are one and the same tensor; stored, and counted, once |
+| `tied` | `{name: name}`: weights that share one tensor, which is stored and counted once |
 
-Beside the weights there may be a lexicon, int32 tensors `shortlist.candidates` and `shortlist.frequent`, which are no
-weights: which target tokens translate each source token, and which are frequent (`transduce.data.lexicon`).
+The file may also contain a lexicon (`transduce.data.lexicon`): int32 tensors `shortlist.candidates`, the target tokens
+that translate each source token, and `shortlist.frequent`, the frequent target tokens. They are not weights.
 
-No clock time and no path of the machine belongs in it, so that training again gives the same bytes.
+The file contains no times and no paths of the machine, so that repeating a training gives the same bytes.
 """
 
 import json
@@ -67,10 +67,10 @@ Check = Callable[[dict[str, Any], dict[str, str], dict[str, TensorInfo]], None]
 
 @dataclass(frozen=True)
 class ModelFile:
-    """What a model file holds.
+    """The contents of a model file.
 
-    `tokenizers` maps "source" and "target", or "joint", to the text of a tokenizer.json. `lexicon` is the candidates
-    (S, C), -1 behind the last, and the frequent tokens (F,), both int32; None = there is none.
+    `tokenizers` maps "source" and "target", or "joint", to the text of a tokenizer.json. `lexicon` contains the
+    candidates (S, C), padded with -1, and the frequent tokens (F,), both int32; None = there is no lexicon.
     """
 
     weights: "dict[str, Tensor]"
@@ -85,10 +85,10 @@ class ModelFile:
 
 
 def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
-    """Writes `model`, whole or not at all; equal content gives equal bytes.
+    """Writes `model` atomically. Equal content gives equal bytes.
 
     Raises:
-        InputError: something in it cannot be said in JSON or in safetensors; a weight has a lexicon's name.
+        InputError: a value cannot be represented in JSON or safetensors, or a weight is named like a lexicon.
         TransduceError: the system could not write it; the old file is unchanged.
     """
     tied = _tied(model.weights)
@@ -123,8 +123,8 @@ def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, c
     Args:
         path: the file, or the folder of a finished run.
         trust_code: accept a config that names classes outside Transduce; building the model will import them.
-        check: told what the file says of itself before its weights are read: the config, the tokenizers and what the
-            weights are, by name.
+        check: called before the weights are read, with the config, the tokenizers, and the shapes and dtypes of the
+            weights by name.
 
     Raises:
         InputError: not a model file, newer than this Transduce, incomplete, damaged, or naming foreign code.
@@ -147,10 +147,10 @@ def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, c
 
 
 def find_model_file(path: str | os.PathLike[str]) -> Path:
-    """The model file that `path` means: itself, or the one in the folder of a finished run.
+    """The model file at `path`: the path itself, or the model in the folder of a finished run.
 
     Raises:
-        InputError: there is none; an unfinished run is told from any other folder.
+        InputError: there is none; the message distinguishes unfinished runs from other folders.
     """
     path = Path(path)
     if not path.is_dir():
@@ -175,7 +175,7 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
 
 
 def _meant(path: Path) -> str:
-    """What a path that is not there may have been meant for: a run beside it or in runs/, a recipe."""
+    """What a missing path may have been meant for: a run beside it or in runs/, or a recipe."""
     for folder in dict.fromkeys((path.parent, Path("runs"))):
         runs = [each.name for each in folder.iterdir() if each.is_dir()] if folder.is_dir() else []
         if near := suggest(path.name, runs):
@@ -195,7 +195,7 @@ def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, 
     """Compares a model's weights, name -> shape, with those of a file.
 
     Raises:
-        InputError: some are missing, not the model's, or of another shape; the first of them are listed.
+        InputError: weights are missing, unexpected, or have another shape; the message lists the first of them.
     """
     problems = [
         f'weight "{name}" {list(shape)} is missing from the file.'
@@ -214,10 +214,10 @@ def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, 
 
 
 def check_dtypes(expected: "Mapping[str, Tensor]", weights: "Mapping[str, Tensor | TensorInfo]") -> None:
-    """Whether the weights of a file are of the model's types: a type that cannot hold them would round them unseen.
+    """Checks that a file's weights have the model's dtypes. Another dtype could silently round them.
 
     Raises:
-        InputError: some are of another; all of them are named.
+        InputError: some have another dtype; the message names all of them.
     """
     wanted = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in expected.items()}
     found = {name: _type_of(each) for name, each in weights.items() if name in wanted}
@@ -235,10 +235,10 @@ def _type_of(each: "Tensor | TensorInfo") -> str:
 
 
 def check_finite(weights: "Mapping[str, Tensor]") -> None:
-    """Whether the weights are numbers: with others a model says nothing, or in 8 bits something.
+    """Checks that all weights are finite. Otherwise a model's output would be meaningless.
 
     Raises:
-        InputError: some hold NaN or infinities; all of them are named.
+        InputError: some weights contain NaN or infinities; the message names all of them.
     """
     import torch
 
@@ -252,10 +252,10 @@ def check_finite(weights: "Mapping[str, Tensor]") -> None:
 
 
 def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor] | None":
-    """What of a lexicon is among the tensors, which is taken from them.
+    """The lexicon among the tensors, which is removed from them; None if there is none.
 
     Raises:
-        InputError: half of it, or none that this could be.
+        InputError: the lexicon is incomplete or invalid.
     """
     found = {name: tensors.pop(name) for name in LEXICON if name in tensors}
     if not found:
@@ -280,9 +280,9 @@ def _is_of(tensor: "Tensor", axes: int, least: int) -> bool:
 
 
 def lasting_tensors(model: "nn.Module") -> "dict[str, Tensor]":
-    """All that makes `model` predict as it does, by name: parameters, and the buffers that are no mere tables.
+    """All tensors that determine the predictions of `model`, by name: parameters and persistent buffers.
 
-    The tensors themselves, once each: batch norm's running statistics belong to a model as its weights do.
+    Buffers such as the running statistics of batch norm belong to a model, too. Each tensor is listed once.
     """
     lasting = model.state_dict()
     buffers = {name: buffer for name, buffer in model.named_buffers() if name in lasting}
@@ -352,9 +352,9 @@ def _check_format(path: Path, metadata: Mapping[str, str]) -> None:
 
 
 def foreign_code(config: Any) -> list[str]:
-    """Every text in `config` that could make Transduce import something outside it, sorted.
+    """Every text in `config` that could make Transduce import code from outside the package, sorted.
 
-    Under a key that names a class, anything but a plain name; anywhere else, what reads as `module:Class`.
+    For keys that name a class, that is anything but a plain name; for other keys, any text like `module:Class`.
     """
     found = set()
     waiting = [(config, False)]  # a list, not recursion: a hostile file may be nested thousands deep
@@ -372,7 +372,7 @@ def foreign_code(config: Any) -> list[str]:
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What `transduce info` shows. Reads the header alone: no torch, no weights, no checksum.
+    """The output of `transduce info`. Reads only the header: no torch, no weights, no checksum.
 
     Raises:
         InputError: not a model file, newer than this Transduce, incomplete or truncated.
@@ -401,7 +401,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _described_lexicon(header: Header) -> dict[str, int] | None:
-    """How many candidates it has for each of how many source tokens, and frequent tokens; None where there is none."""
+    """The numbers of source tokens, candidates for each, and frequent tokens; None without a lexicon."""
     infos = [header.tensors.get(name) for name in LEXICON]
     shape = [size for info in infos if info for size in info.shape]
     if len(shape) != 3:

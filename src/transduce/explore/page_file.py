@@ -1,4 +1,4 @@
-"""The explorer's page as one HTML file that brings all it needs: its styles and scripts inside, nothing from elsewhere.
+"""The explorer's page as one self-contained HTML file.
 
 In `page/index.html.jinja` each `style("X.css")` and `script("Y.js")` stands for the file beside it. With data in it the
 page needs no server either.
@@ -17,10 +17,10 @@ FOLDER = Path(__file__).parent / "page"
 
 
 def page(data: dict[str, Any] | None = None, folder: Path = FOLDER) -> str:
-    """The page; with `data` it is the file that works offline.
+    """The page; with `data`, the file that works offline.
 
     Raises:
-        InputError: the page's files are not there, or one of them would end its own element.
+        InputError: the page's files are missing, or one of them contains the end tag of its element.
     """
 
     def style(name: str) -> "Markup":

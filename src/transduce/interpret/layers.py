@@ -1,7 +1,7 @@
-"""Which of a model's parts attend, and what they look at: asked of the model itself, so that any architecture answers.
+"""Finding a model's attention modules and what they attend to, for any architecture.
 
-A made-up source of 3 tokens and an output of 5 go through the model once, and what a part attends to is told by the
-sizes of its weights: 3 columns are the source's, 6 are the start token and the output's.
+An artificial source of 3 tokens and an output of 5 are passed through the model once. The shapes of the weights show
+what each module attends to: 3 columns are the source, 6 are the start token and the output.
 """
 
 from typing import Literal, NamedTuple
@@ -33,12 +33,15 @@ _known: WeakKeyDictionary[nn.Module, list["Attends"]] = WeakKeyDictionary()
 
 
 class Attends(NamedTuple):
-    """A part of a model that attends.
+    """An attention module of a model.
 
-    name: of the module. layer: its number among those of its kind, from 0. heads: H.
-    rows, columns: what its queries and its keys belong to. "decoder_input" is what a decoder reads, the start token and
-    then the output; "target" is what is predicted there.
-    before: how many tokens of the model's own stand before the source's first, as rows and as columns.
+    name: name of the module.
+    kind: "encoder", "decoder", "cross" or "other".
+    layer: its number among the modules of its kind, from 0.
+    heads: H.
+    rows, columns: the axes of its queries and keys. "decoder_input" is what a decoder reads: the start token, then the
+        output. "target" is what is predicted there.
+    before: the number of extra tokens that the model puts before the source, as rows and as columns.
     """
 
     name: str
@@ -51,17 +54,17 @@ class Attends(NamedTuple):
 
     @property
     def title(self) -> str:
-        """As people read it: layers are counted from 1."""
+        """The title for people, which counts layers from 1."""
         return f"{NAMES[self.kind]}, layer {self.layer + 1}"
 
     @property
     def causal(self) -> bool:
-        """A query sees what came before it and itself, nothing else."""
+        """Whether a query attends only to itself and to earlier positions."""
         return self.columns == "decoder_input"
 
 
 def attending(model: nn.Module, task: Task) -> list[Attends]:
-    """All parts of a model that attend: the encoder's, the decoder's own, those that look at the source, others."""
+    """All attention modules of a model: encoder self-attention, decoder self-attention, cross-attention, others."""
     if model not in _known:
         _known[model] = _asked(model, task)
     return _known[model]
@@ -82,7 +85,7 @@ def _asked(model: nn.Module, task: Task) -> list[Attends]:
 
 
 def _encoder_names(model: nn.Module, probe: Given) -> set[str]:
-    """The parts that attend while a source is read."""
+    """The names of the modules that attend while a source is encoded."""
     if probe.source is None or not isinstance(model, Encodes):
         return set()
     device = next(model.parameters()).device
@@ -104,9 +107,9 @@ def _attends(name: str, weights_HTS: Tensor, reading: bool, written: int, at_onc
 
 
 def one_pass(calls: list[Tensor]) -> Tensor:
-    """(H, T, S) from what one sentence left in a record: a part that went query by query left a row at a time.
+    """(H, T, S) weights of one sentence from a record, in which a module may have been called once per query.
 
-    Where the keys grew on the way, those that were not there yet have weight 0.
+    If the number of keys grew from call to call, keys that were not there yet get weight 0.
     """
     widest = max(call.shape[-1] for call in calls)
     return torch.cat([F.pad(call[0], (0, widest - call.shape[-1])) for call in calls], 1)

@@ -1,6 +1,6 @@
-"""Attention as one piece of HTML for a notebook: a heat map with its words, and every head in small below it.
+"""Attention as HTML for notebooks: a heat map with its words, and below it a small one for every head.
 
-It needs nothing but itself: shapes are SVG, heads are pictures inside the page, there is no script.
+The HTML is self-contained: shapes are SVG, heads are embedded images, and there are no scripts.
 """
 
 import base64

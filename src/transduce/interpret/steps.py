@@ -3,8 +3,8 @@
     scores = q . k     scaled = scores / sqrt(E)     weights = softmax(scaled + bias, where allowed)
     head_output = sum of weights times v             joined = [head_1; ..; head_H]     output = joined W^O
 
-The numbers are made anew from what the module was given, by its own parts, one after the other; a test compares them
-with its weights and its output.
+The numbers are computed again from the module's inputs, by its own parts, one after the other. A test compares them
+with the module's weights and output.
 
 Shapes: B batch of 1, H heads, T queries, S keys, E width of a head's keys, F of its values, D model width.
 """
@@ -74,14 +74,19 @@ class Call(NamedTuple):
 def steps(
     model: nn.Module, task: Task, given: Given, texts: tuple[str, str], name: str, head: int, query: int
 ) -> dict[str, Any]:
-    """What one head of one part computes for one query; every array a list of numbers.
+    """The computation of one head of one attention module for one query, with arrays as lists of numbers.
 
     Args:
-        texts: those of the source and of the output.
-        name: of the module that attends. head, query: numbers from 0.
+        model: the model.
+        task: its task.
+        given: the source and the output.
+        texts: the texts of the source and of the output.
+        name: name of the attention module.
+        head: number of the head, from 0.
+        query: number of the query, from 0.
 
     Raises:
-        InputError: there is no such part, head or query; the part has no queries and keys to show.
+        InputError: there is no such module, head or query, or the module has no queries and keys to show.
     """
     with _watched(model, name) as calls:
         attention, _ = looked(model, task, given, *texts)

@@ -1,4 +1,4 @@
-"""How probable the targets of a batch are, by the very model and factors that training minimises.
+"""The log-probabilities of a batch's targets, with the same factorization as in training.
 
 Shapes: B batch, T target positions, V vocabulary, N hidden words, P places, U places of an output.
 """
@@ -14,10 +14,11 @@ from transduce.models.protocols import Aligns, Fills
 
 @torch.inference_mode()
 def batch_log_probabilities(model: nn.Module, batch: Batch) -> Tensor:
-    """(B, T - 1) fp64 log-probability of each target token after the first; 0 behind a row's end.
+    """(B, T - 1) log-probabilities in fp64 of each target token after the first, in nats; 0 after the end of a row.
 
-    Of a model that fills: of each word, all words hidden, given the length; at the end token, of the length.
-    Of one that aligns: of each token given those before, however they are placed.
+    For a model that fills, they are those of each word with all words hidden, given the length; the end token has the
+    log-probability of the length. For a model that aligns, they are those of each token given the tokens before it,
+    summed over alignments.
     """
     model.eval()
     device = next(model.parameters()).device

@@ -1,4 +1,4 @@
-"""What a model that fills is trained on: some words of a target are hidden, and it tells them from the others.
+"""The training objective of models that fill: predict hidden words of a target from the others, and its length.
 
     n words, k ~ uniform{1 .. n} of them hidden at random     (Ghazvininejad et al. 2019, section 3.2)
     loss = words / hidden words * sum over hidden words of -log p(word) + sum over targets of -log p(n)
@@ -32,12 +32,15 @@ class Hidden(NamedTuple):
 
 
 def masked_loss(model: Fills, batch: Batch, smoothing: float, hidden: Hidden | None = None) -> tuple[Tensor, Tensor]:
-    """What is minimised, and the loss above in it; in nats, summed over the batch; the words' part is smoothed.
+    """The loss to minimize, and the loss above; in nats, summed over the batch. Label smoothing applies to words.
 
-    They differ where attention chose, which learns from what its choices were worth.
+    They differ only with hard attention, by the REINFORCE term.
 
     Args:
-        hidden: None = drawn from torch's generator.
+        model: the model.
+        batch: the batch.
+        smoothing: label smoothing.
+        hidden: the hidden words; None = drawn with torch's random generator.
 
     Raises:
         InputError: the batch has no source.
@@ -70,7 +73,7 @@ def hide_some(batch: Batch) -> Hidden:
 
 
 def hide(target: Padded) -> Tensor:
-    """(B, T) bool: of each row's n words k, each number from 1 to n and each choice of k words equally likely."""
+    """(B, T) bool: k of each row's n words, where every k from 1 to n and every choice of k words is equally likely."""
     noise_BT = torch.rand(target.values.shape, device=target.values.device)
     rank_BT = noise_BT.masked_fill(~target.mask(), torch.inf).argsort(1).argsort(1)
     share_B1 = torch.rand(len(target.lengths), 1, device=noise_BT.device)

@@ -1,4 +1,4 @@
-"""What a training makes small: the cross-entropy of each target token, and with R-Drop how dropout changes its mind.
+"""The training objective: cross-entropy of each target token, and with R-Drop the divergence of two dropout passes.
 
 Shapes: B batch, T target positions, V vocabulary.
 """
@@ -29,10 +29,10 @@ NO_PRODUCT = (
 
 
 class Drawn(NamedTuple):
-    """What is drawn for a batch as a whole, before it may be cut into pieces.
+    """Random choices for a whole batch, made before it may be split into microbatches.
 
-    hidden: the words that a model that fills must tell.
-    sample: the words that stand for the vocabulary, with training.sampled_words.
+    hidden: the hidden words, for a model that fills.
+    sample: the words that represent the vocabulary, with training.sampled_words.
     """
 
     hidden: Hidden | None = None
@@ -59,23 +59,25 @@ def draw(model: nn.Module, batch: Batch, config: LossConfig) -> Drawn:
 
 
 def objective(model: nn.Module, batch: Batch, config: LossConfig, drawn: Drawn | None = None) -> tuple[Tensor, Tensor]:
-    """What is minimised, and the cross-entropy in it; both summed over the batch's target tokens, in nats.
+    """The loss to minimize, and the cross-entropy in it; both summed over the batch's target tokens, in nats.
 
-    Teacher forcing: the cross-entropy is of each target token given all true ones before it.
-    With r_drop = a > 0 the batch passes twice, under two dropouts (Wu et al. 2021, equations 2 to 4, halved, so that
-    the loss keeps its scale):
+    With teacher forcing, each target token is predicted from all true tokens before it. With r_drop = a > 0, the batch
+    passes twice with different dropout (Wu et al. 2021, equations 2 to 4, halved to keep the scale of the loss):
 
         1/2 (CE_1 + CE_2) + a/4 (KL(p_1 || p_2) + KL(p_2 || p_1))
 
-    Where attention chose, what is minimised has the gradient of the cross-entropy by way of the choices as well.
-    A model that fills is asked for hidden words and lengths instead, see `transduce.objectives.masked_lm`; one that
-    aligns for whole targets, see `transduce.objectives.ctc`.
+    With hard attention, the loss also contains the REINFORCE term of the sampled choices. For a model that fills, the
+    objective is `transduce.objectives.masked_lm`; for one that aligns, `transduce.objectives.ctc`.
 
     Args:
-        drawn: None = drawn here.
+        model: the model.
+        batch: the batch.
+        config: the settings of the loss.
+        drawn: the result of `draw`; None = draw here.
 
     Raises:
-        InputError: R-Drop of a model that has no next token, or sampled words of one whose logits are no product.
+        InputError: R-Drop with a model that predicts no next token, or sampled words with a model whose logits are not
+            a product.
     """
     smoothing, r_drop = config.label_smoothing, config.r_drop
     if writes_at_once(model) and r_drop:

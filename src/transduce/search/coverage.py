@@ -1,11 +1,11 @@
-"""Coverage: an output that leaves parts of its source unread pays for it (Wu et al. 2016, equation 14).
+"""The coverage penalty, for outputs that do not attend to all of their source (Wu et al. 2016, equation 14).
 
     cp = beta * sum_s log(min(sum_t alpha_ts, 1))
 
-The sum over t is the attention that source position s got while the output was written, the end token included; that
-over s takes in every position of the source, its end token too. alpha is the mean over all heads of all attentions over
-the source that the model records (`transduce.attention.capture`), whatever architecture it is. The penalty is added to
-the score that hypotheses are ranked by; which live on in a beam is decided by probability alone.
+The sum over t is the total attention that source position s received from all output tokens, including the end token.
+The sum over s includes all source positions, including the end token. alpha is the mean over all heads of all attention
+modules over the source, as recorded by `transduce.attention.capture`, for any architecture. The penalty is added to the
+score by which finished hypotheses are ranked. During beam search, only probability counts.
 
 Shapes: N hypotheses, S source positions, H heads, T queries.
 """
@@ -20,18 +20,16 @@ from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.models.protocols import Steps, Tree
 
-LEAST = (
-    1e-6  # of attention, counted for a position that got none, as sparse weighings give it: no output costs infinity
-)
+LEAST = 1e-6  # least attention of a position: sparse normalizers can give 0, and no penalty should be infinite
 
 
 class Coverage:
-    """A model that steps, and keeps what each hypothesis has read: its sum over attention stands in the state.
+    """A wrapper that implements `Steps` and keeps the sum of each hypothesis's attention in the state.
 
-    It stands in the place of the model, so that it is reordered with the rest of the state.
+    Search uses it in place of the model, so the sum is reordered with the rest of the state.
 
     Raises:
-        InputError: the model reads no source, or is no module whose attention could be recorded.
+        InputError: the model has no source, or is not a module whose attention can be recorded.
     """
 
     def __init__(self, model: Steps, beta: float) -> None:
@@ -42,7 +40,7 @@ class Coverage:
         self._attend: set[str] | None = None
 
     def start(self, source: Padded | None, rows: int) -> tuple[Tree, Tree]:
-        """The model's, with which source positions are real, and attention of none."""
+        """The model's memory with the mask of real positions, and its state with a sum of 0."""
         if source is None:
             raise InputError("search: coverage needs a source, but this model reads none; leave it at 0.")
         memory, state = self.model.start(source, rows)
@@ -51,14 +49,14 @@ class Coverage:
         return (memory, source.mask()), (state, read_BS)
 
     def step(self, token: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
-        """The model's, with the attention of this step added."""
+        """The model's log-probabilities, and its state with this step's attention added to the sum."""
         (inner_memory, _), (inner_state, read_NS) = memory, state
         with capture(self.model) as record:
             log_probabilities_NV, inner_state = self.model.step(token, inner_memory, inner_state)
         return log_probabilities_NV, (inner_state, read_NS + self._attention(record, read_NS.shape[1]))
 
     def penalty(self, memory: Tree, state: Tree) -> Tensor:
-        """(N,) float64 on the CPU: cp of each hypothesis, at most 0."""
+        """(N,) float64 on the CPU: the penalty cp of each hypothesis, at most 0."""
         (_, real_NS), (_, read_NS) = memory, state
         each_NS = read_NS.clamp(LEAST, 1.0).log().masked_fill(~real_NS, 0.0)
         return self.beta * each_NS.sum(1).cpu()
@@ -66,8 +64,8 @@ class Coverage:
     def _attention(self, record: Record, positions: int) -> Tensor:
         """(N, S): alpha of this step.
 
-        An attention over the source is known by its length at every step since the first, when a decoder's attention
-        over its own output sees one position; only a source of one position leaves that open for a step.
+        Attention over the source is recognized by its number of keys, which equals the source's length at every step. A
+        decoder's self-attention sees one position at the first step, so a source of one position is ambiguous there.
         """
         fitting = {name for name, calls in record.items() if calls and calls[-1].shape[-1] == positions}
         self._attend = fitting if self._attend is None else self._attend & fitting

@@ -1,4 +1,4 @@
-"""What is searched: a model's steps, its sources, and what an output may look like.
+"""A search job: a model, its sources, and the rules for outputs.
 
 Shapes: B sentences, N hypotheses, V vocabulary.
 """
@@ -22,19 +22,21 @@ ROUNDING = 1e-3  # a log-probability may be this much above 0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`rows` sources and the rules for their outputs; each list has one member for every row.
+    """`rows` sources and the rules for their outputs. Each list has one element per row.
 
-    model: `Steps`, for method "mask_predict" `Fills`, for "ctc" `Aligns`.
+    model: implements `Steps`, or `Fills` for method "mask_predict", or `Aligns` for "ctc".
+    source: the sources; None for a model without a source.
     start, end: token ids; `end` ends an output.
-    limits: the most tokens of an output, `end` included.
-    prefixes: the tokens that an output must begin with; they count towards its probability.
-    lines: the number of each source in its file, which messages name and samples are seeded by.
-    forbidden: token ids that are never chosen (a prefix may hold them).
-    device: where the model is.
-    rules: what a hypothesis may not go on with because of what it has said; None = anything.
-    coverage: what a hypothesis pays for what it left unread of its source; None = nothing.
-    lattices: told of every step of a beam; None = nobody is.
-    shortlist: (B, V) bool, True = an output of the row may hold the token; None = any. `model` is `Shortlisted` then.
+    limits: maximum number of tokens of an output, including `end`.
+    prefixes: the tokens with which an output must begin. They count towards its probability.
+    lines: line number of each source in its file. Messages name it, and samples are seeded with it.
+    forbidden: token ids that are never chosen. A prefix may contain them.
+    device: the model's device.
+    rules: which tokens may not follow a hypothesis; None = no rules.
+    coverage: the coverage penalty; None = none.
+    lattices: records every step of a beam; None = no recording.
+    shortlist: (B, V) bool, True = an output of the row may contain the token; None = any token. With a shortlist,
+        `model` is `Shortlisted`.
     """
 
     model: Any
@@ -58,11 +60,11 @@ class Job:
         return memory, state
 
     def step(self, token_N: Tensor, memory: Tree, state: Tree, time: int) -> tuple[Tensor, Tree]:
-        """The log-probabilities (N, V) of the token at position `time`, and the state behind them.
+        """The log-probabilities (N, V) of the token at position `time`, and the state after it.
 
         Raises:
-            TransduceError: they are no log-probabilities.
-            InputError: a token id of this job is outside the vocabulary.
+            TransduceError: the model returned invalid log-probabilities.
+            InputError: a token id of this job is not in the vocabulary.
         """
         log_probabilities_NV, state = self.model.step(token_N.to(self.device), memory, state)
         if log_probabilities_NV.ndim != 2 or len(log_probabilities_NV) != len(token_N):
@@ -76,7 +78,7 @@ class Job:
         return log_probabilities_NV, state
 
     def check_log_probability(self, greatest: float) -> None:
-        """Raises TransduceError if it is none."""
+        """Raises TransduceError if the greatest log-probability of a row is invalid."""
         if not greatest <= ROUNDING:
             raise TransduceError(
                 f"search: the model gave a log-probability of {greatest:g}; it should be at most 0. "
@@ -84,9 +86,14 @@ class Job:
             )
 
     def permitted(self, log_probabilities_NV: Tensor, row_N: Tensor, tokens_NT: Tensor) -> Tensor:
-        """The same with -inf for what may not follow the tokens (N, T) of hypotheses of the sentences `row_N`.
+        """The log-probabilities with -inf for tokens that may not follow the hypotheses.
 
-        That is the forbidden tokens, what the rules refuse, and where a prefix goes on, every token but the prefix's.
+        These are the forbidden tokens, the tokens that the rules reject, and within a prefix every token but the next.
+
+        Args:
+            log_probabilities_NV: the log-probabilities.
+            row_N: the sentence of each hypothesis.
+            tokens_NT: the tokens of each hypothesis.
         """
         row_M, token_M = self._imposed(row_N, tokens_NT.shape[1])
         row_M, token_M = row_M.to(self.device), token_M.to(self.device)
@@ -103,17 +110,17 @@ class Job:
         return log_probabilities_NV
 
     def is_free(self, time: int) -> bool:
-        """Whether at position `time` anything may follow anything but what is `forbidden`."""
+        """Whether at position `time` every token that is not `forbidden` may follow."""
         return self.rules is None and all(time >= len(prefix) for prefix in self.prefixes)
 
     def penalty(self, memory: Tree, state: Tree, rows: int) -> Tensor:
-        """(N,) float64: what the scores of hypotheses that end with the next token are changed by, 0 or less."""
+        """(N,) float64: the coverage penalty, at most 0, of hypotheses that end with the next token."""
         if self.coverage is None:
             return torch.zeros(rows, dtype=torch.float64)
         return self.coverage.penalty(memory if self.shortlist is None else memory.inner, state)
 
     def _imposed(self, row_N: Tensor, time: int) -> tuple[Tensor, Tensor]:
-        """(M,) hypotheses whose prefix holds a token at position `time`, and (M,) these tokens."""
+        """(M,) the hypotheses whose prefix has a token at position `time`, and (M,) these tokens."""
         if all(time >= len(prefix) for prefix in self.prefixes):
             return torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
         token_B = [prefix[time] if time < len(prefix) else -1 for prefix in self.prefixes]
@@ -122,7 +129,7 @@ class Job:
         return row_M, token_N[row_M]
 
     def check_vocabulary(self, size: int) -> None:
-        """Raises InputError if a token id of this job is outside a vocabulary of so many."""
+        """Raises InputError if a token id of this job is not in a vocabulary of this size."""
         if self.shortlist is not None and self.shortlist.shape[1] != size:
             raise InputError(f"search: a shortlist out of {self.shortlist.shape[1]} tokens; the model has {size}.")
         outside = [f"end token {self.end}"] if self.end >= size else []
@@ -142,7 +149,7 @@ class Job:
 
 
 def reordered(tree: Tree, row_N: Tensor, rows: int, device: torch.device) -> Tree:
-    """`select(tree, row_N)` out of `rows` rows, without the copy where the order stays."""
+    """`select(tree, row_N)` for a tree of `rows` rows, without a copy if the order does not change."""
     if len(row_N) == rows and torch.equal(row_N, torch.arange(rows)):
         return tree
     return select(tree, row_N.to(device))

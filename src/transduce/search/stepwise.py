@@ -1,7 +1,7 @@
-"""One path through the tree of outputs: at each step one token, which a rule chooses.
+"""Search along single paths: at each step a function chooses one token.
 
-Greedy search, sampling and forced decoding are this walk with different rules.
-Shapes: B sentences, P paths (of all sentences), N paths not yet ended, V vocabulary, T positions.
+Greedy search, sampling and forced decoding differ only in this function.
+Shapes: B sentences, P paths (of all sentences), N paths that have not ended, V vocabulary, T positions.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def follow(
 ) -> list[Hypothesis]:
     """The hypotheses of `copies` paths for each row, in order: path p belongs to row p // copies.
 
-    started: what `job.begin()` gave, if it was asked already.
+    started: the result of `job.begin()`, if it was called already.
     """
     paths, longest = job.rows * copies, max(job.limits)
     limit_P = torch.tensor(job.limits).repeat_interleave(copies)

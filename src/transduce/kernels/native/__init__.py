@@ -1,11 +1,11 @@
-"""Kernels in C++ for what torch takes many passes over memory for; where there are none, callers do it with torch.
+"""C++ kernels for operations that take torch many passes over memory. Without them, callers use torch.
 
-`setup.py` compiles them, where there is a compiler, for several kinds of processors, and the best that this one can
-run is taken. The environment variable `TRANSDUCE_NATIVE` chooses otherwise: `off` leaves the kernels out, `plain`,
-`avx2`, `avx512` or `amx` takes that variant, and `required` the best there is; where there is no such variant, that is
-an error. They work on CPU tensors of fp32 and bf16, and their results do not depend on the number of threads.
+If there is a compiler, `setup.py` compiles them for several kinds of processors, and the best variant for this
+processor is loaded. The environment variable `TRANSDUCE_NATIVE` overrides this: `off` disables the kernels; `plain`,
+`avx2`, `avx512` or `amx` loads that variant; `required` loads the best one, and it is an error if there is none.
+Kernels work on CPU tensors in fp32 and bf16. Their results do not depend on the number of threads.
 
-Kernels take addresses and sizes and check nothing: the functions beside them, one file for each, do.
+Kernels take addresses and sizes and check nothing. The Python functions beside them, one file for each, do the checks.
 """
 
 import os
@@ -30,13 +30,13 @@ _wanted = True
 
 
 def kernels() -> Any:
-    """The module of kernels for this machine, None where there is none or it is left out."""
+    """The module of kernels for this machine; None if there is none or it is disabled."""
     return _found() if _wanted else None
 
 
 @contextmanager
 def left_out() -> Iterator[None]:
-    """Inside, everything is done with torch."""
+    """Inside the block, the kernels are disabled and torch is used."""
     global _wanted  # noqa: PLW0603
     before, _wanted = _wanted, False
     try:
@@ -68,12 +68,12 @@ def _found() -> Any:
 
 
 def kernel(name: str, *types: torch.dtype) -> Any:
-    """The kernel of that name for those types."""
+    """The kernel of that name for those dtypes."""
     return getattr(_found(), "_".join([name, *(TYPES[each] for each in types)]))
 
 
 def serves(*tensors: Tensor | None) -> bool:
-    """Whether there are kernels for these tensors; None among them is one that is not there."""
+    """Whether there are kernels for these tensors. None stands for an absent tensor."""
     there = [each for each in tensors if each is not None]
     return all(each.dtype in TYPES and each.device.type == "cpu" for each in there) and kernels() is not None
 
