@@ -5,11 +5,13 @@ run is taken. The environment variable `TRANSDUCE_NATIVE` chooses otherwise: `of
 `avx2`, `avx512` or `amx` takes that variant, and `required` the best there is; where there is no such variant, that is
 an error. They work on CPU tensors of fp32 and bf16, and their results do not depend on the number of threads.
 
-Kernels take addresses and sizes and check nothing: the functions beside them, one file for each, do.
+Kernels take addresses and sizes and check nothing: the functions beside them, one file for each, do. Kernels that were
+compiled from other sources than these are left out, with a warning (`layout.py`).
 """
 
 import os
 import platform
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -20,6 +22,7 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
+from transduce.kernels.native.layout import differences
 
 VARIANTS = ("plain", "avx2", "avx512", "amx")  # which `setup.py` compiles
 CHOICE = "TRANSDUCE_NATIVE"  # in the environment
@@ -57,12 +60,31 @@ def _found() -> Any:
         raise InputError(f"{CHOICE}={chosen}: this processor runs only {', '.join(reversed(able))}")
     for variant in [chosen] if chosen in VARIANTS else able:
         try:
-            return import_module(f"transduce.kernels.native.{variant}")
+            found = import_module(f"transduce.kernels.native.{variant}")
         except ImportError:  # never compiled
             continue
+        return found if _reads_what_is_written(found, chosen) else None
     if chosen:
         raise InputError(f"{CHOICE}={chosen}: it was not compiled; install a C++ compiler, then Transduce once more")
     return None
+
+
+def _reads_what_is_written(module: Any, chosen: str) -> bool:
+    """Whether it was compiled from these sources; a warning where not, and an error where it was chosen."""
+    wrong = differences(module, tuple(TYPES.values()))
+    if not wrong:
+        return True
+    more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    why = (
+        f"{getattr(module, '__file__', module.__name__)}: these kernels in C++ were compiled from other sources than "
+        f"the Python beside them ({wrong[0]}{more})."
+    )
+    rebuild = "Rebuild them: python setup.py build_ext --inplace in a checkout, else install Transduce once more."
+    if chosen:
+        raise InputError(f"{CHOICE}={chosen}: {why} {rebuild}")
+    told = f"{why} They are left out, and torch does their work, more slowly. {rebuild}"
+    warnings.warn(told, RuntimeWarning, stacklevel=2)
+    return False
 
 
 def kernel(name: str, *types: torch.dtype) -> Any:
