@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, active_record
 from transduce.attention.grid import quadratic_scores
 from transduce.attention.normalizers import softmax
 from transduce.core.errors import InputError
@@ -53,6 +53,8 @@ class PixelAttention(nn.Module):
         heads: H.
         border: pixels of zeros around the image, which can be looked at as well, as a convolution's padding is.
     """
+
+    role: Role = "self"
 
     def __init__(self, channels: int, out_channels: int, heads: int, border: int = 0) -> None:
         super().__init__()

@@ -3,9 +3,9 @@
     cp = beta * sum_s log(min(sum_t alpha_ts, 1))
 
 The sum over t is the attention that source position s got while the output was written, the end token included; that
-over s takes in every position of the source, its end token too. alpha is the mean over all heads of all attentions over
-the source that the model records (`transduce.attention.capture`), whatever architecture it is. The penalty is added to
-the score that hypotheses are ranked by; which live on in a beam is decided by probability alone.
+over s takes in every position of the source, its end token too. alpha is the mean over all heads of all attentions that
+say they look at the source (role "cross", see `transduce.attention.capture`), whatever architecture it is. The penalty
+is added to the score that hypotheses are ranked by; which live on in a beam is decided by probability alone.
 
 Shapes: N hypotheses, S source positions, H heads, T queries.
 """
@@ -39,7 +39,6 @@ class Coverage:
             raise InputError("search: coverage needs a torch module, whose attention can be recorded.")
         self.model: Any = model
         self.beta = beta
-        self._attend: set[str] | None = None
 
     def start(self, source: Padded | None, rows: int) -> tuple[Tree, Tree]:
         """The model's, with which source positions are real, and attention of none."""
@@ -47,7 +46,6 @@ class Coverage:
             raise InputError("search: coverage is of a source, and this model reads none; leave it at 0.")
         memory, state = self.model.start(source, rows)
         read_BS = torch.zeros(source.values.shape[:2], dtype=torch.float64, device=source.values.device)
-        self._attend = None
         return (memory, source.mask()), (state, read_BS)
 
     def step(self, token: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
@@ -64,17 +62,13 @@ class Coverage:
         return self.beta * each_NS.sum(1).cpu()
 
     def _attention(self, record: Record, positions: int) -> Tensor:
-        """(N, S): alpha of this step.
-
-        An attention over the source is known by its length at every step since the first, when a decoder's attention
-        over its own output sees one position; only a source of one position leaves that open for a step.
-        """
-        fitting = {name for name, calls in record.items() if calls and calls[-1].shape[-1] == positions}
-        self._attend = fitting if self._attend is None else self._attend & fitting
-        if not self._attend:
+        """(N, S): alpha of this step."""
+        reading = [name for name in sorted(record.of("cross")) if record[name][-1].shape[-1] == positions]
+        if not reading:
             raise InputError(
                 "search: coverage needs attention over the source, and this model records none over its "
-                f"{positions} positions (recorded: {', '.join(record) or 'nothing'}); leave coverage at 0."
+                f"{positions} positions (recorded: {', '.join(record) or 'nothing'}); leave coverage at 0, or say "
+                'role = "cross" in a module of your own that attends to the source.'
             )
-        last_NHS = torch.cat([record[name][-1][:, :, -1].double() for name in sorted(self._attend)], dim=1)
+        last_NHS = torch.cat([record[name][-1][:, :, -1].double() for name in reading], dim=1)
         return last_NHS.mean(1)
