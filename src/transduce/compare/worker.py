@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
 
 from transduce.compare.growth import measure_growth
@@ -27,8 +26,10 @@ from transduce.inference.likelihood import EVALUATION_BATCH
 from transduce.objectives.likelihood import batch_log_probabilities
 from transduce.pipeline.pipeline import Pipeline, load, make_model
 from transduce.recipe.recipe import Recipe, parse_recipe
+from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.child_process import answer
 from transduce.runtime.environment import peak_memory_bytes
+from transduce.runtime.settings import repeatable, threads
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Task
 from transduce.training.display import Display
@@ -47,9 +48,16 @@ def train(job: dict[str, Any]) -> None:
     (run / FAILED).unlink(missing_ok=True)
     for name in IMPORTED_LATER:
         importlib.import_module(name)
+    keep_freed_memory()
     before = resident_memory_bytes()
+    recipe = parse_recipe(job["recipe"], job["where"])
+    with repeatable(recipe.training.threads):  # what is measured is measured as it was trained
+        _train(job, recipe, run, display, before)
+
+
+def _train(job: dict[str, Any], recipe: Recipe, run: Path, display: Display, before: int | None) -> None:
     try:
-        report = run_training(parse_recipe(job["recipe"], job["where"]), run, display)
+        report = run_training(recipe, run, display)
     except TransduceError as error:
         _note_memory(run, before, peak_memory_bytes())
         write_text(run / FAILED, str(error) + "\n")
@@ -104,16 +112,15 @@ def costs(job: dict[str, Any]) -> None:
 def cost(job: dict[str, Any], display: Display) -> dict[str, Any]:
     """A model's parameters, operations of a target token in training, and growth with length."""
     recipe = parse_recipe(job["recipe"], job["where"])
-    if recipe.training.threads:
-        torch.set_num_threads(recipe.training.threads)
-    task, data = open_task(recipe, display)
-    model = make_model(recipe, task)
-    batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
-    return {
-        "parameters": sum(weight.numel() for weight in model.parameters()),
-        "operations_a_token": operations_a_token(recipe, model, task, batches),
-        "growth": measure_growth(recipe, job["lengths"]),
-    }
+    with threads(recipe.training.threads):
+        task, data = open_task(recipe, display)
+        model = make_model(recipe, task)
+        batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
+        return {
+            "parameters": sum(weight.numel() for weight in model.parameters()),
+            "operations_a_token": operations_a_token(recipe, model, task, batches),
+            "growth": measure_growth(recipe, job["lengths"]),
+        }
 
 
 def resident_memory_bytes() -> int | None:

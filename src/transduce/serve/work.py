@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 
 from transduce.inference.sentences import Split
@@ -159,9 +158,3 @@ class _Told(nn.Module):
             self._work.hear(self._decode(self._ids[1:]))
         stepped: tuple[Tensor, Tree] = self._model.step(token_B, memory, state)
         return stepped
-
-
-def use_threads(count: int | None) -> None:
-    """For the calling thread's matrix products."""
-    if count is not None:
-        torch.set_num_threads(count)
