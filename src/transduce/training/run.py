@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.core.model_file import (
