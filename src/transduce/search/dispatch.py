@@ -15,12 +15,13 @@ from transduce.search.constraint import Constraint
 from transduce.search.coverage import Coverage
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice, Lattices
-from transduce.search.request import Job
+from transduce.search.request import Job, OnStep
 from transduce.search.rules import Rules
 from transduce.search.settings import Search
 from transduce.search.shortlist import Shortlisted, with_demands
 
 AT_ONCE = {"mask_predict": "non_autoregressive", "ctc": "ctc"}  # methods that do not go token by token, for which kind
+STEPWISE = ("greedy", "beam", "sample")  # methods whose outputs grow by one token at each step
 
 
 @torch.inference_mode()
@@ -40,6 +41,7 @@ def search(
     constraints: Sequence[Constraint | None] | None = None,
     lattices: list[Lattice] | None = None,
     shortlist: Tensor | None = None,
+    on_step: OnStep | None = None,
     device: torch.device | str | None = None,
 ) -> list[list[Hypothesis]]:
     """For each row of the source its hypotheses, best first: at least one, at most `settings.nbest`.
@@ -59,6 +61,9 @@ def search(
         lattices: filled with one lattice for each row, of a beam search.
         shortlist: (rows, V) bool, True = the row's outputs may hold this token; None = they may hold any. The end
             token, and what prefixes and phrases ask for, are added; probabilities are those among these tokens.
+        on_step: told what there is after each token of all rows (`transduce.search.request.Step`), which takes a search
+            out of one call into steps: the same outputs, more slowly. What it raises ends the search. Methods that do
+            not go from one token to the next, and forced ones, have no steps. None = nobody is told, at no cost.
         device: where the model is; needed without a source only.
 
     Raises:
@@ -82,6 +87,7 @@ def search(
         torch.device(device or "cpu") if source is None else source.values.device,
         rules if any(least) or settings.no_repeat_ngram or any(none) else None,
         lattices=None if lattices is None else Lattices(rows),
+        on_step=on_step,
     )
     _check(job)
     _check_model(model, settings.method)
@@ -167,6 +173,11 @@ def _check_method(job: Job, settings: Search) -> None:
         )
     if must and settings.groups > 1:
         problems.append("search: a beam with phrases that must appear is shared out by them and cannot have groups.")
+    if job.on_step is not None and settings.method not in STEPWISE:
+        problems.append(
+            f'search: on_step is told of each token; method "{settings.method}" has no such steps: use one of '
+            f"{', '.join(STEPWISE)}."
+        )
     if job.lattices is not None and settings.method != "beam":
         problems.append(f'search: a lattice is what a beam weighed; method "{settings.method}" has none.')
     if problems:

@@ -3,9 +3,9 @@
 Shapes: B sentences, N hypotheses, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,6 +18,24 @@ from transduce.search.lattice import Lattices
 from transduce.search.rules import Rules
 
 ROUNDING = 1e-3  # a log-probability may be this much above 0
+
+
+class Step(NamedTuple):
+    """What a search has after one more token: all hypotheses that were given one, those that it ended among them.
+
+    Shapes: N hypotheses of all rows that have not finished, T tokens so far.
+
+    rows: (N,) int64: which row each belongs to; greedy search has one for each row, a beam up to its slots.
+    tokens: (N, T) int64, prefixes included, without the start token, the new one last; that may be the end token.
+    log_probabilities: (N,) float64, of all these tokens.
+    """
+
+    rows: Tensor
+    tokens: Tensor
+    log_probabilities: Tensor
+
+
+OnStep = Callable[[Step], None]  # what it raises ends the search
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +53,7 @@ class Job:
     coverage: what a hypothesis pays for what it left unread of its source; None = nothing.
     lattices: told of every step of a beam; None = nobody is.
     shortlist: (B, V) bool, True = an output of the row may hold the token; None = any. `model` is `Shortlisted` then.
+    on_step: told what there is after each token; None = nobody is.
     """
 
     model: Any
@@ -51,6 +70,7 @@ class Job:
     coverage: Coverage | None = None
     lattices: Lattices | None = None
     shortlist: Tensor | None = None
+    on_step: OnStep | None = None
 
     def begin(self) -> tuple[Tree, Tree]:
         """The memory of the sources and the state before the first token, (B, ...) each."""
