@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption
+from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, models_and_search
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 
@@ -19,7 +19,13 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 def serve(
-    models: Annotated[list[str], typer.Argument(help="Run directories or model files, also as name=path.")],
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL... [search.KEY=VALUE]...",
+            help="Run directories or model files, also as name=path. Any key of search, as search.beam=5.",
+        ),
+    ],
     host: Annotated[
         str, typer.Option(help="Address to listen on; by default this machine alone can ask.")
     ] = "127.0.0.1",
@@ -70,7 +76,7 @@ def serve(
         from transduce.serve.run import run
     from transduce.explore.page_file import page
 
-    search = {name: each for name, each in {"prune": prune, "shortlist": shortlist}.items() if each is not None}
+    models, search = models_and_search(models, {"prune": prune, "shortlist": shortlist})
     opened = Models.open(models, Use(trust_code, precision, device, search))
     for model in opened:
         tell(f"{model.name}: {model.path}")

@@ -68,6 +68,8 @@ def wanted_of_each(
 ) -> list[Constraints]:
     """For `count` texts what is wanted of each: one list of phrases for all, or a list of lists, one for each text.
 
+    A text in the place of a list is one phrase.
+
     Raises:
         InputError: something is no phrase, or there are not as many lists as texts.
     """
@@ -92,8 +94,7 @@ def wanted_of_each(
 
 def _lists(given: Any, name: str, count: int, problems: list[str]) -> list[list[Any]]:
     if isinstance(given, str):
-        problems.append(f"{name}: a list of phrases is wanted, and this is one text: {given!r}.")
-        return [[]] * count
+        given = [given]
     of_each = [isinstance(each, list) for each in given]
     if not any(of_each):
         lists = [list(given)] * count

@@ -58,8 +58,8 @@ def words(struct: str) -> int:
 
 def expected() -> dict[str, object]:
     """Everything that is compared, by its name."""
-    numbers = {"VERSION": VERSION, "WIDE": WIDE, "DEEP": DEEP, "QUADS": QUADS, "VECTOR": VECTOR, "ROWS": ROWS}
-    numbers["LOG_ROUNDING"] = LOG_ROUNDING
+    numbers: dict[str, float] = {"VERSION": VERSION, "LOG_ROUNDING": LOG_ROUNDING}
+    numbers |= {"WIDE": WIDE, "DEEP": DEEP, "QUADS": QUADS, "VECTOR": VECTOR, "ROWS": ROWS}
     means = {name: place for place, name in enumerate(MEANS)}
     functions = {f"{name}()": letters for name, letters in FUNCTIONS.items()}
     return {**numbers, **means, **{name: _described(name) for name in STRUCTS}, **functions}
