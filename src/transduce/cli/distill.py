@@ -16,7 +16,7 @@ def distill(
     teacher: Annotated[
         list[Path],
         typer.Argument(
-            metavar="TEACHER... [search.KEY=VALUE]...",
+            metavar="TEACHER|search.KEY=VALUE",
             help="A run directory or a model file; several teach as an ensemble. Any key of search, as search.beam=5.",
         ),
     ],

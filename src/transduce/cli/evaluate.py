@@ -25,7 +25,7 @@ def evaluate(
     models: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="MODEL... [search.KEY=VALUE]...",
+            metavar="MODEL|search.KEY=VALUE",
             help="Run directories or model files; A+B: an ensemble. Any key of search, as search.beam=5.",
         ),
     ] = None,

@@ -20,7 +20,7 @@ def explore(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL... [search.KEY=VALUE]...",
+            metavar="MODEL|search.KEY=VALUE",
             help="Run directories or model files, also as name=path. Any key of search, as search.beam=5.",
         ),
     ],

@@ -17,7 +17,7 @@ def predict(
     model: Annotated[
         list[Path],
         typer.Argument(
-            metavar="MODEL... [search.KEY=VALUE]...",
+            metavar="MODEL|search.KEY=VALUE",
             help="A run directory or a model file; several are an ensemble. Any key of search, as search.beam=5.",
         ),
     ],

@@ -22,7 +22,7 @@ def serve(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL... [search.KEY=VALUE]...",
+            metavar="MODEL|search.KEY=VALUE",
             help="Run directories or model files, also as name=path. Any key of search, as search.beam=5.",
         ),
     ],
