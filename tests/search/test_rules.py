@@ -113,6 +113,7 @@ class Attending(nn.Module):
     def __init__(self, vocabulary: int, seed: int, hard: bool = False) -> None:
         super().__init__()
         self.inner, self.over_source, self.over_itself = TinyAttention(vocabulary, seed), nn.Identity(), nn.Identity()
+        self.over_source.role = "cross"
         self.hard = hard
 
     def start(self, source: Padded | None, rows: int) -> tuple[Tree, Tree]:

@@ -4,6 +4,15 @@
         model.predict(["Two dogs run."])
     record["decoder.blocks.0.cross_attention"]        # one (B, H, T, S) tensor per call of that attention
 
+    record.of("cross")                                # ["decoder.blocks.0.cross_attention", ..]
+
+Each attention module declares what it attends to in its attributes `role` and `side`. Nothing is inferred from names or
+sizes. A module that declares nothing counts as "other". A module of your own can declare them and record its weights:
+
+    role, side = "cross", "decoder"                   # attributes of the class or of the instance
+    if (record := active_record()) is not None:
+        record.take(self, alpha_BHTS)
+
 Outside the `with` block nothing is recorded and the fast kernel runs. Inside, attention computes its weights
 explicitly; its output is the same up to rounding.
 """
@@ -11,11 +20,27 @@ explicitly; its output is the same up to rounding.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 from torch import Tensor, nn
 
 from transduce.core.errors import InputError
+from transduce.core.registry import suggest
+
+Role = Literal["self", "cross", "memory", "edge", "other"]
+Side = Literal["encoder", "decoder", "other"]
+
+
+class Declared(NamedTuple):
+    """What an attention module attends to.
+
+    role: self = the sequence of its queries. cross = the output of the other side. memory = slots that are not tokens.
+        edge = neighbors in a graph. other = not declared.
+    side: encoder = it helps to read a source. decoder = it helps to write a target. other = not declared.
+    """
+
+    role: Role = "other"
+    side: Side = "other"
 
 
 class Record(dict[str, list[Tensor]]):
@@ -28,15 +53,46 @@ class Record(dict[str, list[Tensor]]):
     def __init__(self, names: dict[nn.Module, str]) -> None:
         super().__init__()
         self._names = names
+        self.roles: dict[str, Declared] = {}
+        """The role and side that each recorded module declares, by module name."""
 
     def __missing__(self, name: str) -> list[Tensor]:
         held = ", ".join(self) or "nothing: no attention was computed"
         raise KeyError(f"{name}; this record holds {held}")
 
     def take(self, module: nn.Module, alpha_BHTS: Tensor) -> None:
-        """Record one call's weights; attention modules call this. Modules outside the captured model are ignored."""
+        """Record one call's weights; attention modules call this. Modules outside the captured model are ignored.
+
+        Raises:
+            InputError: the module declares an unknown role or side.
+        """
         if module in self._names:
-            self.setdefault(self._names[module], []).append(alpha_BHTS.detach())
+            name = self._names[module]
+            if name not in self.roles:
+                self.roles[name] = declared(module, name)
+            self.setdefault(name, []).append(alpha_BHTS.detach())
+
+    def of(self, role: Role, side: Side | None = None) -> list[str]:
+        """The names of the recorded modules with this role, and this side if one is given, in order of their calls."""
+        return [name for name in self if self.roles[name].role == role and side in (None, self.roles[name].side)]
+
+
+def declared(module: nn.Module, name: str = "") -> Declared:
+    """The role and side that an attention module declares.
+
+    Raises:
+        InputError: the module declares an unknown role or side.
+    """
+    said = Declared(getattr(module, "role", "other"), getattr(module, "side", "other"))
+    problems = [
+        f'{name or type(module).__name__}: expected {what} to be one of {", ".join(known)}; got "{value}".'
+        f"{suggest(str(value), list(known))}"
+        for what, value, known in (("role", said.role, get_args(Role)), ("side", said.side, get_args(Side)))
+        if value not in known
+    ]
+    if problems:
+        raise InputError(problems)
+    return said
 
 
 _record: ContextVar[Record | None] = ContextVar("transduce_attention_record", default=None)

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, active_record
 from transduce.attention.grid import quadratic_scores
 from transduce.attention.normalizers import softmax
 from transduce.core.errors import InputError
@@ -54,6 +54,8 @@ class PixelAttention(nn.Module):
         heads: H.
         border: width of the zero padding around the image, which can be attended to as well.
     """
+
+    role: Role = "self"
 
     def __init__(self, channels: int, out_channels: int, heads: int, border: int = 0) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, Side, active_record
 from transduce.attention.scaled_dot_product import attend_by
 from transduce.core.registry import resolve
 from transduce.kernels.matmul import Linear
@@ -31,6 +31,9 @@ class Reader(nn.Module):
     Raises:
         InputError: there is no score or normalizer with this name.
     """
+
+    role: Role = "cross"
+    side: Side = "decoder"
 
     def __init__(self, score: str, weighing: str, query_width: int, memory_width: int, heads: int = 1) -> None:
         super().__init__()

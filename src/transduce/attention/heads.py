@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, Side, active_record
 from transduce.attention.normalizers import Softmax
 from transduce.attention.relative import Relative, Rotary
 from transduce.attention.scaled_dot_product import attend, attend_by
@@ -34,6 +34,7 @@ class MultiHeadAttention(nn.Module):
             queries. 1 is multi-query attention (Shazeer 2019), more is grouped-query attention (Ainslie et al. 2023).
             The cache holds G heads. None = H.
         zero_init: initialize W^O, and so the output, with zeros (Zhang et al. 2019, "Fixup Initialization", section 3).
+        role, side: what it attends to; see `transduce.attention.capture`.
 
     Raises:
         InputError: there is no score or normalizer with this name.
@@ -49,8 +50,11 @@ class MultiHeadAttention(nn.Module):
         positions: Relative | None = None,
         key_value_heads: int | None = None,
         zero_init: bool = False,
+        role: Role = "other",
+        side: Side = "other",
     ) -> None:
         super().__init__()
+        self.role, self.side = role, side
         self.heads, self.key_value_heads, self.head_width = heads, key_value_heads or heads, width // heads
         self.dropout = dropout
         self.query = Linear(width, width)

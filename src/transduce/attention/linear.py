@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention import masks
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, Side, active_record
 from transduce.kernels.matmul import Linear
 
 CHUNK = 64
@@ -134,11 +134,13 @@ class LinearAttention(nn.Module):
     Args:
         width: D, divisible by heads.
         heads: H.
+        role, side: what it attends to; see `transduce.attention.capture`.
     """
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, role: Role = "other", side: Side = "other") -> None:
         super().__init__()
         self.heads = heads
+        self.role, self.side = role, side
         self.query = Linear(width, width)
         self.key_value = Linear(width, 2 * width)
         self.output = Linear(width, width)

@@ -6,7 +6,7 @@ Shapes: B batch, S positions, D width of what is read, K width of keys and queri
 import torch
 from torch import Tensor, nn
 
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, Side, active_record
 from transduce.attention.masks import padding
 from transduce.attention.scaled_dot_product import attend_by
 from transduce.core.registry import resolve
@@ -25,13 +25,18 @@ class AttentionPooling(nn.Module):
         weighing: name of a normalizer in `transduce.attention.normalizers`, or your own class.
         key_width: K.
         queries: R.
+        side: whose states x is; see `transduce.attention.capture`. The role is "other", because the queries are
+            parameters.
 
     Raises:
         InputError: there is no score or normalizer with this name.
     """
 
-    def __init__(self, score: str, weighing: str, key_width: int, queries: int = 1) -> None:
+    role: Role = "other"
+
+    def __init__(self, score: str, weighing: str, key_width: int, queries: int = 1, side: Side = "other") -> None:
         super().__init__()
+        self.side = side
         self.query_RK = nn.Parameter(torch.randn(queries, key_width) * key_width**-0.5)
         self.score = resolve("attention.scores", score)(key_width, key_width)
         self.weigh = resolve("attention.normalizers", weighing)(key_width)

@@ -84,6 +84,7 @@ def _trained(recipe: "Recipe", run: Path, console: "Console") -> "Pipeline":
     """The model of a finished run of this very recipe, or of one that is trained now."""
     from transduce.demo.corpus import PRONOUN_PAIR
     from transduce.pipeline.pipeline import load
+    from transduce.runtime.allocator import keep_freed_memory
     from transduce.training.display import Display
     from transduce.training.finished import finished_report
     from transduce.training.run import run_training
@@ -91,6 +92,7 @@ def _trained(recipe: "Recipe", run: Path, console: "Console") -> "Pipeline":
     if finished_report(run, recipe) is not None:
         console.print(f"{run} is trained already: showing it again.", highlight=False, soft_wrap=True)
     else:
+        keep_freed_memory()
         pair = [question.english for question in PRONOUN_PAIR]
         run_training(recipe, run, Display(console), first=pair)
     return load(run)

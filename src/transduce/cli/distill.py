@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption
+from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, models_and_search
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TextFile
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 def distill(
     teacher: Annotated[
-        list[Path], typer.Argument(help="A run directory or a model file. Several teach as an ensemble.")
+        list[Path],
+        typer.Argument(
+            metavar="TEACHER|search.KEY=VALUE",
+            help="A run directory or a model file. Several teach as an ensemble. search.KEY=VALUE sets any key of "
+            "search, such as search.beam=5.",
+        ),
     ],
     output: Annotated[Path, typer.Option(help="The folder for source.gz, target.gz and distillation.json.")],
     source: Annotated[
@@ -65,12 +70,12 @@ def distill(
 
     keep_freed_memory()
     use_device(device)
+    teacher, asked = models_and_search(teacher, {"beam": beam, "alpha": alpha, "prune": prune})
     files = [find_model_file(each) for each in teacher]
     sources, root = _sources(files[0], source, recipe)
     student_recipe = _student(student, output) if student else None  # a wrong one is told now
     pipeline = load(files, trust_code=trust_code, precision=precision, device=device)
-    asked = {"beam": beam, "alpha": alpha, "prune": prune, "nbest": 1}
-    search = search_settings(pipeline.recipe.search, {name: each for name, each in asked.items() if each is not None})
+    search = search_settings(pipeline.recipe.search, {"nbest": 1, **asked})
     checksum = "+".join(fingerprint(file) for file in files)
     with bar("distilling", _count(sources, root)) as advance:
         report = distil(pipeline, checksum, sources, root, output, search, batch_size, advance, workers)

@@ -13,6 +13,7 @@ from transduce.cli.options import (
     TargetColumnOption,
     TsvOption,
     columns,
+    models_and_search,
 )
 
 if TYPE_CHECKING:
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 def evaluate(
     models: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="MODEL...", help="Run directories or model files. A+B is an ensemble of A and B."),
+        typer.Argument(
+            metavar="MODEL|search.KEY=VALUE",
+            help="Run directories or model files. A+B is an ensemble of A and B. search.KEY=VALUE sets any key of "
+            "search, such as search.beam=5.",
+        ),
     ] = None,
     outputs: Annotated[
         list[Path] | None, typer.Option(help="The outputs of another system for the source, one a line. Repeatable.")
@@ -79,12 +84,13 @@ def evaluate(
 
     keep_freed_memory()
     asked = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
-    settings = Settings(metric, batch_size, {name: value for name, value in asked.items() if value is not None})
-    named = _by_name(outputs or [], models or [])
+    models, search = models_and_search(models, asked, needed=False)
+    settings = Settings(metric, batch_size, search)
+    named = _by_name(outputs or [], models)
     sides = columns(tsv, source_column, target_column)
     if sides and source:
         raise InputError("--tsv already holds the sources: leave out --source.")
-    pipelines = _load(models or [], trust_code, precision, device)
+    pipelines = _load(models, trust_code, precision, device)
     read = any("source" in model.task.tokenizers for model in pipelines.values())  # a language model reads no sources
     files = Files(
         sides[0] if sides and read else source, [*(sides[1:] if sides else ()), *(reference or [])], named, language

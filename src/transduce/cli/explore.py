@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption
+from transduce.cli.options import DeviceOption, models_and_search
 from transduce.cli.serve import hosts_of, needed
 from transduce.core.errors import InputError
 
@@ -17,7 +17,14 @@ LOOPBACK = "127.0.0.1"
 
 
 def explore(
-    models: Annotated[list[str], typer.Argument(help="Run directories or model files, each also as name=path.")],
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL|search.KEY=VALUE",
+            help="Run directories or model files, each also as name=path. search.KEY=VALUE sets any key of search, "
+            "such as search.beam=5.",
+        ),
+    ],
     run: Annotated[
         Path | None,
         typer.Option(
@@ -48,7 +55,8 @@ def explore(
 
         if not file:  # told before a model is loaded
             import_module("transduce.serve.run")
-    opened = Models.open(models, Use(trust_code, device=device), run)
+    models, search = models_and_search(models, {})
+    opened = Models.open(models, Use(trust_code, device=device, search=search), run)
     if file:
         _write(opened, file, text or [])
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, SplitOption
+from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, SplitOption, models_and_search
 
 if TYPE_CHECKING:
     from transduce.tasks.protocols import Prediction
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 def predict(
     model: Annotated[
-        list[Path], typer.Argument(help="A run directory or a model file. Several are used as an ensemble.")
+        list[Path],
+        typer.Argument(
+            metavar="MODEL|search.KEY=VALUE",
+            help="A run directory or a model file. Several are used as an ensemble. search.KEY=VALUE sets any key of "
+            "search, such as search.beam=5.",
+        ),
     ],
     source: Annotated[
         Path | None, typer.Option(help="Read this file (plain, .gz, .zst or .xz) instead of standard input.")
@@ -148,9 +153,9 @@ def predict(
         "iterations": iterations,
         "lengths": lengths,
     }
-    search: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    models, search = models_and_search(model, asked)
     wanted = read_constraints(constraints, len(lines)) if constraints else None
-    pipeline = load(model, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
+    pipeline = load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
     common: dict[str, Any] = {
         "split": split,
         "long": long,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption
+from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, models_and_search
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 
@@ -19,7 +19,14 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 def serve(
-    models: Annotated[list[str], typer.Argument(help="Run directories or model files, each also as name=path.")],
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL|search.KEY=VALUE",
+            help="Run directories or model files, each also as name=path. search.KEY=VALUE sets any key of search, "
+            "such as search.beam=5.",
+        ),
+    ],
     host: Annotated[
         str, typer.Option(help="The address to listen on. The default answers only this machine.")
     ] = "127.0.0.1",
@@ -100,7 +107,7 @@ def serve(
         from transduce.serve.run import run
     from transduce.explore.page_file import page
 
-    search = {name: each for name, each in {"prune": prune, "shortlist": shortlist}.items() if each is not None}
+    models, search = models_and_search(models, {"prune": prune, "shortlist": shortlist})
     opened = Models.open(models, Use(trust_code, precision, device, search))
     for model in opened:
         tell(f"{model.name}: {model.path}")

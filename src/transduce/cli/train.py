@@ -41,6 +41,7 @@ def train(
     from transduce.core.model_file import NAME
     from transduce.data.files import fingerprint
     from transduce.recipe.recipe import load_recipe
+    from transduce.runtime.allocator import keep_freed_memory
     from transduce.runtime.devices import use_device
     from transduce.training.display import Display
 
@@ -62,6 +63,7 @@ def train(
             show(each, Display(console))
         return
 
+    keep_freed_memory()
     folder = run or Path("runs") / resolved.name
     report = (finish_taught if finish else train_taught)(resolved, folder, Display(console))
     tell_summary(resolved, folder, report, Display(console))

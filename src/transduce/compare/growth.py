@@ -21,11 +21,13 @@ from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.models.protocols import Aligns, Fills, Sizes
 from transduce.recipe.recipe import Recipe
+from transduce.runtime.settings import random_numbers
 
 VOCABULARY = 16
 REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so long
 
 
+@random_numbers()
 def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     """Seconds and counted operations of a forward and backward pass at each length, a layer, with their exponents."""
     kind: str = recipe.model.kind  # type: ignore[attr-defined]

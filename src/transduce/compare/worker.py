@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import torch
 from rich.console import Console
 
 from transduce.compare.growth import measure_growth
@@ -26,8 +25,10 @@ from transduce.inference.likelihood import EVALUATION_BATCH
 from transduce.objectives.likelihood import batch_log_probabilities
 from transduce.pipeline.pipeline import Pipeline, load, make_model
 from transduce.recipe.recipe import Recipe, parse_recipe
+from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.child_process import answer
 from transduce.runtime.environment import peak_memory_bytes
+from transduce.runtime.settings import repeatable, threads
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Task
 from transduce.training.display import Display
@@ -46,9 +47,16 @@ def train(job: dict[str, Any]) -> None:
     (run / FAILED).unlink(missing_ok=True)
     for name in IMPORTED_LATER:
         importlib.import_module(name)
+    keep_freed_memory()
     before = psutil.Process().memory_info().rss
+    recipe = parse_recipe(job["recipe"], job["where"])
+    with repeatable(recipe.training.threads):  # so that decoding is measured under the settings of the training
+        _train(job, recipe, run, display, before)
+
+
+def _train(job: dict[str, Any], recipe: Recipe, run: Path, display: Display, before: int) -> None:
     try:
-        report = run_training(parse_recipe(job["recipe"], job["where"]), run, display)
+        report = run_training(recipe, run, display)
     except TransduceError as error:
         _note_memory(run, before, peak_memory_bytes())
         write_text(run / FAILED, str(error) + "\n")
@@ -103,16 +111,15 @@ def costs(job: dict[str, Any]) -> None:
 def cost(job: dict[str, Any], display: Display) -> dict[str, Any]:
     """A model's parameters, operations of a target token in training, and growth with length."""
     recipe = parse_recipe(job["recipe"], job["where"])
-    if recipe.training.threads:
-        torch.set_num_threads(recipe.training.threads)
-    task, data = open_task(recipe, display)
-    model = make_model(recipe, task)
-    batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
-    return {
-        "parameters": sum(weight.numel() for weight in model.parameters()),
-        "operations_a_token": operations_a_token(recipe, model, task, batches),
-        "growth": measure_growth(recipe, job["lengths"]),
-    }
+    with threads(recipe.training.threads):
+        task, data = open_task(recipe, display)
+        model = make_model(recipe, task)
+        batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
+        return {
+            "parameters": sum(weight.numel() for weight in model.parameters()),
+            "operations_a_token": operations_a_token(recipe, model, task, batches),
+            "growth": measure_growth(recipe, job["lengths"]),
+        }
 
 
 def _note_memory(run: Path, before: int, peak: int) -> dict[str, int]:

@@ -49,7 +49,8 @@ def _explain_one(detail: Any, kind: type[BaseModel], section: str) -> str:
     location = [str(part) for part in detail["loc"]]
     key = ".".join([section, *location])
     if detail["type"] == "extra_forbidden":
-        return f"unknown key {key}.{suggest(location[-1], _keys_at(kind, location[:-1]))}"
+        meant = getattr(kind, "OTHER_NAMES", {}).get(location[-1], location[-1])
+        return f"unknown key {key}.{suggest(meant, _keys_at(kind, location[:-1]))}"
     if detail["type"] == "missing":
         return f"{key} is missing."
     came = "" if isinstance(detail["input"], dict) else f"; got {detail['input']!r}"

@@ -28,6 +28,7 @@ from transduce.distillation.translations import (
 from transduce.pipeline.pipeline import load
 from transduce.recipe.recipe import Recipe, lay_over, parse_recipe
 from transduce.runtime.event_log import REPORT
+from transduce.runtime.settings import repeatable
 from transduce.search.settings import Search
 from transduce.tasks.translation import TranslationData
 from transduce.training.batch_size import with_earlier_batch
@@ -58,7 +59,7 @@ def train_taught(recipe: Recipe, run: Path, display: Display) -> Report:
         tell_finished(run, learner, report, display)
         return report
     make_directory(run)
-    with alone_in(run, PATIENCE):
+    with alone_in(run, PATIENCE), repeatable(recipe.training.threads):
         claim(run, learner)  # before hours are spent on teachers
         train_all(_untrained(plans), recipe.teachers.together, display)
         trained = [_trained(plan, folder) for folder, plan in plans.items()]

@@ -68,6 +68,8 @@ def wanted_of_each(
 ) -> list[Constraints]:
     """The constraints on each of `count` texts, from one list of phrases for all or a list of lists, one for each text.
 
+    A single text in place of a list is one phrase.
+
     Raises:
         InputError: something is no phrase, or there are not as many lists as texts.
     """
@@ -92,8 +94,7 @@ def wanted_of_each(
 
 def _lists(given: Any, name: str, count: int, problems: list[str]) -> list[list[Any]]:
     if isinstance(given, str):
-        problems.append(f"{name}: expected a list of phrases; got a single text: {given!r}.")
-        return [[]] * count
+        given = [given]
     of_each = [isinstance(each, list) for each in given]
     if not any(of_each):
         lists = [list(given)] * count

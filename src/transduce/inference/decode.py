@@ -15,6 +15,7 @@ from transduce.search import fused_search
 from transduce.search.dispatch import search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
+from transduce.search.request import OnStep
 from transduce.search.settings import Search
 from transduce.tasks.inputs import check_batch_size, sources
 from transduce.tasks.protocols import Prediction, Request, Task, unmet
@@ -35,6 +36,7 @@ def decode(
     lattice: bool = False,
     workers: int = 1,
     lexicon: Lexicon | None = None,
+    on_step: OnStep | None = None,
 ) -> list[Prediction]:
     """Predict an output for each text, in order. A text without tokens gives an empty prediction.
 
@@ -46,6 +48,8 @@ def decode(
         lattice: keep everything that a beam weighed.
         workers: search side by side, with one thread each: threads where a search is one call, else processes.
         lexicon: what a shortlist that the settings ask for is made of.
+        on_step: called with a `transduce.search.request.Step` after each token of a batch's search; its rows are
+            indices into `texts`. It is called in this process, so it requires workers = 1.
 
     Raises:
         InputError: what is wanted cannot be; all such lines are named; no workers can be had here; a shortlist is asked
@@ -55,6 +59,8 @@ def decode(
     _refuse_unequal_readings(task, others, settings)
     if settings.shortlist is not None:
         _check_shortlist(task, settings.shortlist, lexicon)
+    if on_step and workers > 1:
+        raise InputError(f"on_step is called in this process and requires workers = 1; got workers = {workers}.")
     numbers = range(len(texts)) if lines is None else lines
     requests, predictions = _asked(task, texts, settings, numbers, wanted or [Constraints()] * len(texts))
     order = sorted(requests, key=lambda place: -_work(requests[place]))
@@ -74,7 +80,8 @@ def decode(
         lattices: list[Lattice] | None = [] if lattice else None
         members = read(places)
         shortlist = _shortlist(lexicon, members[0], settings, task)
-        return _search(model, task, members, [numbers[p] for p in places], settings, lattices, shortlist), lattices
+        lined, told = [numbers[place] for place in places], _told(on_step, places)
+        return _search(model, task, members, lined, settings, lattices, shortlist, told), lattices
 
     outside = False
     if workers > 1 and len(batches) > 1 and not lattice:
@@ -92,6 +99,14 @@ def decode(
         if advance:
             advance(len(places))
     return [predictions[place] for place in range(len(texts))]
+
+
+def _told(on_step: OnStep | None, places: Sequence[int]) -> OnStep | None:
+    """`on_step` for a batch of the texts at `places`: its rows become indices into all texts."""
+    if on_step is None:
+        return None
+    place_B, tell = torch.tensor(places), on_step
+    return lambda step: tell(step._replace(rows=place_B[step.rows]))
 
 
 def _asked(
@@ -195,6 +210,7 @@ def _search(
     settings: Search,
     lattices: list[Lattice] | None,
     shortlist: Tensor | None,
+    on_step: OnStep | None,
 ) -> list[list[Hypothesis]]:
     """members: the requests as each member of an ensemble reads them; of one alone, as the model does."""
     device = next(model.parameters()).device
@@ -214,5 +230,6 @@ def _search(
         constraints=[request.constraint for request in requests],
         lattices=lattices,
         shortlist=shortlist,
+        on_step=on_step,
         device=device,
     )

@@ -102,7 +102,8 @@ def marker(points: Points) -> str:
 @contextmanager
 def _style() -> Iterator[None]:
     try:
-        from matplotlib import figure, style  # noqa: F401 (that there is one)
+        import matplotlib.figure  # noqa: F401 (checks that it can be imported)
+        from matplotlib import style
         from matplotlib.font_manager import fontManager
     except ImportError as error:
         raise missing("drawing figures", "matplotlib", "figures") from error

@@ -1,7 +1,8 @@
 """Finding a model's attention modules and what they attend to, for any architecture.
 
-An artificial source of 3 tokens and an output of 5 are passed through the model once. The shapes of the weights show
-what each module attends to: 3 columns are the source, 6 are the start token and the output.
+Each module declares what it attends to (`transduce.attention.capture`). An artificial source of 3 tokens and an output
+of 5 are passed through the model once, to find the modules, their numbers of heads, and whether their rows and columns
+are tokens. A module that declares nothing, or whose rows or columns are not tokens, is "other".
 """
 
 from typing import Literal, NamedTuple
@@ -11,10 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.attention.capture import capture
-from transduce.core.padded import Padded
+from transduce.attention.capture import Declared, capture
 from transduce.interpret.model_inputs import Given, next_tokens
-from transduce.models.protocols import Encodes, writes_at_once
+from transduce.models.protocols import writes_at_once
 from transduce.tasks.protocols import Task
 
 Kind = Literal["encoder", "decoder", "cross", "other"]
@@ -73,37 +73,27 @@ def attending(model: nn.Module, task: Task) -> list[Attends]:
 @torch.inference_mode()
 def _asked(model: nn.Module, task: Task) -> list[Attends]:
     probe = Given([task.end] * SOURCE if "source" in task.tokenizers else None, [task.end] * TARGET)
-    reading = _encoder_names(model, probe)
     with capture(model) as record:
         written = len(next_tokens(model, task, probe))
     at_once = writes_at_once(model)
-    found = [_attends(name, one_pass(calls), name in reading, written, at_once) for name, calls in record.items()]
+    found = [_attends(name, one_pass(calls), record.roles[name], written, at_once) for name, calls in record.items()]
     numbered = []
     for kind in KINDS:
         numbered += [each._replace(layer=place) for place, each in enumerate(e for e in found if e.kind == kind)]
     return numbered
 
 
-def _encoder_names(model: nn.Module, probe: Given) -> set[str]:
-    """The names of the modules that attend while a source is encoded."""
-    if probe.source is None or not isinstance(model, Encodes):
-        return set()
-    device = next(model.parameters()).device
-    with capture(model) as record:
-        model.encode(Padded(torch.tensor([probe.source]), torch.tensor([SOURCE])).to(device))
-    return set(record)
-
-
-def _attends(name: str, weights_HTS: Tensor, reading: bool, written: int, at_once: bool) -> Attends:
+def _attends(name: str, weights_HTS: Tensor, said: Declared, written: int, at_once: bool) -> Attends:
     heads, rows, columns = weights_HTS.shape
-    if reading and rows == columns and columns - SOURCE in (0, 1):
+    if said == ("self", "encoder") and rows == columns and columns - SOURCE in (0, 1):
         return Attends(name, "encoder", 0, heads, "source", "source", columns - SOURCE)
-    if not reading and rows == columns == written:
+    if said == ("self", "decoder") and rows == columns == written:
         axis: Axis = "target" if at_once else "decoder_input"
         return Attends(name, "decoder", 0, heads, axis, axis)
-    if not reading and (rows, columns) == (written, SOURCE):
+    if said.role == "cross" and (rows, columns) == (written, SOURCE):
         return Attends(name, "cross", 0, heads, "target", "source")
-    return Attends(name, "other", 0, heads, "other", "source" if columns == SOURCE else "other")
+    reads = said.side == "encoder" and columns == SOURCE
+    return Attends(name, "other", 0, heads, "other", "source" if reads else "other")
 
 
 def one_pass(calls: list[Tensor]) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from transduce.attention.capture import Side
 from transduce.attention.dropout import Dropout
 from transduce.attention.linear import LinearAttention, Summary
 from transduce.attention.positions import added_positions
@@ -66,14 +67,15 @@ class LinearBlock(nn.Module):
     Args:
         config: sizes.
         cross: also attend to a source.
+        side: the side of the model that the attention modules declare; see `transduce.attention.capture`.
     """
 
-    def __init__(self, config: LinearStackConfig, cross: bool) -> None:
+    def __init__(self, config: LinearStackConfig, cross: bool, side: Side) -> None:
         super().__init__()
         width, heads = config.d_model, config.heads
-        self.self_attention = LinearAttention(width, heads)
+        self.self_attention = LinearAttention(width, heads, "self", side)
         self.self_residual = Residual(width, config.dropout, config.norm)
-        self.cross_attention = LinearAttention(width, heads) if cross else None
+        self.cross_attention = LinearAttention(width, heads, "cross", side) if cross else None
         self.cross_residual = Residual(width, config.dropout, config.norm) if cross else None
         self.feed_forward = FeedForward(width, config.feed_forward, config.inner_dropout)
         self.feed_forward_residual = Residual(width, config.dropout, config.norm)
@@ -119,13 +121,14 @@ class LinearStack(nn.Module):
         config: sizes.
         layers: number of blocks.
         cross: whether the blocks also attend to a source.
+        side: as in `LinearBlock`.
     """
 
-    def __init__(self, config: LinearStackConfig, layers: int, cross: bool = False) -> None:
+    def __init__(self, config: LinearStackConfig, layers: int, cross: bool = False, side: Side = "other") -> None:
         super().__init__()
         self.positions = added_positions(config.positions, config.d_model, config.max_length)
         self.dropout = Dropout(config.dropout)
-        blocks = [LinearBlock(config, cross) for _ in range(layers)]
+        blocks = [LinearBlock(config, cross, side) for _ in range(layers)]
         self.blocks: Iterable[LinearBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, active_record
 from transduce.attention.normalizers import softmax
 from transduce.kernels.matmul import Linear, linear
 
@@ -138,6 +138,7 @@ class Lstmn(Lstm):
     """
 
     gates = 5
+    role: Role = "memory"
 
     def __init__(self, input_width: int, width: int) -> None:
         super().__init__(input_width, width)

@@ -179,7 +179,7 @@ class RecurrentDecoder(nn.Module):
         self.stack = RecurrentStack(config.cell, config.d_model, width, layers, config.residual, config.dropout)
         self.pool = None
         if config.pooling:
-            self.pool = AttentionPooling(config.score, config.weighing, width, config.pooling)
+            self.pool = AttentionPooling(config.score, config.weighing, width, config.pooling, side="encoder")
         vector_width, parts = config.vector_width, self.stack.parts
         self.bridge = Bridge(vector_width, width, layers, parts) if config.bridge == "tanh" else None
         self.feed = Linear(fed_width, self.stack.gates_width, bias=False) if fed_width else None

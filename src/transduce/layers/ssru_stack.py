@@ -124,7 +124,7 @@ class SsruStack(nn.Module):
 def _block(config: StackConfig) -> SsruBlock:
     return SsruBlock(
         Ssru(config.d_model),
-        attention_of(config),
+        attention_of(config, "cross", "decoder"),
         feed_forward_of(config),
         partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind),
     )

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention, masks
+from transduce.attention.capture import Role, Side
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import added_positions
 from transduce.attention.relative import Relative
@@ -163,14 +164,17 @@ class Stack(nn.Module):
         layers: number of blocks.
         cross: whether the blocks also attend to an encoder.
         causal: whether only `extend_causally` is used, so that relative positions need not cover later keys.
+        side: the side of the model that the attention modules declare; see `transduce.attention.capture`.
     """
 
-    def __init__(self, config: StackConfig, layers: int, cross: bool = False, causal: bool = False) -> None:
+    def __init__(
+        self, config: StackConfig, layers: int, cross: bool = False, causal: bool = False, side: Side = "other"
+    ) -> None:
         super().__init__()
         self.pattern, self.stride = config.pattern, config.stride
         self.positions = added_positions(config.positions, config.d_model, config.max_length)
         self.dropout = Dropout(config.dropout)
-        blocks = [_block(config, relative, cross) for relative in _relative_positions(config, layers, causal)]
+        blocks = [_block(config, relative, cross, side) for relative in _relative_positions(config, layers, causal)]
         self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.fused: FusedStack | None = None  # `transduce.fused.pack` attaches one
         # With pre-norm the residual stream is not normalized at the end, so one more norm follows.
@@ -264,7 +268,7 @@ def shared_sources(
     return tuple(Shared(source, allowed_B11S, family) for source in laid_out)
 
 
-def attention_of(config: StackConfig, positions: Relative | None = None) -> MultiHeadAttention:
+def attention_of(config: StackConfig, role: Role, side: Side, positions: Relative | None = None) -> MultiHeadAttention:
     """A new attention module for a block of a stack."""
     return MultiHeadAttention(
         config.d_model,
@@ -275,6 +279,8 @@ def attention_of(config: StackConfig, positions: Relative | None = None) -> Mult
         positions=positions,
         key_value_heads=config.key_value_heads,
         zero_init=config.zero_init,
+        role=role,
+        side=side,
     )
 
 
@@ -285,10 +291,10 @@ def feed_forward_of(config: StackConfig) -> FeedForward:
     )
 
 
-def _block(config: StackConfig, relative: Relative | None, cross: bool) -> Block:
+def _block(config: StackConfig, relative: Relative | None, cross: bool, side: Side) -> Block:
     return Block(
-        self_attention=attention_of(config, relative),
-        cross_attention=attention_of(config) if cross else None,
+        self_attention=attention_of(config, "self", side, relative),
+        cross_attention=attention_of(config, "cross", side) if cross else None,
         feed_forward=feed_forward_of(config),
         residual=partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind),
     )

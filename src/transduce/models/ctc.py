@@ -45,9 +45,9 @@ class Ctc(nn.Module):
         super().__init__()
         self.places = config.places
         _, self.source_embedding, self.output = make_embeddings(*sizes, config.d_model, config.tied)
-        self.encoder = Stack(config, config.encoder_layers)
+        self.encoder = Stack(config, config.encoder_layers, side="encoder")
         self.split = Linear(config.d_model, config.places * config.d_model)
-        self.decoder = Stack(config, config.decoder_layers, cross=True)
+        self.decoder = Stack(config, config.decoder_layers, cross=True, side="decoder")
 
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S) -> states (B, S, D)."""

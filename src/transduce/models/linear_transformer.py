@@ -41,8 +41,8 @@ class LinearTransformer(nn.Module):
         super().__init__()
         embeddings = make_embeddings(*sizes, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
-        self.encoder = LinearStack(config, config.encoder_layers)
-        self.decoder = LinearStack(config, config.decoder_layers, cross=True)
+        self.encoder = LinearStack(config, config.encoder_layers, side="encoder")
+        self.decoder = LinearStack(config, config.decoder_layers, cross=True, side="decoder")
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) for the token after each target position (teacher forcing)."""

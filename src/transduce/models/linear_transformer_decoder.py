@@ -37,7 +37,7 @@ class LinearTransformerDecoder(nn.Module):
         super().__init__()
         self.embedding = Embedding(sizes.target, config.d_model)
         self.output = self.embedding if config.tied else Embedding(sizes.target, config.d_model)
-        self.decoder = LinearStack(config, config.layers)
+        self.decoder = LinearStack(config, config.layers, side="decoder")
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) for the token after each position (teacher forcing); source must be None."""

@@ -73,8 +73,8 @@ class NonAutoregressive(nn.Module):
         self.length_token = nn.Parameter(torch.randn(config.d_model))
         self.hidden_word = nn.Parameter(torch.randn(config.d_model))
         self.length_embedding = Embedding(2 * config.reach + 1, config.d_model)
-        self.encoder = Stack(config, config.encoder_layers)
-        self.decoder = Stack(config, config.decoder_layers, cross=True)
+        self.encoder = Stack(config, config.encoder_layers, side="encoder")
+        self.decoder = Stack(config, config.decoder_layers, cross=True, side="decoder")
 
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S) -> states (B, S, D)."""

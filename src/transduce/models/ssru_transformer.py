@@ -42,7 +42,7 @@ class SsruTransformer(nn.Module):
         super().__init__()
         embeddings = make_embeddings(*sizes, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
-        self.encoder = Stack(config, config.encoder_layers)
+        self.encoder = Stack(config, config.encoder_layers, side="encoder")
         self.decoder = SsruStack(config, config.decoder_layers)
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:

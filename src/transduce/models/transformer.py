@@ -56,8 +56,8 @@ class Transformer(nn.Module):
         super().__init__()
         embeddings = make_embeddings(*sizes, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
-        self.encoder = Stack(config, config.encoder_layers)
-        self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True)
+        self.encoder = Stack(config, config.encoder_layers, side="encoder")
+        self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True, side="decoder")
         self.pointer = Pointer(config.d_model, config.d_model, *sizes) if config.pointer else None
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:

@@ -34,7 +34,7 @@ class TransformerDecoder(nn.Module):
         super().__init__()
         self.embedding = Embedding(sizes.target, config.d_model)
         self.output = self.embedding if config.tied else Embedding(sizes.target, config.d_model)
-        self.decoder = Stack(config, config.layers, causal=True)
+        self.decoder = Stack(config, config.layers, causal=True, side="decoder")
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) for the token after each position (teacher forcing); source must be None."""

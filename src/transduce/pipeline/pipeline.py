@@ -34,6 +34,7 @@ from transduce.pipeline.outline import Outline, load_weights, make_model, make_t
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.devices import device_for
 from transduce.search.ensemble import Ensemble
+from transduce.search.request import OnStep
 from transduce.search.settings import READ_BY_ONE, Search
 from transduce.tasks.protocols import Prediction, Task
 
@@ -112,6 +113,7 @@ class Pipeline:
         wanted: Sequence[Constraints] | None = None,
         lattice: bool = False,
         workers: int = 1,
+        on_step: OnStep | None = None,
         **search: Any,
     ) -> list[Prediction]: ...
 
@@ -130,6 +132,7 @@ class Pipeline:
         wanted: Sequence[Constraints] | None = None,
         lattice: bool = False,
         workers: int = 1,
+        on_step: OnStep | None = None,
         **search: Any,
     ) -> Prediction | list[Prediction]:
         """One prediction a text, in order; each is what it would be alone. An empty text gives an empty prediction.
@@ -145,14 +148,17 @@ class Pipeline:
             tell: told which texts were long and what became of them, and which outputs lack phrases that must appear.
             advance: told how many more texts are done.
             must: phrases that have to appear in the output, as text; a tuple holds alternatives, of which one is
-                enough. One list for all texts, or a list of lists, one for each text. An output that reaches its
-                limit without them has `ended` False, and the phrases are in `unmet`.
+                enough. One phrase or one list for all texts, or a list of lists, one for each. An output that reaches
+                its limit without them has `ended` False, and the phrases are in `unmet`.
             must_not: phrases that may not appear, likewise.
             prefix: text whose tokens the output begins with, for all or for each.
             wanted: the same three in one object for each text; what they and it want adds up.
             lattice: keep what the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
             workers: so many that search side by side, with one thread each; for many texts, on a processor. Threads
                 where a search is one call, else processes.
+            on_step: called with a `transduce.search.request.Step` after each token of a batch; its rows are indices
+                into `texts`, or into `pieces(texts).read` if some texts are read in pieces. An exception that it raises
+                ends the search.
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
 
         Raises:
@@ -182,6 +188,7 @@ class Pipeline:
             lattice,
             workers,
             self.lexicon,
+            on_step,
         )
         looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
         predictions = [each.shown_by(look) for each, look in zip(pieces.joined(found), looks, strict=True)]

@@ -15,7 +15,7 @@ from torch import Tensor
 from transduce.search import fused_search
 from transduce.search.beam_selection import Live, Offered, Taken, in_banks, in_groups, likeliest
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
-from transduce.search.request import Job, reordered
+from transduce.search.request import Job, Step, reordered
 from transduce.search.settings import Search
 from transduce.search.topk import top
 
@@ -35,6 +35,8 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
         parent_M, column_M, slot_M = _taken(live, offered, finished.slots_BG, settings)
         token_M, value_M = offered.token[parent_M, column_M], offered.value[parent_M, column_M]
         grown = live.chosen(parent_M).extended(slot_M, token_M, value_M)
+        if job.on_step:
+            job.on_step(Step(grown.sentence, grown.tokens[:, 1:], grown.total))
         going_N = finished.collect(grown, job.penalty(memory, state, len(live.sentence))[parent_M])
         if job.lattices:
             over_M = finished.is_over(grown)

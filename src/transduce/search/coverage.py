@@ -4,7 +4,7 @@
 
 The sum over t is the total attention that source position s received from all output tokens, including the end token.
 The sum over s includes all source positions, including the end token. alpha is the mean over all heads of all attention
-modules over the source, as recorded by `transduce.attention.capture`, for any architecture. The penalty is added to the
+modules that declare role "cross" (`transduce.attention.capture`), for any architecture. The penalty is added to the
 score by which finished hypotheses are ranked. During beam search, only probability counts.
 
 Shapes: N hypotheses, S source positions, H heads, T queries.
@@ -37,7 +37,6 @@ class Coverage:
             raise InputError("search: coverage needs a torch module, whose attention can be recorded.")
         self.model: Any = model
         self.beta = beta
-        self._attend: set[str] | None = None
 
     def start(self, source: Padded | None, rows: int) -> tuple[Tree, Tree]:
         """The model's memory with the mask of real positions, and its state with a sum of 0."""
@@ -45,7 +44,6 @@ class Coverage:
             raise InputError("search: coverage needs a source, but this model reads none; leave it at 0.")
         memory, state = self.model.start(source, rows)
         read_BS = torch.zeros(source.values.shape[:2], dtype=torch.float64, device=source.values.device)
-        self._attend = None
         return (memory, source.mask()), (state, read_BS)
 
     def step(self, token: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
@@ -62,17 +60,13 @@ class Coverage:
         return self.beta * each_NS.sum(1).cpu()
 
     def _attention(self, record: Record, positions: int) -> Tensor:
-        """(N, S): alpha of this step.
-
-        Attention over the source is recognized by its number of keys, which equals the source's length at every step. A
-        decoder's self-attention sees one position at the first step, so a source of one position is ambiguous there.
-        """
-        fitting = {name for name, calls in record.items() if calls and calls[-1].shape[-1] == positions}
-        self._attend = fitting if self._attend is None else self._attend & fitting
-        if not self._attend:
+        """(N, S): alpha of this step."""
+        reading = [name for name in sorted(record.of("cross")) if record[name][-1].shape[-1] == positions]
+        if not reading:
             raise InputError(
                 "search: coverage needs attention over the source, and this model records none over its "
-                f"{positions} positions (recorded: {', '.join(record) or 'nothing'}); leave coverage at 0."
+                f"{positions} positions (recorded: {', '.join(record) or 'nothing'}); leave coverage at 0, or "
+                'declare role = "cross" in your own module that attends to the source.'
             )
-        last_NHS = torch.cat([record[name][-1][:, :, -1].double() for name in sorted(self._attend)], dim=1)
+        last_NHS = torch.cat([record[name][-1][:, :, -1].double() for name in reading], dim=1)
         return last_NHS.mean(1)

@@ -15,12 +15,13 @@ from transduce.search.constraint import Constraint
 from transduce.search.coverage import Coverage
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice, Lattices
-from transduce.search.request import Job
+from transduce.search.request import Job, OnStep
 from transduce.search.rules import Rules
 from transduce.search.settings import Search
 from transduce.search.shortlist import Shortlisted, with_demands
 
 AT_ONCE = {"mask_predict": "non_autoregressive", "ctc": "ctc"}  # methods that write all tokens at once -> their model
+STEPWISE = ("greedy", "beam", "sample")  # methods that add one token to their outputs at each step
 
 
 @torch.inference_mode()
@@ -40,6 +41,7 @@ def search(
     constraints: Sequence[Constraint | None] | None = None,
     lattices: list[Lattice] | None = None,
     shortlist: Tensor | None = None,
+    on_step: OnStep | None = None,
     device: torch.device | str | None = None,
 ) -> list[list[Hypothesis]]:
     """For each row of the source its hypotheses, best first: at least one, at most `settings.nbest`.
@@ -62,6 +64,9 @@ def search(
         lattices: filled with one lattice for each row of a beam search.
         shortlist: (rows, V) bool, True = the row's outputs may contain this token; None = any token. The end token and
             the tokens of prefixes and phrases are added. Probabilities are normalized over these tokens.
+        on_step: called with a `transduce.search.request.Step` after each token of all rows. The search then runs step
+            by step instead of as one call, which is slower and finds the same outputs. An exception that it raises ends
+            the search. Methods that do not write token by token, and forced search, have no steps.
         device: the model's device; needed only without a source.
 
     Raises:
@@ -85,6 +90,7 @@ def search(
         torch.device(device or "cpu") if source is None else source.values.device,
         rules if any(least) or settings.no_repeat_ngram or any(none) else None,
         lattices=None if lattices is None else Lattices(rows),
+        on_step=on_step,
     )
     _check(job)
     _check_model(model, settings.method)
@@ -171,6 +177,11 @@ def _check_method(job: Job, settings: Search) -> None:
     if must and settings.groups > 1:
         problems.append(
             "search: a beam is divided among the phrases that must appear, so it cannot have groups as well."
+        )
+    if job.on_step is not None and settings.method not in STEPWISE:
+        problems.append(
+            f'search: on_step is called after each token, but method "{settings.method}" does not write token by '
+            f"token; use one of {', '.join(STEPWISE)}."
         )
     if job.lattices is not None and settings.method != "beam":
         problems.append(f'search: a lattice records a beam search; method "{settings.method}" has none.')

@@ -20,7 +20,7 @@ def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hy
         TransduceError: the model returned an invalid log-probability.
         InputError: a token id of the job is not in the vocabulary.
     """
-    looked_at = job.rules or job.coverage or job.lattices or any(job.prefixes) or settings.groups > 1
+    looked_at = job.rules or job.coverage or job.lattices or job.on_step or any(job.prefixes) or settings.groups > 1
     writers = None if looked_at else _handed_over(job.model, memory, max(job.limits), job.shortlist is not None)
     if writers is None:
         return None

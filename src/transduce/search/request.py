@@ -3,9 +3,9 @@
 Shapes: B sentences, N hypotheses, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,6 +18,24 @@ from transduce.search.lattice import Lattices
 from transduce.search.rules import Rules
 
 ROUNDING = 1e-3  # a log-probability may be this much above 0
+
+
+class Step(NamedTuple):
+    """The hypotheses of a search after one more token, including those that this token ended.
+
+    Shapes: N hypotheses of all unfinished rows, T tokens so far.
+
+    rows: (N,) int64, the row of each hypothesis. Greedy search has one per row, beam search at most its beam size.
+    tokens: (N, T) int64, with prefixes and without the start token. The last one is new, and may be the end token.
+    log_probabilities: (N,) float64, of all these tokens together.
+    """
+
+    rows: Tensor
+    tokens: Tensor
+    log_probabilities: Tensor
+
+
+OnStep = Callable[[Step], None]  # an exception that it raises ends the search
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +55,7 @@ class Job:
     lattices: records every step of a beam; None = no recording.
     shortlist: (B, V) bool, True = an output of the row may contain the token; None = any token. With a shortlist,
         `model` is `Shortlisted`.
+    on_step: called after each token; None = no calls.
     """
 
     model: Any
@@ -53,6 +72,7 @@ class Job:
     coverage: Coverage | None = None
     lattices: Lattices | None = None
     shortlist: Tensor | None = None
+    on_step: OnStep | None = None
 
     def begin(self) -> tuple[Tree, Tree]:
         """The memory of the sources and the state before the first token, (B, ...) each."""

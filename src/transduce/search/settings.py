@@ -1,6 +1,7 @@
 """The settings of all search methods."""
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -16,6 +17,16 @@ READ_BY_ONE = {
 
 class Search(Config):
     """Search settings. `method` is the name of a file in this package."""
+
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("max_new", "max_new_tokens", "max_length", "max_len", "max_tokens"), "max_length_offset"),
+        **dict.fromkeys(("num_beams", "beam_size", "beam_width", "width"), "beam"),
+        **dict.fromkeys(("length_penalty", "lenpen"), "alpha"),
+        **dict.fromkeys(("n", "n_best", "num_return_sequences"), "nbest"),
+        **dict.fromkeys(("no_repeat_ngram_size",), "no_repeat_ngram"),
+        **dict.fromkeys(("min_new_tokens", "min_len"), "min_length"),
+    }
+    """Names that our options, our API and other toolkits use for a key. The error for such a key suggests ours."""
 
     method: Literal["greedy", "beam", "sample", "exhaustive", "mask_predict", "ctc"] = "beam"
     """exhaustive is for tiny vocabularies. mask_predict and ctc are the only methods of models that write at once."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from transduce.models.protocols import Tree
 from transduce.search.hypothesis import Hypothesis, hypothesis
 from transduce.search.length import LengthRule
-from transduce.search.request import Job, reordered
+from transduce.search.request import Job, Step, reordered
 
 # (log-probabilities (N, V), -inf for what is not permitted; paths (N,); position) -> tokens (N,)
 Choose = Callable[[Tensor, Tensor, int], Tensor]
@@ -41,6 +41,9 @@ def follow(
         value_N = log_probabilities_NV.gather(1, token_N[:, None].to(job.device))[:, 0]
         token_N = token_N.cpu()
         token_PT[path_N, time], value_PT[path_N, time] = token_N, value_N.cpu().double()
+        if job.on_step:
+            total_N = value_PT[path_N, : time + 1].sum(1)
+            job.on_step(Step(path_N // copies, token_PT[path_N, : time + 1], total_N))
         if job.coverage is not None:
             penalty_P[path_N] = job.penalty(memory, state, len(path_N))
         ended_N = token_N == job.end

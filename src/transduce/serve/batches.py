@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from transduce.core.errors import InputError, TransduceError
+from transduce.runtime.settings import threads
 from transduce.serve.measures import Measures
 from transduce.serve.settings import ServeSettings
-from transduce.serve.work import Left, Work, answer, use_threads
+from transduce.serve.work import Left, Work, answer
 
 log = logging.getLogger("transduce.serve")
 
@@ -163,13 +164,13 @@ class Batches:
     def _work(self) -> None:
         """Until it is told to stop, or something fails outside of a work: then nobody is left to wait."""
         try:
-            use_threads(self._settings.threads)
-            while batch := self._next():
-                begun = time.monotonic()
-                self._answer(batch)
-                texts, seconds = sum(len(each.work.texts) for each in batch), time.monotonic() - begun
-                self._measures.batch(texts, seconds)
-                self._rate += 0.2 * (texts / max(seconds, 1e-3) - self._rate)
+            with threads(self._settings.threads):  # in part for the whole process, so it is restored
+                while batch := self._next():
+                    begun = time.monotonic()
+                    self._answer(batch)
+                    texts, seconds = sum(len(each.work.texts) for each in batch), time.monotonic() - begun
+                    self._measures.batch(texts, seconds)
+                    self._rate += 0.2 * (texts / max(seconds, 1e-3) - self._rate)
         except BaseException:
             log.critical("the thread with the models has failed: no text is answered any more.", exc_info=True)
         finally:

@@ -3,7 +3,6 @@
 import logging
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -12,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from transduce.core.errors import InputError
+from transduce.runtime.settings import switch_interval
 from transduce.serve.app import create_app
 from transduce.serve.models import Models
 from transduce.serve.settings import ServeSettings
@@ -35,14 +35,14 @@ def run(
     Raises:
         InputError: the port cannot be had.
     """
-    sys.setswitchinterval(SWITCH)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     app = create_app(models, page, settings)
     listening = listen(host, port)
     listening.listen(BACKLOG)  # whoever is told the address may come at once
     shown = f"[{host}]" if ":" in host else host
     tell(f"http://{shown}:{listening.getsockname()[1]}")
-    Stopping(config_of(app)).run(sockets=[listening])
+    with switch_interval(SWITCH):
+        Stopping(config_of(app)).run(sockets=[listening])
 
 
 def config_of(app: FastAPI) -> uvicorn.Config:

@@ -1,18 +1,14 @@
 """Work for the model: what to do with one text, and doing it for a batch in the worker's thread."""
 
-import copy
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import torch
-from torch import Tensor, nn
-
 from transduce.inference.sentences import Split
 from transduce.interpret.attention import Attention
-from transduce.models.protocols import Tree
 from transduce.pipeline.pipeline import Pipeline
+from transduce.search.request import OnStep, Step
 from transduce.serve.attention import links
 from transduce.serve.markup import Link
 from transduce.serve.models import Loaded
@@ -106,10 +102,12 @@ def answer(works: Sequence[Work]) -> list[list[Any]]:
     first = works[0]
     if first.do:
         return [[first.do(first)]]
-    pipeline = _listening(first) if first.hear else first.model.pipeline
     texts = [text for work in works for text in work.texts]
     asked, search = first.ask, dict(first.ask.search)
-    found = iter(pipeline.predict(texts, batch_size=len(texts), split=asked.split, long=asked.long, **search))
+    if first.hear:
+        search["on_step"] = _telling(first, first.hear)
+    predict = first.model.pipeline.predict
+    found = iter(predict(texts, batch_size=len(texts), split=asked.split, long=asked.long, **search))
     return [[_looked(work, next(found)) for _ in work.texts] for work in works]
 
 
@@ -131,37 +129,14 @@ def _in_one_piece(pipeline: Pipeline, text: str, ask: Ask) -> bool:
     return bool(text.strip()) and whole and len(reads.encode([text])[0]) <= pipeline.task.readable
 
 
-def _listening(work: Work) -> Pipeline:
-    """The work's pipeline with a model that tells what it is asked to go on from."""
-    heard = copy.copy(work.model.pipeline)
-    heard.model = _Told(heard.model, work, heard.task.tokenizers["target"].decode)
-    return heard
+def _telling(work: Work, hear: Hear) -> OnStep:
+    """A callback that reports the output so far after each token, as long as the client waits for it."""
+    task = work.model.pipeline.task
 
+    def tell(step: Step) -> None:
+        work.check_wanted()
+        ids = step.tokens[0].tolist()
+        if ids[-1] != task.end:
+            hear(task.tokenizers["target"].decode(ids))
 
-class _Told(nn.Module):
-    """A model in front of which somebody listens: each step is given the token chosen before."""
-
-    def __init__(self, model: nn.Module, work: Work, decode: Callable[[list[int]], str]) -> None:
-        super().__init__()
-        self._model: Any = model
-        self._work, self._decode = work, decode
-        self._ids: list[int] = []
-
-    def start(self, source: Any, rows: int) -> tuple[Tree, Tree]:
-        self._ids = []
-        started: tuple[Tree, Tree] = self._model.start(source, rows)
-        return started
-
-    def step(self, token_B: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
-        self._work.check_wanted()
-        self._ids.append(int(token_B[0]))
-        if self._work.hear and len(self._ids) > 1:  # the first is the start token
-            self._work.hear(self._decode(self._ids[1:]))
-        stepped: tuple[Tensor, Tree] = self._model.step(token_B, memory, state)
-        return stepped
-
-
-def use_threads(count: int | None) -> None:
-    """For the calling thread's matrix products."""
-    if count is not None:
-        torch.set_num_threads(count)
+    return tell

@@ -70,7 +70,7 @@ def attention_of(model: nn.Module, task: Task, text: str) -> tuple[list[str], li
             model.fill(target, torch.zeros_like(target.mask()), model.remember(source))
         else:
             model(source, target)
-    calls = [torch.cat(parts, dim=2) for name, parts in record.items() if "cross" in name]
+    calls = [torch.cat(record[name], dim=2) for name in record.of("cross")]
     if not calls:
         return None
     weights_TS = mean_weights(calls).numpy()

@@ -6,10 +6,12 @@ processor is loaded. The environment variable `TRANSDUCE_NATIVE` overrides this:
 Kernels work on CPU tensors in fp32 and bf16. Their results do not depend on the number of threads.
 
 Kernels take addresses and sizes and check nothing. The Python functions beside them, one file for each, do the checks.
+Kernels that were compiled from other sources are left out, with a warning (`layout.py`).
 """
 
 import os
 import platform
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -20,6 +22,7 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
+from transduce.kernels.native.layout import differences
 
 VARIANTS = ("plain", "avx2", "avx512", "amx")  # which `setup.py` compiles
 CHOICE = "TRANSDUCE_NATIVE"  # in the environment
@@ -57,14 +60,33 @@ def _found() -> Any:
         raise InputError(f"{CHOICE}={chosen}: this processor runs only {', '.join(reversed(able))}")
     for variant in [chosen] if chosen in VARIANTS else able:
         try:
-            return import_module(f"transduce.kernels.native.{variant}")
+            found = import_module(f"transduce.kernels.native.{variant}")
         except ImportError:  # never compiled
             continue
+        return found if _reads_what_is_written(found, chosen) else None
     if chosen:
         raise InputError(
             f"{CHOICE}={chosen}: these kernels were not compiled; install a C++ compiler, then reinstall Transduce"
         )
     return None
+
+
+def _reads_what_is_written(module: Any, chosen: str) -> bool:
+    """Whether it was compiled from these sources. If not, it warns, or raises if they were chosen explicitly."""
+    wrong = differences(module, tuple(TYPES.values()))
+    if not wrong:
+        return True
+    more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    why = (
+        f"{getattr(module, '__file__', module.__name__)}: these C++ kernels were compiled from other sources than the "
+        f"Python code beside them ({wrong[0]}{more})."
+    )
+    rebuild = "Rebuild them with `python setup.py build_ext --inplace` in a checkout; otherwise reinstall Transduce."
+    if chosen:
+        raise InputError(f"{CHOICE}={chosen}: {why} {rebuild}")
+    told = f"{why} Torch is used instead, which is slower. {rebuild}"
+    warnings.warn(told, RuntimeWarning, stacklevel=2)
+    return False
 
 
 def kernel(name: str, *types: torch.dtype) -> Any:
