@@ -141,7 +141,7 @@ def _bytes_of(seed: int, count: int) -> torch.Tensor:
 def test_the_kernel_drops_what_its_seed_says(count: int) -> None:
     x, f = torch.randn(count), torch.randn(count)
     if not native.can_drop(f, x):
-        pytest.skip("of the kernel")
+        pytest.skip("tests the kernel, which is switched off or missing")
     torch.manual_seed(count)
     seed = int(torch.empty((), dtype=torch.int64).random_())
     expected = f * (_bytes_of(seed, count) >= 77) * torch.tensor(256 / (256 - 77))

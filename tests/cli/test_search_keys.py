@@ -50,7 +50,7 @@ VERBS = ["predict", "evaluate", "serve", "explore", "distill"]
         ("search.max_new=3", 'unknown key search.max_new. Did you mean "max_length_offset"?'),
         ("search.num_beams=3", 'unknown key search.num_beams. Did you mean "beam"?'),
         ("search.beam=many", "search.beam: expected a whole number; got 'many'."),
-        ("search.beam", '"search.beam": an override is key=value'),
+        ("search.beam", '"search.beam": expected key=value'),
     ],
 )
 def test_a_wrong_key_is_told_by_every_verb(
