@@ -13,21 +13,22 @@ FIGURE = HERE.parent / "docs" / "figures" / "time-to-quality.svg"
 OURS = "Transduce"
 SECTION = """## Time to quality
 
-How long it takes until a model is as good as one that another toolkit trains, each with a recipe that suits it
+How long does training take to reach the quality that another toolkit reaches? Each toolkit uses a recipe that suits it
 (`benchmarks/time_to_quality.py`; {processor}, kernels for {kernels}, {threads} thread, seed {seed}, written on {date}).
-Models are of the size above, or of width 128 with four blocks on each side and a feed-forward layer of 256, of which
-there are curves of {narrow}. Times are {clock}, without validations. BLEU is of the validation set
-({bleu}); ours is of averaged weights. Everyone was looked
-at now and then, as the figure shows; between two looks a straight line is drawn. Marian trains in {precision}, which is
-the faster for it there. They were trained on these millions of target tokens, and more may be better still where the
-last look was the best:
-{trained}.
+
+Models have the size above, or width 128 with four blocks on each side and a feed-forward layer of 256; the narrow size
+was trained with {narrow}. Times are in {clock}, without validations. Marian trains in {precision}, which is faster for
+it on this machine. BLEU is measured on the validation set ({bleu}); Transduce's is of averaged weights. Each model was
+evaluated at the points that the figure shows. Values between two points are interpolated linearly.
+
+The trainings ran for these numbers of target tokens, in millions. Where the last evaluation was the best, longer
+training may be better still. {trained}.
 
 ![time to quality](figures/time-to-quality.svg)
 
 {table}
 """
-CLOCKS = {"training_processor_seconds": "seconds of the processor", "training_seconds": "seconds by the wall"}
+CLOCKS = {"training_processor_seconds": "seconds of processor time", "training_seconds": "seconds of wall-clock time"}
 
 
 def section() -> str:
@@ -47,7 +48,7 @@ def section() -> str:
 def table(rows: list[dict[str, Any]], clock: str) -> str:
     """A line for each peer and height, in the order of `rows`, a peer's best first."""
     ours = list(rows[0]["ours"]) if rows else []
-    head = ["validation BLEU", "theirs, s", *(column for name in ours for column in (f"{name}, s", "times as long"))]
+    head = ["validation BLEU", "theirs, s", *(column for name in ours for column in (f"{name}, s", "speed-up"))]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     peers = set()
     for row in rows:
@@ -66,7 +67,7 @@ def _seconds(point: dict[str, float] | None, clock: str) -> str:
 
 def _trained(curve: list[dict[str, float]]) -> str:
     best = max(curve, key=lambda point: point["bleu"])
-    return f"{curve[-1]['tokens'] / 1e6:.1f}" + (" (the last look was the best)" if best is curve[-1] else "")
+    return f"{curve[-1]['tokens'] / 1e6:.1f}" + (" (the last evaluation was the best)" if best is curve[-1] else "")
 
 
 def draw(result: dict[str, Any]) -> None:

@@ -26,14 +26,19 @@ TITLES = {
 LESS_IS_BETTER = ("p50_ms", "seconds")
 PREFACE = """# Performance
 
-Made by `make bench-peers` (`benchmarks/speed.py`), which trains and decodes the same model on the same token ids with
-each toolkit, one process a measurement, interleaved; medians of the rounds, with the least and the most. Each machine
-that it ran on has a section: ratios differ between them, as processors differ by ten in what they multiply fast.
+How fast Transduce trains and translates, compared with other toolkits. `make bench-peers` (`benchmarks/speed.py`) makes
+this page.
 
-The work: d_model 256, 3 + 3 layers, 4 heads, feed-forward 1,024, joint BPE of 8,000, post-norm, Multi30k en-de, about
-4,096 padded target tokens a batch. The plain loops around other libraries get our batches, which hold little padding;
-JoeyNMT makes its own. BLEU is sacreBLEU's, cased (13a), of test_2016_flickr; GB what all processes of a worker hold at
-most, what they share counted once. Batches are decoded by two workers of one thread each.
+Every toolkit trains and decodes the same model on the same token ids. Each measurement runs in its own process, and the
+toolkits take turns. The tables give the median of the rounds with the minimum and the maximum. Each machine has its own
+section, because processors differ by up to a factor of ten in the products that they are fast at.
+
+- **Model**: d_model 256, 3 + 3 layers, 4 heads, feed-forward 1,024, post-norm.
+- **Data**: Multi30k en-de, joint BPE vocabulary of 8,000, about 4,096 padded target tokens per batch. Plain loops
+  around other libraries receive Transduce's batches, which contain little padding. JoeyNMT makes its own.
+- **BLEU**: sacreBLEU on test_2016_flickr, cased, 13a.
+- **GB**: peak memory of all processes together, with shared memory counted once.
+- **Decoding in batches**: two workers with one thread each.
 """
 MACHINE = """## {title}
 
@@ -77,9 +82,10 @@ def limits(result: dict[str, Any]) -> str:
     """What the machine can do, and what that would be in tokens."""
     best = {row["figure"]: row["median"] for row in result["rows"] if row["what"] == "limits"}
     return (
-        f"The machine's best matrix products: {best['fp32_gflops']:.0f} GFLOP/s in fp32 and {best['bf16_gflops']:.0f} "
-        f"in bf16; its memory: {best['gigabytes_per_second']:.0f} GB/s. In training a target token takes "
-        f"{operations_a_token(result) / 1e6:.1f} MFLOP of matrix products; the share below is of that limit.\n"
+        f"The machine's peak rate of matrix products is {best['fp32_gflops']:.0f} GFLOP/s in fp32 and "
+        f"{best['bf16_gflops']:.0f} in bf16; its memory bandwidth is {best['gigabytes_per_second']:.0f} GB/s. Training "
+        f"needs {operations_a_token(result) / 1e6:.1f} MFLOP of matrix products per target token. The share of peak "
+        "below follows from these.\n"
     )
 
 
@@ -106,8 +112,8 @@ def table(result: dict[str, Any], what: str) -> str:
     limit = {row["figure"]: row["median"] for row in result["rows"] if row["what"] == "limits"}
     share = limit.get(f"{what.removeprefix('training ')}_gflops")
     bleu, memory = (medians(result, what, figure) for figure in ("bleu", "peak_memory_gb"))
-    more = " share of the limit |" if share else " BLEU | GB |" if bleu else ""
-    lines = [f"### {title}\n", f"| | {unit} | least - most | beside ours |{more}"]
+    more = " share of peak |" if share else " BLEU | GB |" if bleu else ""
+    lines = [f"### {title}\n", f"| | {unit} | min - max | relative to Transduce |{more}"]
     lines.append("|---|---|---|---|" + "---|" * (more.count("|")))
     for row in rows:
         beside = f"{row['median'] / ours:.2f}" if ours else ""

@@ -35,54 +35,66 @@ from transduce.tasks.translation import TranslationConfig, TranslationData
 PAGE = Path(__file__).with_name("recipes.md")
 HEAD = """# Recipes
 
-A recipe is a TOML file. `transduce train RECIPE key=value ...` resolves it and writes the result into the run directory
-and into the model file. `base = "other.toml"` takes what the recipe does not say from another one, which may have a
-base itself. `--dry-run` shows what it would do. Unknown keys are errors that name the nearest known one. A key without
-a default that may be left out is unset by "none": `training.minutes=none`, `data.test=none`. A list of one entry may
-be written without its brackets, and a single test set without a name: `test = { source = .., target = .. }`.
+A recipe is a TOML file with the settings of a training. `transduce train RECIPE key=value ...` applies the settings
+from the command line and writes the complete recipe into the run directory and the model file. `--dry-run` shows what
+the training would do.
 
-This page is made from the code by `python docs/make_recipes.py`.
+- `base = "other.toml"` takes all missing settings from another recipe, which may have a base itself.
+- An unknown key is an error that suggests the nearest known key.
+- `none` unsets an optional key: `training.minutes=none`, `data.test=none`.
+- A list with one entry may be written without brackets.
+- A single test set needs no name: `test = { source = .., target = .. }`.
+
+`python docs/make_recipes.py` makes this page from the code.
 """
 SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ('[task] kind = "translation"', "Text pairs.", TranslationConfig),
-    ("[data] of translation", "`root` is relative to the working directory, files to `root`.", TranslationData),
+    (
+        "[data] of translation",
+        "`root` is relative to the working directory. File names are relative to `root`.",
+        TranslationData,
+    ),
     ("an entry of data.train, data.validation, data.test.NAME", "Text pairs.", PairFiles),
     (
         "[data.filters]",
-        "Training pairs are dropped whole, counted and reported; held-out pairs never for their size.",
+        "Whole training pairs are dropped, counted and reported. Held-out pairs are never dropped for their size.",
         FilterConfig,
     ),
-    ('[task] kind = "language_modelling"', "Text alone.", LanguageModellingConfig),
+    ('[task] kind = "language_modelling"', "Text without translations.", LanguageModellingConfig),
     ("[data] of language_modelling", "", LanguageModellingData),
     ("an entry of data.train, data.validation, data.test.NAME", "Text.", TextFile),
-    ("[tokenizer]", "Learnt from the training text.", TokenizerConfig),
+    ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
-    ('[model] kind = "convolution"', "Gated convolutions that attend to the source.", ConvolutionConfig),
-    ('[model] kind = "rnn"', "Recurrent encoder and decoder, with and without attention.", RnnConfig),
+    ('[model] kind = "convolution"', "Encoder and decoder of gated convolutions, with attention.", ConvolutionConfig),
+    ('[model] kind = "rnn"', "Recurrent encoder and decoder, with or without attention.", RnnConfig),
     ('[model] kind = "rnn_decoder"', "For language modelling.", RnnDecoderConfig),
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
     ('[model] kind = "linear_transformer"', "Encoder and decoder with linear attention.", LinearTransformerConfig),
     (
         '[model] kind = "ssru_transformer"',
-        "A Transformer whose decoder has a recurrent unit in the place of self-attention.",
+        "A Transformer whose decoder uses a recurrent unit instead of self-attention.",
         SsruTransformerConfig,
     ),
     ('[model] kind = "linear_transformer_decoder"', "For language modelling.", LinearTransformerDecoderConfig),
     (
         '[model] kind = "non_autoregressive"',
-        "All words at once; trained on a teacher's translations (`transduce distill`).",
+        "Writes all words at once. Train it on a teacher's translations (`transduce distill`).",
         NonAutoregressiveConfig,
     ),
     (
         '[model] kind = "ctc"',
-        "All words at once, in one pass, for a teacher's translations or for data that vary little.",
+        "Writes all words at once, in one pass. Train it on a teacher's translations, or on data that vary little.",
         CtcConfig,
     ),
     ("[training]", "", TrainingConfig),
-    ("[teachers]", "Optional: who is trained first, and taught by whom; `transduce train` does it all.", Teachers),
-    ("[search]", "What `predict` and the final tests use unless told otherwise.", Search),
-    ("[compare]", "Of a comparison, which is no recipe itself: see [compare.md](compare.md).", CompareConfig),
+    (
+        "[teachers]",
+        "Optional. `transduce train` first trains teachers, then trains the model on their translations.",
+        Teachers,
+    ),
+    ("[search]", "The defaults of `predict`, and the settings of the final tests.", Search),
+    ("[compare]", "In the file of a comparison, not in a recipe: see [compare.md](compare.md).", CompareConfig),
 ]
 
 
@@ -100,7 +112,7 @@ def _section(title: str, text: str, config: type[BaseModel]) -> str:
 
 
 def _is_fixed(field: Any) -> bool:
-    """A kind that the section's title already names, or a key of other kinds of models."""
+    """Whether a key has one possible value: the kind that the title names, or a key that this kind does not use."""
     return len(get_args(field.annotation)) == 1
 
 
@@ -110,7 +122,7 @@ def _row(name: str, field: Any, text: str) -> str:
 
 
 def _texts(config: type[BaseModel]) -> dict[str, str]:
-    """The text under each key, here and in its bases. Importing does not read it: that would take 0.1 s each time."""
+    """The text under each key, in this class and its bases. It is not read at import, where it would take 0.1 s."""
     found: dict[str, str] = {}
     for kind in reversed([each for each in config.__mro__ if issubclass(each, Config) and each is not Config]):
         (defined,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body

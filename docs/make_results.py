@@ -1,4 +1,4 @@
-"""Writes docs/results.md, and the table of README.md, from benchmarks/results/recipes/.
+"""Writes docs/results.md, and the tables of README.md and README.zh-CN.md, from benchmarks/results/recipes/.
 
 `tests/test_docs.py` fails when one of them is out of date.
 """
@@ -10,29 +10,37 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).with_name("results.md")
-README = Path(__file__).parents[1] / "README.md"
+READMES = {  # each with the head of its table, and the colon of its language
+    Path(__file__).parents[1] / "README.md": (["recipe", "greedy", "beam 5", "published, greedy"], ": "),
+    Path(__file__).parents[1] / "README.zh-CN.md": (
+        ["训练配置", "贪心搜索", "束搜索，束宽 5", "已发表，贪心搜索"],
+        "：",
+    ),
+}
 RECORDS = Path(__file__).parents[1] / "benchmarks" / "results" / "recipes"
 HEAD = """# Results
 
-What the recipes give. Each line is one training with one seed: `transduce train recipes/NAME.toml`, with what the
-column *changed* says set on the command line. Test sets are scored once, after training; validation picks the weights.
-Intervals are 95 % bootstrap intervals over sentences, which do not include the spread between seeds. Figures of
-different metrics cannot be compared; the signatures below the tables say what each of them is.
+The scores of the recipes. Each line is one training with one seed: `transduce train recipes/NAME.toml`, with the
+settings in the column *changed* on the command line.
 
-This page is made by `python docs/make_results.py` from records that `python benchmarks/publish.py RUN` writes.
+- Validation chooses the weights. Test sets are scored once, after training.
+- Intervals are 95 % bootstrap intervals over sentences. They do not include the variation between seeds.
+- Scores of different metrics cannot be compared. The signatures at the end define each metric.
+
+`python docs/make_results.py` makes this page from the records that `python benchmarks/publish.py RUN` writes.
 """
 
 
 BEGIN, END = "<!-- results -->\n", "<!-- end -->\n"
 PUBLISHED = "nrefs:1|case:lc|eff:no|tok:moses-en|smooth:exp|version:2.6.0|sacremoses:0.2.0"
 TEST = "test_2016_flickr"
-SHOWN = {  # recipe -> what it is, and what bentrevett/pytorch-seq2seq reports for such a model
-    "multi30k-de-en-rnn-lstm": ("LSTM, one vector for the source", "13.8"),
-    "multi30k-de-en-rnn-gru": ("GRU, one vector for the source", "20.6"),
-    "multi30k-de-en-rnn": ("GRU with additive attention", "28.3"),
-    "multi30k-de-en-convolution": ("convolutional", "34.1"),
-    "multi30k-de-en": ("Transformer", "36.5"),
-    "multi30k-de-en-ctc": ("all words at once", ""),
+SHOWN = {  # recipe -> what it is, in the language of each README; what bentrevett/pytorch-seq2seq reports for one
+    "multi30k-de-en-rnn-lstm": (("LSTM, one vector for the source", "LSTM，源句为一个向量"), "13.8"),
+    "multi30k-de-en-rnn-gru": (("GRU, one vector for the source", "GRU，源句为一个向量"), "20.6"),
+    "multi30k-de-en-rnn": (("GRU with additive attention", "GRU，加性注意力"), "28.3"),
+    "multi30k-de-en-convolution": (("convolutional", "卷积模型"), "34.1"),
+    "multi30k-de-en": (("Transformer", "Transformer"), "36.5"),
+    "multi30k-de-en-ctc": (("all words at once", "一次生成所有词"), ""),
 }
 
 
@@ -41,19 +49,24 @@ def read_records() -> list[dict[str, Any]]:
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDS.glob("*.json"))]
 
 
-def readme() -> str:
-    """README.md with its table of results as it should be."""
+def readme(path: Path) -> str:
+    """One of READMES with its table of results as it should be."""
     records = {each["recipe"]: each for each in read_records() if each["seed"] == 1 and not each["change"]}
-    rows = [_shown(records[recipe], *words) for recipe, words in SHOWN.items() if recipe in records]
-    text = README.read_text(encoding="utf-8")
+    language, (head, colon) = list(READMES).index(path), READMES[path]
+    rows = [
+        _shown(records[recipe], colon + words[language], published)
+        for recipe, (words, published) in SHOWN.items()
+        if recipe in records
+    ]
+    text = path.read_text(encoding="utf-8")
     before, after = text.index(BEGIN) + len(BEGIN), text.index(END)
-    return text[:before] + _table(["recipe", "greedy", "beam 5", "published, greedy"], rows) + text[after:]
+    return text[:before] + _table(head, rows) + text[after:]
 
 
 def _shown(record: dict[str, Any], words: str, published: str) -> list[str]:
     scores = [each for each in record["scores"] if (each["signature"], each["test"]) == (PUBLISHED, TEST)]
     found = {each["search"].partition(",")[0]: f"{each['value']:.1f}" for each in scores}
-    return [f"`{record['recipe']}`: {words}", found.get("greedy", ""), found.get("beam 5", ""), published]
+    return [f"`{record['recipe']}`{words}", found.get("greedy", ""), found.get("beam 5", ""), published]
 
 
 def page() -> str:
@@ -128,7 +141,7 @@ def _trainings(records: list[dict[str, Any]]) -> str:
     rows = [
         _training(each) for each in sorted(records, key=lambda each: (each["recipe"], each["change"], each["seed"]))
     ]
-    note = "\n## Trainings\n\nMinutes are of the wall clock, with whatever else the machine was doing.\n\n"
+    note = "\n## Trainings\n\nMinutes are wall-clock time, on machines that may have done other work too.\n\n"
     return note + _table(head, rows)
 
 
@@ -161,5 +174,7 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    README.write_text(readme(), encoding="utf-8")
-    sys.stdout.write(f"{PAGE}\n{README}\n")
+    sys.stdout.write(f"{PAGE}\n")
+    for each in READMES:
+        each.write_text(readme(each), encoding="utf-8")
+        sys.stdout.write(f"{each}\n")

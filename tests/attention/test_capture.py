@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from transduce.attention import MultiHeadAttention, attention_weights, capture, scaled_dot_product
 from transduce.attention.capture import active_record
+from transduce.core.errors import InputError
 
 
 class Two(nn.Module):
@@ -161,3 +162,50 @@ def test_nothing_is_computed_for_it_while_nobody_asks(
     with Counted() as asked, capture(model):
         attention(X_BTD, attention.keys_values(X_BTD))
     assert fused_from or sorted(asked.names) != sorted(able.names)  # the count would see it
+
+
+class Weighs(nn.Module):
+    """Hands over uniform weights."""
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        if (record := active_record()) is not None:
+            record.take(self, torch.full((len(x_BTD), 1, 1, 2), 0.5))
+        return x_BTD
+
+
+class Slots(Weighs):
+    role, side = "memory", "encoder"
+
+
+def test_the_record_holds_what_each_says_that_it_looks_at(model: Two) -> None:
+    model.first.role, model.first.side = "self", "encoder"
+    parts = nn.Sequential(model, Weighs(), Slots())
+    with capture(parts) as record:
+        parts(X_BTD)
+    assert record.roles == {
+        "0.first": ("self", "encoder"),
+        "0.second": ("other", "other"),
+        "1": ("other", "other"),
+        "2": ("memory", "encoder"),
+    }
+    assert record.of("self") == record.of("self", "encoder") == ["0.first"]
+    assert record.of("self", "decoder") == record.of("cross") == []
+    assert record.of("other") == ["0.second", "1"]
+
+
+def test_a_role_that_there_is_not_is_refused_with_the_nearest(model: Two) -> None:
+    model.first.role, model.first.side = "crossed", "encoders"  # type: ignore[assignment]
+    with capture(model), pytest.raises(InputError) as error:
+        model(X_BTD)
+    assert (
+        'first: expected role to be one of self, cross, memory, edge, other; got "crossed". Did you mean "cross"?'
+        in str(error.value)
+    )
+    assert 'expected side to be one of encoder, decoder, other; got "encoders". Did you mean "encoder"?' in str(
+        error.value
+    )
+
+
+def test_a_role_is_no_part_of_what_is_saved() -> None:
+    said, silent = MultiHeadAttention(8, 2, role="cross", side="decoder"), MultiHeadAttention(8, 2)
+    assert list(said.state_dict()) == list(silent.state_dict())

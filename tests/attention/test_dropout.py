@@ -1,9 +1,12 @@
 """Dropout eight elements a draw."""
 
+import sys
+
 import pytest
 import torch
 
 from transduce.attention.dropout import Dropout, add_dropped, dropout
+from transduce.kernels.native import dropout as native
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
@@ -121,3 +124,28 @@ def test_added_to_what_goes_past_it(shape: tuple[int, ...], dtype: torch.dtype) 
 def test_added_whole_at_rate_0() -> None:
     x, f = torch.randn(3, 5), torch.randn(3, 5)
     assert torch.equal(add_dropped(x, f, 0.0), x + f)
+
+
+def _bytes_of(seed: int, count: int) -> torch.Tensor:
+    """SplitMix64 (Steele, Lea and Flood 2014) by a slow loop, its numbers as bytes, the lowest first."""
+    mask, found = 2**64 - 1, bytearray()
+    for word in range(1, count // 8 + 2):
+        mixed = (seed + word * 0x9E3779B97F4A7C15) & mask
+        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & mask
+        found += (mixed ^ (mixed >> 31)).to_bytes(8, sys.byteorder)
+    return torch.frombuffer(found, dtype=torch.uint8)[:count]
+
+
+@pytest.mark.parametrize("count", [1, 8, 4096, 9001])
+def test_the_kernel_drops_what_its_seed_says(count: int) -> None:
+    x, f = torch.randn(count), torch.randn(count)
+    if not native.can_drop(f, x):
+        pytest.skip("tests the kernel, which is switched off or missing")
+    torch.manual_seed(count)
+    seed = int(torch.empty((), dtype=torch.int64).random_())
+    expected = f * (_bytes_of(seed, count) >= 77) * torch.tensor(256 / (256 - 77))
+    torch.manual_seed(count)
+    assert torch.equal(native.dropped(f, 77), expected)
+    torch.manual_seed(count)
+    torch.testing.assert_close(native.add_dropped(x, f, 77), x + expected)

@@ -145,7 +145,7 @@ def test_learned_is_a_matrix_times_the_positions_one_hot_vector() -> None:
 
 
 def test_learned_says_where_it_ends() -> None:
-    with pytest.raises(InputError, match="learned positions for 6 tokens, and 7 came"):
+    with pytest.raises(InputError, match="learned positions for 6 tokens, but got 7"):
         Learned(4, 6)(torch.zeros(1, 2, 4), offset=5)
 
 

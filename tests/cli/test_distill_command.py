@@ -90,7 +90,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(
     alone = tmp_path / "model.safetensors"
     alone.write_bytes((tiny_run / "model.safetensors").read_bytes())
     for arguments, said in [
-        ([alone], "no recipe beside it says what it was trained on"),
+        ([alone], "there is no recipe.toml beside it"),
         ([tiny_run, "--source", tiny_recipe, "--recipe", tiny_recipe], "not both"),
         ([tiny_run, "--student", tmp_path / "nowhere.toml"], "there is no such recipe"),
         ([tiny_run, "--beam", 0], "beam"),

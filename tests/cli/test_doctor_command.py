@@ -91,10 +91,10 @@ def test_columns_are_named_as_in_a_recipe(sides: tuple[Path, Path], tmp_path: Pa
     assert run("--text", tsv, "--column", 1).exit_code == 0
     for wrong, said in (
         (("--source", sides[0], "--target", sides[1], "--source-column", 1), "name it with --tsv"),
-        (("--tsv", tsv, "--column", 1), "--column is of --text"),
+        (("--tsv", tsv, "--column", 1), "--column goes with --text"),
         (("--source", sides[0], "--target", sides[1], "--test-tsv", test), "--test-tsv goes with --tsv"),
         (("--tsv", tsv, "--test-tsv", test, "--test-source", test), "not as both"),
-        (("--tsv", tsv, "--source-column", 7), "columns 7 and 1, counted from 0, were wanted"),
+        (("--tsv", tsv, "--source-column", 7), "expected tab-separated columns 7 and 1"),
     ):
         with pytest.raises(InputError, match=said):
             run(*wrong)

@@ -37,7 +37,8 @@ def page(tmp_path: Path) -> Path:
     folder = tmp_path / "page"
     folder.mkdir()
     index = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>ours</title></head><body>'
-    (folder / "index.html").write_text(f'{index}<script src="main.js"></script></body></html>', encoding="utf-8")
+    data = '{% if data is not none %}<script type="application/json" id="data">{{ data | tojson }}</script>{% endif %}'
+    (folder / "index.html.jinja").write_text(index + data + '{{ script("main.js") }}</body></html>', encoding="utf-8")
     (folder / "main.js").write_text("start();", encoding="utf-8")
     return folder
 
@@ -84,7 +85,7 @@ def test_it_writes_one_file_that_holds_everything(page: Path, tiny_run: Path, tm
     ("asked", "said"),
     [
         (["--file", "out.html"], "add --text"),
-        (["--text", "1 2"], "--text is for --file"),
+        (["--text", "1 2"], "--text goes with --file"),
         (["--run", "nowhere"], "no such directory"),
         (["--file", "nowhere/out.html", "--text", "1"], "no folder"),
         (["--file", "out.html", "--text", " "], "empty"),

@@ -28,7 +28,7 @@ HOSTILE = [  # arguments, what is said; RUN, DATA, TMP and RECIPE are put in
     (["predict", "RUN", *TEXTS, "--method", "sample", "--nbest", HUGE], "search.nbest"),
     (["predict", "RUN", *TEXTS, "--coverage", "1e308"], "search.coverage"),
     (["predict", "RUN", *TEXTS, "--beam", "4", "--groups", "2", "--diversity", "1e308"], "search.diversity"),
-    (["predict", "RUN", *TEXTS, "--min-length", HUGE], "a number up to 100000 is wanted"),
+    (["predict", "RUN", *TEXTS, "--min-length", HUGE], "expected a number of at most 100000"),
     (["predict", "RUN", *TEXTS, "--batch-size", "0"], "--batch-size"),
     (["predict", "RUN", *TEXTS, "--batch-size", "-3"], "--batch-size"),
     (["predict", "RUN", "--source", "TMP"], "this is a folder"),
@@ -68,7 +68,7 @@ HOSTILE = [  # arguments, what is said; RUN, DATA, TMP and RECIPE are put in
     (["train", "RECIPE", "--run", "TMP/out", "training.learning_rate=1e308"], "training.learning_rate"),
     (["train", "TMP"], "holds no recipe.toml"),
     (["train", "--finish", "TMP"], "holds no recipe.toml"),
-    (["train", "--finish", "RECIPE", "--run", "TMP/out"], "has no checkpoint yet"),
+    (["train", "--finish", "RECIPE", "--run", "TMP/out"], "there is no checkpoint yet"),
 ]
 
 
@@ -154,5 +154,5 @@ def test_too_little_memory_is_told(tiny_run: Path, tiny_corpus: Path) -> None:
     asked = "--beam 10000 --max-new 100000 --source DATA/test.digits"
     done = shell(f"ulimit -v {16 * 2**20}; TRANSDUCE predict RUN {asked}", tiny_run, tiny_corpus)
     assert done.returncode == 1
-    assert b"out of memory: less is asked for by a smaller --batch-size" in done.stderr
+    assert b"out of memory: a smaller --batch-size" in done.stderr
     assert b"Traceback" not in done.stderr

@@ -48,14 +48,17 @@ def test_phrases_line_by_line(run: Run, tiny_run: Path, tmp_path: Path) -> None:
 def test_what_is_unmet_is_told(run: Run, tiny_run: Path) -> None:
     done = run("predict", tiny_run, "--must", "one two three four five six seven", "--max-new", 0, given=b"1 2\n")
     assert done.code == 0
-    assert 'line 1: "one two three four five six seven" must appear and does not: its limit came first.' in done.err
+    assert (
+        'line 1: "one two three four five six seven" must appear but does not: the output reached its length limit.'
+        in done.err
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--must", "eleventy"], '"eleventy" must appear, but cannot be written with the tokens of this model'),
-        (["--must", "one", "--must-not", "one"], '"one" must appear, but holds "one", which must not'),
+        (["--must", "one", "--must-not", "one"], '"one" must appear, but contains "one", which must not'),
         (["--must", "one", "--method", "greedy"], 'method "greedy" does not look for phrases'),
         (["--groups", "2", "--beam", "5"], "beam = 5 slots cannot be shared evenly among groups = 2"),
         (["--lattice", "--method", "greedy"], 'method "greedy" has none'),

@@ -42,7 +42,7 @@ def test_a_model_is_told_its_words_and_uses_them(run: Run, own_run: Path, tiny_c
     assert "All 300 pairs kept." in done.err
     assert "3 candidates a token and 3 frequent ones" in done.err
     assert re.search(
-        r"--shortlist 3: \d of 24 words a sentence on average; they are \d+\.\d% of the .* 30 val", done.err
+        r"--shortlist 3: \d of 24 words a sentence on average; they cover \d+\.\d% of the .* 30 val", done.err
     )
     after = load_model_file(path)
     assert all(torch.equal(after.weights[name], weight) for name, weight in before.weights.items())
@@ -110,8 +110,8 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
     before = alone.read_bytes()
     for arguments, said in [
         ([tmp_path / "nowhere"], "no such file or folder"),
-        ([alone], "no recipe beside it says what it was trained on"),
-        ([own_run, "--candidates", 9, "--frequent", 8], "has as many frequent tokens"),
+        ([alone], "there is no recipe.toml beside it"),
+        ([own_run, "--candidates", 9, "--frequent", 8], "must be at least --candidates"),
         ([own_run, "--output", tmp_path / "no" / "where"], "there is no folder"),
     ]:
         done = run("shortlist", *arguments)
@@ -121,7 +121,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
     tiny_recipe.write_text(tiny_recipe.read_text().replace("beam = 3", "beam = 3\nshortlist = 5"))
     done = run("train", tiny_recipe, "--run", tmp_path / "trained")
     assert done.code == 2, done.shown
-    assert "found once the model is trained" in done.err
+    assert "needs a trained model" in done.err
 
 
 def test_nothing_is_wrong_with_a_token_that_never_occurs(own_run: Path, run: Run) -> None:

@@ -106,7 +106,7 @@ def test_json_lines_hold_the_nbest_list(run: Run, tiny_run: Path) -> None:
         ([], b"good\n\xff\xfe\nfine\n\xe4\n", "standard input, line 2: not UTF-8"),
         ([], b"good\n\xff\xfe\nfine\n\xe4\n", "standard input, line 4: not UTF-8"),
         (["--beam", "2", "--nbest", "5"], b"1\n", "nbest = 5 is more than beam = 2"),
-        (["--temperature", "0.5"], b"1\n", 'only method "sample" reads this'),
+        (["--temperature", "0.5"], b"1\n", 'only method "sample" uses this'),
         (["--source", "no/such/file"], b"", "no such file"),
         (["--long", "refuse"], b"1 " * 300 + b"\n", "line 1: 300 tokens, the model reads 256 at most"),
     ],
@@ -190,7 +190,7 @@ def test_score_and_evaluate_read_columns_as_a_recipe_does(
     tsv.write_text("one\tx\t1\ntwo\n")
     for verb in ("score", "evaluate"):
         done = run(verb, tiny_run, *columns)
-        assert (done.code, "wanted 3 columns" in done.err, "line 2" in done.err) == (2, True, True)
+        assert (done.code, "expected 3 tab-separated columns" in done.err, "line 2" in done.err) == (2, True, True)
         assert run(verb, tiny_run, *two, "--target-column", 1).code == 2
         both = run(verb, tiny_run, *columns, *two)
         assert (both.code, "--tsv" in both.err) == (2, True)

@@ -29,5 +29,5 @@ def test_a_number_and_a_unit(text: str, amount: float, unit: str) -> None:
 
 @pytest.mark.parametrize("text", ["20", "m", "0m", "-5m", "5M", "5mtok", "1e15", "twenty minutes", ""])
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="is no budget: wanted time"):
+    with pytest.raises(InputError, match="is not a budget: expected time"):
         parse_budget(text)

@@ -54,7 +54,7 @@ def test_the_base_may_have_a_base(tmp_path: Path) -> None:
     path = written(tmp_path, TWO, base='base = "lowest.toml"\n[training]\nseed = 5\n')
     assert load_comparison(path, [], "5ktok").variants["one"].model.d_model == 16  # type: ignore[attr-defined]
     (tmp_path / "lowest.toml").write_text('base = "base.toml"\n' + BASE)
-    with pytest.raises(InputError, match="is a base of itself"):
+    with pytest.raises(InputError, match="is its own base"):
         load_comparison(path, [], "5ktok")
 
 
@@ -104,14 +104,14 @@ def test_models_that_write_at_once_are_searched_their_own_way(tmp_path: Path) ->
 
 def test_a_method_of_other_models_is_refused(tmp_path: Path) -> None:
     said = problem(tmp_path, '[compare.searches]\nx = { method = "ctc" }\n' + AT_ONCE)
-    assert 'compare.searches.x: method "ctc" is for ctc models; one is none.' in said
+    assert 'compare.searches.x: method "ctc" is for ctc models; one is not one.' in said
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "name at least one variant"),
-        ("[variants]\none = 5\n", "variant one: wanted a table"),
+        ("[variants]\none = 5\n", "variant one: expected a table"),
         ("[variants.one]\nmodel = { hads = 2 }\n", 'variant one: unknown key model.hads. Did you mean "heads"?'),
         ('[variants.one]\nmodel = { kind = "rnnn" }\n', 'variant one: [model] kind: models: there is no "rnnn"'),
         (
@@ -120,7 +120,7 @@ def test_a_method_of_other_models_is_refused(tmp_path: Path) -> None:
         ),
         (TWO + "[variants.third]\ntokenizer = { vocabulary = 99 }\n", "these keys differ: tokenizer.vocabulary"),
         (TWO + "[variants.third]\ntraining = { accumulate = 2 }\n", "these keys differ: training.accumulate"),
-        ('[batch]\ntokens = "auto"\n' + TWO, 'batch.tokens = "auto" may give each variant batches of its own'),
+        ('[batch]\ntokens = "auto"\n' + TWO, 'batch.tokens = "auto" can give each variant other batches'),
         ('[variants."a b"]\n[variants."a-b"]\n', "would share a folder"),
         ("[compare]\nbugdet = 1\n" + TWO, 'unknown key compare.bugdet. Did you mean "budget"?'),
         ("[compare]\nseeds = []\n" + TWO, "compare.seeds"),

@@ -1,7 +1,9 @@
 """Comparisons whose trainings run in the test's own process: budgets in operations, language models, several tests."""
 
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
@@ -9,6 +11,7 @@ from rich.console import Console
 from transduce.compare import run as comparing
 from transduce.compare import worker
 from transduce.compare.config import load_comparison
+from transduce.compare.page import page
 from transduce.compare.run import run_comparison
 from transduce.core.errors import InputError
 from transduce.inference.likelihood import dataset_likelihood
@@ -47,7 +50,23 @@ def test_a_budget_in_operations_buys_a_smaller_model_more_updates(tiny_recipe: P
         assert 150e6 <= run["operations"] < 150e6 + 2 * an_update
         assert [point["flops"] for point in run["curve"]][-1] == run["operations"]
     assert [figure["metric"] for figure in results["quality"]] == ["bleu", "exact_match", "perplexity"]
-    assert (tmp_path / "run" / "compare.html").read_text().count("<svg") == 2
+    check_page(tmp_path / "run")
+    hostile = "<script>alert(1)</script>"
+    html = page({**results, "name": hostile, "variants": {hostile: results["variants"]["small"]}}, {})
+    assert hostile not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+
+
+def check_page(folder: Path) -> None:
+    """It needs nothing but itself, and shows what lies in figures/."""
+    page = (folder / "compare.html").read_text()
+    assert "http" not in page
+    assert page.count("src=") == page.count("<img ") == 2
+    for name in ("learning-curves", "growth"):
+        assert f"figures/{name}.svg" in (folder / "compare.md").read_text()
+        figure = (folder / "figures" / f"{name}.svg").read_bytes()
+        assert {"small", "large"} <= {element.text for element in ElementTree.fromstring(figure).iter()}
+        assert f'src="data:image/svg+xml;base64,{b64encode(figure).decode()}"' in page
 
 
 def test_language_models_are_compared_by_perplexity(tiny_corpus: Path, tmp_path: Path) -> None:
@@ -86,7 +105,7 @@ def test_language_models_are_compared_by_perplexity(tiny_corpus: Path, tmp_path:
 def test_a_metric_that_the_task_cannot_count_is_refused_before_any_training(tiny_recipe: Path, tmp_path: Path) -> None:
     path = tiny_recipe.with_name("metrics.toml")
     path.write_text('base = "tiny.toml"\n[compare]\nmetrics = ["bleu-lc-moses"]\nbudget = "1ktok"\n[variants.one]\n')
-    with pytest.raises(InputError, match="say which the target is"):
+    with pytest.raises(InputError, match="name the target's"):
         run_comparison(load_comparison(path), tmp_path / "run", QUIET)
     assert not list((tmp_path / "run").glob("*-seed1"))
 

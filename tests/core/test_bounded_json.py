@@ -55,7 +55,7 @@ def test_what_is_no_json_is_refused_and_what_is_json_is_not(text: str) -> None:
         ('{"a": "\\ud800"}', "is not JSON"),
         ("[1]", "is not a table"),
         ('{"a": [' + "1," * 5000 + "1]}", "more than 4,000 values"),
-        ('{"a": "' + "x" * 1_000_000 + '"}', "1,000,000 are the most"),
+        ('{"a": "' + "x" * 1_000_000 + '"}', "the limit is 1,000,000"),
     ],
 )
 def test_settings_that_no_file_has(text: str, said: str) -> None:
@@ -70,7 +70,7 @@ def test_settings_that_no_file_has(text: str, said: str) -> None:
         ('{"a": [' + "[]," * 1000 + "[]]}", "more than 1000 characters"),
         ('{"' + "a" * 501 + '": 1}', "a name of more than 500 characters"),
         ("{" + ", ".join(f'"{number}": 1' for number in range(20_001)) + "}", "more than 20,000 members"),
-        ('{"long": {"a": 1}}', "metadata that are no texts"),
+        ('{"long": {"a": 1}}', "metadata that is not text"),
         ('{"a": 1} x', "something follows its end"),
     ],
 )

@@ -180,14 +180,14 @@ def test_a_lexicon_that_can_be_none_is_damage(tmp_path: Path, changed: dict[str,
 
 def test_a_weight_of_a_lexicons_name_is_refused(tmp_path: Path) -> None:
     model = dataclasses.replace(a_model(), weights={"shortlist.frequent": torch.ones(3)})
-    with pytest.raises(InputError, match=r'"shortlist\.frequent" is no name for a weight'):
+    with pytest.raises(InputError, match=r'"shortlist\.frequent" cannot name a weight'):
         save_model_file(tmp_path / "x", model)
 
 
 def test_another_format_is_refused(saved: Path) -> None:
     with pytest.raises(InputError, match='should say "transduce-model", but says "pt"'):
         load_model_file(with_metadata(saved, format="pt"))
-    with pytest.raises(InputError, match="says nothing of its format"):
+    with pytest.raises(InputError, match="does not name its format"):
         load_model_file(with_metadata(saved, format=None))
 
 
@@ -295,7 +295,7 @@ def test_a_run_folder_or_a_file_will_do(saved: Path) -> None:
 def test_no_file_is_explained(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file or folder"):
         find_model_file(tmp_path / "absent")
-    with pytest.raises(InputError, match=r"has no model\.safetensors, so it is not the folder"):
+    with pytest.raises(InputError, match=r"has no model\.safetensors, so it is not the directory"):
         find_model_file(tmp_path)
     (tmp_path / "log.jsonl").touch()
     with pytest.raises(InputError, match="this run is not finished"):

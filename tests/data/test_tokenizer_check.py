@@ -48,13 +48,13 @@ A_TEXT = {"Sequence": {"id": "A", "type_id": 0}}
         ({"normalizer": replace("x" * 2000, String="a")}, "2e[+]03 times as long"),
         ({"normalizer": in_turn(*[replace("a", Regex="")] * 11)}, "2.05e[+]03 times as long"),
         ({"normalizer": in_turn(*[{"type": "ByteLevel"}] * 20)}, "times as long"),
-        ({"normalizer": in_turn(*[{"type": "NFC"}] * 101)}, "102 steps; 100 are the most"),
+        ({"normalizer": in_turn(*[{"type": "NFC"}] * 101)}, "102 steps; the limit is 100"),
         ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "////////"}}, "charsmap is damaged"),
-        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "BAAAAP////9h"}}, "it fails over a text"),
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "BAAAAP////9h"}}, "it fails on a text"),
         ({"decoder": {"type": "Sequence", "decoders": [replace("aa", String="a")] * 30}}, "its decoder can make"),
         ({"decoder": {"type": "Sequence", "decoders": [CTC] * 30}}, "its decoder can make"),
-        ({"pre_tokenizer": split("(a*)*b")}, 'its pre_tokenizer: the pattern "[(]a[*][)][*]b" repeats what repeats'),
-        ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "it fails over a text: chunk size"),
+        ({"pre_tokenizer": split("(a*)*b")}, 'its pre_tokenizer: the pattern "[(]a[*][)][*]b" repeats a part'),
+        ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "it fails on a text: chunk size"),
         (
             {
                 "post_processor": {
@@ -66,9 +66,9 @@ A_TEXT = {"Sequence": {"id": "A", "type_id": 0}}
             },
             "once",
         ),
-        ({"model": {**BPE, "dropout": 0.5}}, "cuts a text otherwise each time"),
-        ({"model": {**BPE, "continuing_subword_prefix": "x" * 50}}, "cannot be read|it fails over a text"),
-        ({"model": {**PLAIN, "unk_token": "none"}}, "it fails over a text"),
+        ({"model": {**BPE, "dropout": 0.5}}, "splits a text differently each time"),
+        ({"model": {**BPE, "continuing_subword_prefix": "x" * 50}}, "cannot be read|it fails on a text"),
+        ({"model": {**PLAIN, "unk_token": "none"}}, "it fails on a text"),
     ],
 )
 def test_what_would_never_end_or_fail_is_refused(parts: dict[str, Any], said: str) -> None:

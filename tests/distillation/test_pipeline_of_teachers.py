@@ -110,14 +110,14 @@ def test_a_student_of_another_architecture(tiny_recipe: Path, tmp_path: Path) ->
 def test_what_is_wrong_is_said_before_anything_is_trained(tiny_recipe: Path, tmp_path: Path) -> None:
     for wrong, said in [
         ("teachers.seeds=[1, 1]", "equal seeds make equal teachers"),
-        ("teachers.seeds=[]", "a list of at least 1 is wanted"),
+        ("teachers.seeds=[]", "expected a list of length at least 1"),
         ("teachers.sedes=[1]", 'Did you mean "seeds"'),
     ]:
         with pytest.raises(InputError, match=said):
             load_recipe(tiny_recipe, [wrong])
     with pytest.raises(InputError, match=r"\[teachers\]: unknown key training.updtes. Did you mean .updates"):
         train_taught(load_recipe(tiny_recipe, ["teachers.training.updtes=3"]), tmp_path / "run", shown())
-    with pytest.raises(InputError, match=r"\[teachers\] come first"):
+    with pytest.raises(InputError, match=r"\[teachers\] must be trained first"):
         run_training(load_recipe(tiny_recipe, TEACHERS), tmp_path / "run", shown())
     assert not (tmp_path / "run").exists()
 

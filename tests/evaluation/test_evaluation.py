@@ -68,7 +68,7 @@ def test_what_does_not_fit_is_refused_before_decoding(
         return str(caught.value)
 
     assert 'there is no "bleuu". Did you mean "bleu"?' in judge(pipeline, source, ["bleuu"])
-    assert "name --source" in judge(pipeline, None)
+    assert "with --source" in judge(pipeline, None)
     assert "no --source" in judge(language_model(), source)
     source.write_text("ba\n")
     assert "has 1 lines" in judge(pipeline, source)
@@ -108,7 +108,7 @@ def test_outputs_alone_need_no_model_and_no_source(files: tuple[Path, Path], tmp
     report = evaluate_files({}, Files(None, [reference], {"theirs": source}), Settings(), nothing)
     assert list(report["scores"]) == ["bleu", "chrf"]
     assert report["scores"]["bleu"] == bleu(sentences(12), sentences(12, seed=5)).to_dict()
-    with pytest.raises(InputError, match="say which the target is"):
+    with pytest.raises(InputError, match="name the target's"):
         evaluate_files({}, Files(None, [reference], {"theirs": source}), Settings(["bleu-lc-moses"]), nothing)
     german = Files(None, [reference], {"theirs": source}, "de")
     assert "tok:moses-de" in str(evaluate_files({}, german, Settings(["bleu-lc-moses"]), nothing)["scores"])
@@ -133,7 +133,7 @@ def test_what_cannot_be_compared_is_refused(pipeline: Pipeline, files: tuple[Pat
 
     assert "name a model" in judge({}, Files(source, [reference]))
     assert "name a file of references" in judge({"a": pipeline}, Files(source, []))
-    assert "no figure in common" in judge({"a": pipeline, "b": language_model()}, Files(source, [reference]))
+    assert "share no metric" in judge({"a": pipeline, "b": language_model()}, Files(source, [reference]))
     assert "judged by likelihood" in judge({"b": language_model()}, Files(None, [reference], {"theirs": source}))
     assert "has 1 lines" in judge({"a": pipeline}, Files(source, [reference], {"theirs": short}))
     assert "has 1 lines" in judge({"a": pipeline}, Files(source, [reference, short]))
@@ -162,15 +162,14 @@ def test_what_cannot_be_compared_is_refused(pipeline: Pipeline, files: tuple[Pat
         ),
         (
             Difference(0.3, (-0.4, 1.0), 0.41, 0.7, ""),
-            "No difference can be told between a and b: from a to b BLEU changes by +0.30 [-0.40, +1.00], p = 0.410; "
+            "No difference was found between a and b: from a to b BLEU changes by +0.30 [-0.40, +1.00], p = 0.410; "
             "more sentences might show one.",
         ),
         (
             Difference(-0.001, (-0.002, 0.0), 0.001, 0.0, "first"),
-            "a and b differ by less than is worth telling: "
-            "from a to b BLEU changes by +0.00 [+0.00, +0.00], p = 0.001.",
+            "The difference between a and b rounds to 0: from a to b BLEU changes by +0.00 [+0.00, +0.00], p = 0.001.",
         ),
-        (Difference(3.0, None, None, None, ""), "BLEU: two sentences at least are needed to tell a and b apart."),
+        (Difference(3.0, None, None, None, ""), "BLEU: at least two sentences are needed to tell a and b apart."),
     ],
 )
 def test_the_verdict_is_a_sentence(difference: Difference, said: str) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from growing import grows_as_a_line
-from transduce.inference.sentences import rejoined, segments
+from transduce.inference.sentences import rejoined, segments, sentences
 
 
 def cut(text: str, lines: bool = True) -> list[str]:
@@ -40,6 +40,38 @@ def test_a_text_put_together_again_is_the_text(text: str, whole: bool, lines: bo
 )
 def test_sentences(text: str, expected: list[str]) -> None:
     assert cut(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("de", ["Das ist z. B. gut.", "Am 3. Oktober kam Dr. Müller.", "Er ging."]),
+        ("de-AT", ["Am 3. Oktober kam sie.", "Er ging."]),
+        ("DE_at", ["Am 3. Oktober kam sie.", "Er ging."]),
+        ("fr", ["Il voit M. Dupont.", "MM. Petit et Durand partent."]),
+        ("fr", ["M. Dupont est là.", "Oui."]),
+        ("ar", ["كيف حالك؟", "أنا بخير.", "شكرا!"]),
+        ("hi", ["यह एक वाक्य है।", "यह दूसरा है।", "क्या?"]),
+        ("ur", ["یہ ایک جملہ ہے۔", "یہ دوسرا ہے۔"]),
+        ("ja", ["こんにちは。", "元気ですか？", "はい！"]),
+        ("a language that nobody knows", ["One.", "Two."]),
+    ],
+)
+@pytest.mark.parametrize("space", ["", " ", "\u00a0", "\u2028 \t", "\n\r\n"])
+def test_sentences_of_many_languages(language: str, expected: list[str], space: str) -> None:
+    between = space if language == "ja" else space or " "
+    text = f" {between.join(expected)}\u3000"
+    assert [text[a:b] for a, b in sentences(text, language)] == expected
+
+
+@pytest.mark.parametrize("text", ["B\u00a0.é]", "a\ud800. B"])
+def test_what_sentencex_cannot_take_is_a_text_like_others(text: str) -> None:
+    assert rejoined(text, sentences(text), [text[a:b] for a, b in sentences(text)]) == text
+
+
+def test_a_long_line_is_cut_as_a_short_one() -> None:
+    expected = [f"Sentence {number} is {'very ' * (number % 7)}long." for number in range(500)]
+    assert cut(" ".join(expected)) == expected
 
 
 def test_a_line_that_fits_stays_whole_and_lines_stay_apart() -> None:

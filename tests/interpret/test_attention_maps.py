@@ -165,7 +165,7 @@ def test_a_pooled_sequence_is_another_kind() -> None:
     from transduce.attention.pooling import AttentionPooling
 
     made = pipeline("transformer")
-    pooling = AttentionPooling("dot", "softmax", 16, queries=2)
+    pooling = AttentionPooling("dot", "softmax", 16, queries=2, side="encoder")
     made.model.add_module("pooling", pooling)
 
     def pool(module: torch.nn.Module, given: Any, states_BSD: Tensor) -> None:
@@ -234,9 +234,9 @@ def test_it_plots_what_is_asked_for() -> None:
     np.testing.assert_allclose(axes.images[0].get_array(), layer.weights[1], rtol=1e-6)
     mean = torch.stack([each.weights for each in found.of("cross")]).mean((0, 1))
     np.testing.assert_allclose(found.plot().axes[0].images[0].get_array(), mean, rtol=1e-5)
-    with pytest.raises(InputError, match="heads 0 to 1"):
+    with pytest.raises(InputError, match="numbered from 0 to 1"):
         found.plot(layer.name, 2)
-    with pytest.raises(InputError, match="nothing that attends"):
+    with pytest.raises(InputError, match="no attention called"):
         found.plot("nowhere")
 
 
@@ -289,3 +289,34 @@ def test_what_has_none_says_why() -> None:
 def test_a_prediction_keeps_its_model_alive() -> None:
     [prediction] = pipeline("transformer").predict([TEXT])
     assert isinstance(prediction.attention().layers[0], Layer)
+
+
+# ---- nothing is guessed ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*MODELS, *DECODERS])
+def test_what_is_declared_is_what_the_sizes_say(name: str) -> None:
+    """A source of 3 and an output of 5 tokens tell apart what each part looks at, without asking it."""
+    made = pipeline(name)
+    at_once = name in ("non_autoregressive", "ctc")
+    for part in attending(made.model, made.task):
+        with capture(made.model) as record:
+            if "source" in made.task.tokenizers:
+                made.model.encode(Padded(torch.tensor([[4, 5, 2]]), torch.tensor([3])))
+        reading = part.name in record
+        assert reading == (part.kind == "encoder")
+        assert (part.columns == "source") == (part.kind in ("encoder", "cross"))
+        assert (part.columns == "decoder_input") == (part.kind == "decoder" and not at_once)
+
+
+@pytest.mark.parametrize(("role", "side"), [("memory", "decoder"), ("other", "other"), ("self", "decoder")])
+def test_what_is_no_cross_attention_is_not_taken_for_one(role: str, side: str) -> None:
+    made = copy.deepcopy(pipeline("transformer"))
+    odd = made.model.decoder.blocks[0].cross_attention
+    odd.role, odd.side = role, side  # as of slots, as many as the source has tokens
+    _, found = attention_of(made)
+    assert [layer.name for layer in found.of("cross")] == ["decoder.blocks.1.cross_attention"]
+    [other] = found.of("other")
+    assert other.name == "decoder.blocks.0.cross_attention"
+    assert found.matrix(other.name)[1] == [str(place + 1) for place in range(other.weights.shape[2])]
+    assert other.to_dict()["kind"] == "other"

@@ -102,7 +102,7 @@ def test_what_cannot_be_explored_says_why() -> None:
     made = pipeline("transformer")
     with pytest.raises(InputError, match="empty"):
         explore(made, " ")
-    with pytest.raises(InputError, match="reads 256"):
+    with pytest.raises(InputError, match="reads at most 256"):
         explore(made, "ba " * 300)
     with pytest.raises(InputError, match="ensemble"):
         explore(EnsemblePipeline([made, made]), TEXT)
@@ -110,7 +110,7 @@ def test_what_cannot_be_explored_says_why() -> None:
         explore(made, TEXT, most=100)
     with pytest.raises(InputError, match="beam"):
         explore(made, TEXT, beam=0)
-    with pytest.raises(InputError, match="no token"):
+    with pytest.raises(InputError, match="not a token"):
         asked(made, TEXT, ["nowhere"])
 
 
@@ -261,7 +261,7 @@ def test_steps_end_in_the_captured_weights_and_in_the_modules_own_output(name: s
     attention = _attention(made, given)
     for layer in attention.layers:
         if name == "ctc" and layer.part.kind != "encoder":
-            with pytest.raises(InputError, match="several of which are shown as one token"):
+            with pytest.raises(InputError, match="several of which make one token"):
                 steps(made.model, made.task, given, texts, layer.name, 0, 0)
             continue
         module = made.model.get_submodule(layer.name)
@@ -325,7 +325,7 @@ def test_what_has_no_steps_says_why() -> None:
     made = pipeline("transformer")
     given = given_of(made)
     for name, head, query in (("encoder", 0, 0), ("encoder.blocks.0.self_attention", 2, 99)):
-        with pytest.raises(InputError, match=r"nothing that attends|head: 2 is none of 0 to 1"):
+        with pytest.raises(InputError, match=r"no attention called|head: expected 0 to 1; got 2"):
             steps(made.model, made.task, given, (TEXT, written(made, given)), name, head, query)
 
 

@@ -3,7 +3,9 @@
 import re
 import sys
 import warnings
+from xml.etree import ElementTree
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.image import imread
@@ -11,14 +13,8 @@ from matplotlib.image import imread
 from transduce.core.errors import InputError
 from transduce.core.extras import installing
 from transduce.interpret.colours import ink
-from transduce.interpret.figures import (
-    DPI,
-    Spotlight,
-    attention_figure,
-    save,
-    spotlight_figure,
-    training_curves,
-)
+from transduce.interpret.drawing import save
+from transduce.interpret.figures import Spotlight, attention_figure, spotlight_figure, training_curves
 
 TIRED = ["The", "animal", "didn't", "cross", "the", "street", "because", "it", "was", "too", "tired", "."]
 WIDE = [*TIRED[:-2], "wide", "."]
@@ -73,7 +69,7 @@ def test_a_saved_figure_is_an_image_with_an_empty_margin(drawn, name, tmp_path):
         warnings.simplefilter("error")
         path = save(figure, tmp_path / "new folder" / "figure.png")
     image = imread(path)[..., :3]
-    width, height = (round(inches * DPI) for inches in figure.get_size_inches())
+    width, height = (round(inches * figure.dpi) for inches in figure.get_size_inches())
     assert abs(image.shape[0] - height) <= 1
     assert abs(image.shape[1] - width) <= 1
     assert image.std() > 0.02
@@ -127,6 +123,21 @@ def test_a_diverged_run_can_be_drawn(tmp_path):
     assert save(training_curves(records), tmp_path / "nan.png").stat().st_size > 1000
 
 
+def test_words_of_any_script_and_with_signs_of_formulas_are_drawn(tmp_path):
+    words = ["我", "$x", "$ \\foo $", "<script>", "_a"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = attention_figure(words, words, np.eye(5), "中文")
+        save(figure, tmp_path / "words.png")
+        file = save(figure, tmp_path / "words.svg")
+    assert {*words, "中文"} <= {element.text for element in ElementTree.parse(file).iter()}
+
+
+def test_style_does_not_reach_the_figures_of_others(drawn):
+    assert drawn
+    assert matplotlib.rcParams["svg.hashsalt"] is None
+
+
 def test_pyplot_is_left_alone(drawn):
     assert drawn
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
@@ -141,10 +152,10 @@ def test_all_problems_of_the_examples_at_once():
 @pytest.mark.parametrize(
     ("draw", "problem"),
     [
-        (lambda: attention_figure(["a"], ["b", "c"], np.ones((2, 1))), r"wanted shape \(1, 2\)"),
+        (lambda: attention_figure(["a"], ["b", "c"], np.ones((2, 1))), r"expected shape \(1, 2\)"),
         (lambda: attention_figure([], [], np.ones((0, 0))), "at least one row"),
         (lambda: spotlight_figure([]), "at least one example"),
-        (lambda: spotlight_figure([Spotlight(TIRED, 0, np.ones((1, 2, 12)))]), "wanted shape"),
+        (lambda: spotlight_figure([Spotlight(TIRED, 0, np.ones((1, 2, 12)))]), "expected shape"),
         (lambda: training_curves([{"event": "checkpoint", "update": 1}]), "holds no"),
         (lambda: save(attention_figure(["a"], ["b"], np.ones((1, 1))), "x.pdf"), ".png or .svg"),
     ],

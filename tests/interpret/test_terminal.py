@@ -128,7 +128,7 @@ def test_nothing_at_all_is_no_error():
 @pytest.mark.parametrize(
     ("weights", "problem"),
     [
-        (np.ones(3), r"wanted shape \(5,\).*got \(3,\)"),
+        (np.ones(3), r"expected shape \(5,\).*got \(3,\)"),
         (np.array([0, 1, np.nan, 0, 0]), r"1 of 5 are negative or not finite, the first at \(2,\)"),
         (np.array([0, -1, 0, -2, 0.0]), "2 of 5 are negative"),
     ],
@@ -139,7 +139,7 @@ def test_wrong_weights_are_refused(draw, weights, problem):
 
 
 def test_transposed_weights_are_refused():
-    with pytest.raises(InputError, match=r"wanted shape \(2, 3\).*got \(3, 2\)"):
+    with pytest.raises(InputError, match=r"expected shape \(2, 3\).*got \(3, 2\)"):
         heat_map(["a", "b"], ["x", "y", "z"], np.ones((3, 2)))
 
 

@@ -43,7 +43,7 @@ def test_off_leaves_them_out() -> None:
 
 def test_a_choice_that_does_not_exist_is_refused(chosen_anew: Callable[[str], None]) -> None:
     chosen_anew("avx1024")
-    with pytest.raises(InputError, match='TRANSDUCE_NATIVE="avx1024": wanted off, required, or one of plain, avx2'):
+    with pytest.raises(InputError, match='TRANSDUCE_NATIVE="avx1024": expected off, required, or one of plain, avx2'):
         kernels()
 
 
@@ -64,7 +64,7 @@ def test_a_variant_that_was_not_compiled_is_refused(
     for variant in VARIANTS:
         monkeypatch.setitem(sys.modules, f"transduce.kernels.native.{variant}", None)  # as if its file were not there
     chosen_anew(value)
-    with pytest.raises(InputError, match=f"TRANSDUCE_NATIVE={value}: it was not compiled; install a C.. compiler"):
+    with pytest.raises(InputError, match=f"TRANSDUCE_NATIVE={value}: these kernels were not compiled; install a C"):
         kernels()
     chosen_anew("")
     assert kernels() is None
@@ -75,7 +75,7 @@ def test_a_training_says_so_and_writes_nothing(tiny_recipe: Path, tmp_path: Path
     command = [sys.executable, "-m", "transduce", "train", str(tiny_recipe), "--run", str(tmp_path / "run")]
     done = subprocess.run(command, env=wrong, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert 'TRANSDUCE_NATIVE="fast": wanted off, required' in done.stderr
+    assert 'TRANSDUCE_NATIVE="fast": expected off, required' in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()
 

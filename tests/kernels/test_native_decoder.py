@@ -49,6 +49,21 @@ def test_a_product_in_8_bits_is_exact_in_what_is_left(rows: int, inputs: int, ou
     torch.testing.assert_close(Packed(weight, bias, whole=True)(x).double(), expected, rtol=1e-5, atol=1e-5)
 
 
+def test_a_weight_is_quantised_as_torch_does_it() -> None:
+    torch.manual_seed(0)
+    weight = torch.randn(70, 13)
+    weight[3], weight[4], weight[5] = 0.0, 1e-36, 1.1e-36  # what is no greater than 1e-36 counts as 0
+    weight[6] = torch.arange(-6, 7) * 0.5 * 127 / 6  # ties, which go to the even number
+    if not can_pack(weight, whole=True):
+        pytest.skip(f"no 8-bit products in {found().__name__}")
+    packed, (whole_OI, scale_O) = Packed(weight, whole=True), quantised(weight)
+    assert packed.rows is not None
+    assert torch.equal(packed.rows[:, :13], whole_OI)
+    assert not packed.rows[:, 13:].any()
+    assert torch.equal(packed._scale_O, scale_O)
+    assert torch.equal(packed._above_O, 128 * whole_OI.sum(1, dtype=torch.int32))
+
+
 def model_of(**table: Any) -> Transformer:
     torch.manual_seed(1)
     model = Transformer(TransformerConfig.model_validate({**PLAIN, **table}), Specs.of_tokens(31, 31)).eval()

@@ -28,7 +28,7 @@ POSITIONS = [*ADDED, *known("attention.relative")]
         ({"activation": "tanh"}, "activation"),
         ({"score": "scaled"}, 'there is no "scaled". Did you mean "scaled_dot"'),
         ({"weighing": "no_such_file:Weighing"}, "cannot be imported"),
-        ({"score": "location_aware"}, '(?s)"location_aware" needs the weights of the query before.*kind = "rnn"'),
+        ({"score": "location_aware"}, '(?s)"location_aware" needs the weights of the previous query.*kind = "rnn"'),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None:

@@ -162,7 +162,7 @@ def test_wrong_input_is_explained() -> None:
         bleu("abc", "abd")
     with pytest.raises(InputError, match="no reference for the hypotheses 2"):
         notes_bleu(["a", "b"], [["a"], []], 1)
-    with pytest.raises(InputError, match="as many weights"):
+    with pytest.raises(InputError, match="orders of n-grams need"):
         notes_bleu(["a"], [["a"]], 2, weights=[1.0])
     with pytest.raises(InputError, match="1 hypotheses, but 2 lists"):
         notes_bleu(["a"], [["a"], ["b"]], 1)

@@ -145,7 +145,7 @@ def test_one_sentence_decides_nothing() -> None:
 
 def test_what_cannot_be_compared_is_refused() -> None:
     one = bleu_tally(["a b", "c"], ["a b", "c"])
-    with pytest.raises(InputError, match="different kinds"):
+    with pytest.raises(InputError, match="different signatures"):
         paired_bootstrap(one, chrf_tally(["a b", "c"], ["a b", "c"]))
     with pytest.raises(InputError, match="same sentences"):
         paired_bootstrap(one, bleu_tally(["a b"], ["a b"]))

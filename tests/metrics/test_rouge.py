@@ -123,7 +123,7 @@ def test_intervals_hold_the_value() -> None:
 
 
 def test_wrong_input_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match='not as "W"'):
+    with pytest.raises(InputError, match='got "W"'):
         rouge(["a"], ["a"], "W")
     with pytest.raises(InputError, match="1 hypotheses, but 2 lists"):
         notes_rouge([["a"]], [[["a"]], [["b"]]], 1)

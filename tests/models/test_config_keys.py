@@ -109,7 +109,7 @@ def test_a_pattern_is_refused_in_words_where_nothing_is_causal(kind: str) -> Non
     table = {"data": {"train": [{"source": "a", "target": "b"}]}, "model": {"kind": kind}}
     with pytest.raises(InputError) as caught:
         parse_recipe({**table, "model": {"kind": kind, "pattern": "local", "stride": 8}}, "here")
-    said = "thins out causal self-attention, which this kind of model does not have: leave it out"
+    said = "applies to causal self-attention, which this kind of model does not have: leave it out"
     for key in ("pattern", "stride"):
         assert f"here: model.{key}: {said}" in str(caught.value)
     told = parse_recipe(table, "here").to_table()

@@ -114,7 +114,7 @@ def test_settings_that_do_not_fit_are_refused() -> None:
 
 def test_learned_positions_end() -> None:
     tiny = model(max_length=6)
-    with pytest.raises(InputError, match="6 tokens, and 8 came"):
+    with pytest.raises(InputError, match="6 tokens, but got 8"):
         tiny(SOURCE, TARGET)
 
 

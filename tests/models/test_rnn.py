@@ -98,7 +98,7 @@ def test_without_feeding_luong_reads_for_all_positions_at_once() -> None:
         ({"hidden": 10, "heads": 4}, "hidden (10) must be a multiple of heads (4)"),
         ({"hidden": 7}, "hidden, which must be even, not 7"),
         ({"attention": "bahdanau", "feeding": False}, "feeding cannot be off"),
-        ({"bridge": "copy", "pooling": 1}, 'pooling = 1 makes u, and bridge = "copy" starts without it'),
+        ({"bridge": "copy", "pooling": 1}, 'pooling = 1 computes u, but bridge = "copy" starts the decoder without it'),
         ({"bridge": "copy", "encoder_layers": 2}, "encoder_layers (2) and decoder_layers (1) must be equal"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",

@@ -111,7 +111,7 @@ def test_members_that_read_other_tokens_read_them(mean: Mean) -> None:
     for each, again in zip(found, scored, strict=True):
         values = again.token_log_probabilities[: len(each.token_log_probabilities)]
         assert values == pytest.approx(each.token_log_probabilities, abs=1e-4)
-    with pytest.raises(InputError, match="read their sources in different tokens"):
+    with pytest.raises(InputError, match="tokenize their sources differently"):
         both.predict(TEXTS, coverage=0.2)
 
 
@@ -176,5 +176,5 @@ def test_what_does_not_go_together_is_refused(files: list[Path], tmp_path: Path)
         transduce.load([files[0], other])
     with pytest.raises(InputError, match="one reads a source, the other does not"):
         EnsemblePipeline([translator(), language_model()])
-    with pytest.raises(InputError, match="no model is named"):
+    with pytest.raises(InputError, match="expected the path of a model; got none"):
         transduce.load([])

@@ -80,15 +80,15 @@ def test_whatever_has_texts_in_an_order_gives_a_list(model: Pipeline, made: Call
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (None, "this NoneType came: None"),
-        (3, "this int came: 3"),
+        (None, "got NoneType: None"),
+        (3, "got int: 3"),
         (b"Two dogs run.", r'decode\("utf-8"\)'),
-        ([TEXT, b"raw"], r"texts\[1\]: a text is wanted; these are bytes"),
-        ([TEXT, float("nan"), None], r"texts\[1\]: a text is wanted; this float came: nan"),
-        ([[TEXT]], r"texts\[0\]: a text is wanted; this list came"),
-        ({TEXT}, "this set, which has no order, came"),
-        ({"text": TEXT}, "this dict came"),
-        (Path("english.txt"), "this PosixPath came"),
+        ([TEXT, b"raw"], r"texts\[1\]: expected a text; got bytes"),
+        ([TEXT, float("nan"), None], r"texts\[1\]: expected a text; got float: nan"),
+        ([[TEXT]], r"texts\[0\]: expected a text; got list"),
+        ({TEXT}, r"got set \(which has no order\)"),
+        ({"text": TEXT}, "got dict"),
+        (Path("english.txt"), "got PosixPath"),
         ("a lone \ud800 surrogate", "lone surrogate"),
         (["fine", "\udc80"], r"texts\[1\]: holds a lone surrogate"),
     ],
@@ -130,10 +130,10 @@ def test_score_takes_pairs_two_lists_or_one_pair(model: Pipeline) -> None:
     [
         (([TEXT, TEXT], [TRANSLATION]), "a list of 2 sources and a list of 1 target"),
         ((TEXT, [TRANSLATION]), "one source alone and a list of 1 target"),
-        ((TEXT,), "give it a translation as well"),
-        (([TEXT, TEXT],), "pairs are wanted, and these are texts"),
-        (([(TEXT, TRANSLATION, "more")],), r"score\[0\]: a pair \(source, target\) is wanted"),
-        (([(TEXT, TRANSLATION), (TEXT, None)],), r"score\[1\]: a pair"),
+        ((TEXT,), "give a translation as well"),
+        (([TEXT, TEXT],), "expected pairs; got texts"),
+        (([(TEXT, TRANSLATION, "more")],), r"score\[0\]: expected a pair \(source, target\)"),
+        (([(TEXT, TRANSLATION), (TEXT, None)],), r"score\[1\]: expected a pair"),
         ((None,), "pairs of source and target"),
         (([(TEXT, TRANSLATION)], 16), r"score\(pairs, batch_size=16\)"),
     ],
@@ -191,7 +191,7 @@ def test_capture_of_an_ensemble_holds_its_members() -> None:
 
 @pytest.mark.parametrize("given", ["runs/multi30k-en-de", None])
 def test_capture_of_anything_else_is_refused_in_words(given: Any) -> None:
-    with pytest.raises(InputError, match="a model is wanted"), transduce.capture(given):
+    with pytest.raises(InputError, match="expected a model"), transduce.capture(given):
         pass
 
 
@@ -223,15 +223,15 @@ def folder(sentence_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         ("one", 'Did you mean "runs/one"'),
         ("runs/onee", 'Did you mean "runs/one"'),
-        ("recipes/one.toml", "a recipe, which a model is trained by: transduce train recipes/one.toml"),
+        ("recipes/one.toml", "this is a recipe, not a model; train it first: transduce train recipes/one.toml"),
         ("two", "transduce train recipes/two.toml"),
         ("model.pt", "pickle"),
         ("empty", "has no model.safetensors"),
-        ("", "no model is named"),
-        ([], "no model is named"),
-        (None, "this came: None"),
-        (b"runs/one", "this came: b'runs/one'"),
-        (["runs/one", 3], "this came"),
+        ("", "expected the path of a model; got none"),
+        ([], "expected the path of a model; got none"),
+        (None, "got None"),
+        (b"runs/one", "got b'runs/one'"),
+        (["runs/one", 3], "got "),
     ],
 )
 def test_what_cannot_be_loaded_is_said_with_what_to_do(folder: Path, path: Any, said: str) -> None:

@@ -30,9 +30,9 @@ def pipeline() -> Pipeline:
         ("score[0], source: holds a lone surrogate", lambda pipeline: pipeline.score([(HALF, "ba")])),
         ("text 1: its character 2 is U+D800", lambda pipeline: explore(pipeline, HALF)),
         ("text 1: its character 2 is U+D800", lambda pipeline: asked(pipeline, "ba", [HALF])),
-        (r"must: 'a\ud800' is no phrase", lambda pipeline: pipeline.predict(["ba"], must=[HALF])),
-        (r"must: ('ba', 'a\ud800') is no phrase", lambda pipeline: pipeline.predict(["ba"], must=[("ba", HALF)])),
-        (r"must_not: 'a\ud800' is no phrase", lambda pipeline: pipeline.predict(["ba"], must_not=[HALF])),
+        (r"must: 'a\ud800' is not a phrase", lambda pipeline: pipeline.predict(["ba"], must=[HALF])),
+        (r"must: ('ba', 'a\ud800') is not a phrase", lambda pipeline: pipeline.predict(["ba"], must=[("ba", HALF)])),
+        (r"must_not: 'a\ud800' is not a phrase", lambda pipeline: pipeline.predict(["ba"], must_not=[HALF])),
         (r"prefix: 'a\ud800' holds half of a character", lambda pipeline: pipeline.predict(["ba"], prefix=HALF)),
     ],
 )

@@ -190,7 +190,7 @@ def test_nbest_is_ranked_and_plain_data(random_translator: Pipeline) -> None:
     [
         ({"beam": 2, "nbest": 5}, "nbest = 5 is more than beam = 2"),
         ({"bean": 3}, 'unknown key search.bean. Did you mean "beam"?'),
-        ({"temperature": 0.5}, 'only method "sample" reads this'),
+        ({"temperature": 0.5}, 'only method "sample" uses this'),
         ({"alpha": -1.0, "beam": 0}, "search.beam"),
     ],
 )

@@ -115,11 +115,11 @@ def test_an_ensemble_takes_the_first_ones_table(pipeline: Pipeline) -> None:
 
 
 def test_what_cannot_be_is_refused(pipeline: Pipeline) -> None:
-    with pytest.raises(InputError, match=r"has no table .* `transduce shortlist MODEL` makes one"):
+    with pytest.raises(InputError, match=r"has no table .* `transduce shortlist MODEL` learns one"):
         translator().predict(["ba"], shortlist=2)
     with pytest.raises(InputError, match=r"holds 5 candidates a token; .* --candidates 6"):
         pipeline.predict(["ba"], shortlist=6)
-    with pytest.raises(InputError, match="a language model reads no source"):
+    with pytest.raises(InputError, match="a language model has no source"):
         language_model().predict(["ba"], shortlist=2)
     with pytest.raises(InputError, match="shortlist"):
         pipeline.predict(["ba"], shortlist=0)

@@ -81,7 +81,7 @@ def test_a_base_may_have_a_base(tmp_path: Path) -> None:
 def test_a_recipe_that_is_its_own_base_is_refused(tmp_path: Path, below: str) -> None:
     written(tmp_path, below, "lowest.toml")
     [problem] = problems(tmp_path, 'base = "lowest.toml"\n')
-    assert "is a base of itself: " in problem
+    assert "this recipe is its own base: " in problem
     assert problem.count(" -> ") == 2
     assert "lowest.toml -> " in problem
 
@@ -113,7 +113,7 @@ def test_what_may_be_left_out_can_be_unset(tmp_path: Path) -> None:
     assert recipe.search.length_rule == "none"  # a choice that is called so stays one
     assert load_recipe(above, ["data.test=none"]).data.test == {}  # type: ignore[attr-defined]
     [problem] = problems(tmp_path, LEAST, "training.updates=none")
-    assert "training.updates: a whole number is wanted; this was given: 'none'." in problem
+    assert "training.updates: expected a whole number; got 'none'." in problem
 
 
 def test_a_list_of_one_can_be_written_without_brackets(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_single_test_set_needs_no_name(tmp_path: Path) -> None:
 
 def test_a_text_in_the_place_of_a_recipe_is_told_so(tmp_path: Path) -> None:
     [_, advice] = _problems_of(written(tmp_path, "A dog runs.\n", "train.en"))
-    assert "A recipe is wanted" in advice
+    assert "Expected a recipe" in advice
     assert len(_problems_of(written(tmp_path, "A dog runs.\n"))) == 1
 
 
@@ -173,25 +173,25 @@ def test_wrong_values_are_told_in_our_words(tmp_path: Path) -> None:
     assert sorted(caught.value.problems) == sorted(
         f"here: {said}."
         for said in (
-            "training.updates: a whole number is wanted; this was given: 'x'",
-            "training.seed: a number from 0 on is wanted; this was given: -1",
-            "training.keep: a whole number is wanted; this was given: 1.5",
-            "training.average: a number below 1 is wanted; this was given: 1",
-            "training.learning_rate: a number above 0 is wanted; this was given: 0",
-            "training.betas: a list is wanted; this was given: 3",
-            "training.start: text is wanted; this was given: 4",
-            "training.tensorboard: true or false is wanted; this was given: 'maybe'",
-            "training.minutes: a number is wanted; this was given: 'x'",
-            'training.optimizer: "adamw" or "muon" is wanted; this was given: \'mun\'',
-            "batch: a table of keys is wanted; this was given: 5",
-            "task.metrics.0: text is wanted; this was given: 3",
-            "teachers.seeds: a list of at least 1 is wanted; this was given: []",
-            "teachers.search: a table of keys is wanted; this was given: 3",
-            "data.train.0: a table of keys is wanted; this was given: 5",
-            "data.train.1.source: text is wanted; this was given: 1",
-            "data.filters: a table of keys is wanted; this was given: 3",
-            "data.test: a table of keys is wanted; this was given: [1]",
-            "model.dropout: a number is wanted; this was given: 'x'",
+            "training.updates: expected a whole number; got 'x'",
+            "training.seed: expected a number of at least 0; got -1",
+            "training.keep: expected a whole number; got 1.5",
+            "training.average: expected a number below 1; got 1",
+            "training.learning_rate: expected a number above 0; got 0",
+            "training.betas: expected a list; got 3",
+            "training.start: expected text; got 4",
+            "training.tensorboard: expected true or false; got 'maybe'",
+            "training.minutes: expected a number; got 'x'",
+            'training.optimizer: expected "adamw" or "muon"; got \'mun\'',
+            "batch: expected a table of keys; got 5",
+            "task.metrics.0: expected text; got 3",
+            "teachers.seeds: expected a list of length at least 1; got []",
+            "teachers.search: expected a table of keys; got 3",
+            "data.train.0: expected a table of keys; got 5",
+            "data.train.1.source: expected text; got 1",
+            "data.filters: expected a table of keys; got 3",
+            "data.test: expected a table of keys; got [1]",
+            "model.dropout: expected a number; got 'x'",
         )
     )
 
@@ -200,12 +200,12 @@ def test_wrong_values_are_told_in_our_words(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ('base = "bellow.toml"\n', 'bellow.toml: there is no such recipe. Did you mean "below.toml"?'),
-        ("base = 5\n", "base must be the name of one recipe file; this was given: 5."),
-        ("name = 5\n" + LEAST, "name must be text; this was given: 5."),
+        ("base = 5\n", "base: expected the name of one recipe file; got 5."),
+        ("name = 5\n" + LEAST, "name: expected text; got 5."),
         ("[training\n", "not TOML"),
         ("a = " + "[" * 100_000, "not TOML"),
         ("seed = " + "9" * 5000, "not TOML"),
-        ("training = 5\n" + LEAST, "training: a table of keys is wanted; this was given: 5."),
+        ("training = 5\n" + LEAST, "training: expected a table of keys; got 5."),
         ('[task]\nkind = "translatoin"\n', 'there is no "translatoin". Did you mean "translation"?'),
         ("[data]\ntrain = []\n", "data: name at least one pair of training files"),
         ('[data]\ntrain = [{ source = "a" }]\n', "name either source and target (two files) or tsv"),
@@ -239,10 +239,10 @@ def test_all_problems_are_said_at_once_with_the_nearest_key(tmp_path: Path) -> N
     for said in (
         'unknown section [trainnig]. Did you mean "training"?',
         'unknown key training.update. Did you mean "updates"?',
-        "training.learning_rate: a number is wanted",
+        "training.learning_rate: expected a number",
         "'fast'",
-        'training.optimizer: "adamw" or "muon" is wanted; this was given: \'mun\'.',
-        'batch.tokens: a number from 1 on is wanted, or "auto"; this was given: 0.',
+        'training.optimizer: expected "adamw" or "muon"; got \'mun\'.',
+        'batch.tokens: expected a number of at least 1, or "auto"; got 0.',
         'unknown key model.headz. Did you mean "heads"?',
         'unknown key data.train.0.sorce. Did you mean "source"?',
         'unknown key data.filters.max_token. Did you mean "max_tokens"?',
@@ -278,7 +278,7 @@ def test_overrides_win_and_are_read_as_toml(tmp_path: Path) -> None:
 def test_bad_overrides_are_all_named(tmp_path: Path) -> None:
     found = problems(tmp_path, LEAST + "[training]\nupdates = 3\n", "training.updates", "=3", "training.updates.x=1")
     assert len(found) == 3
-    assert '"training.updates": an override is key=value' in found[0]
+    assert '"training.updates": expected key=value' in found[0]
     assert '"training.updates.x=1": training.updates is not a section.' in found[2]
     assert problems(tmp_path, LEAST, "training.sed=3") == [
         f'{tmp_path / "mine.toml"}: unknown key training.sed. Did you mean "seed"?'

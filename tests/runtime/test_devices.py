@@ -25,7 +25,7 @@ from transduce.training.display import Display
 from transduce.training.run import run_training
 
 NO_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA device is here")
-CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is here")
+CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 VERBS = ("train", "predict", "evaluate", "score", "compare", "explore", "serve", "distill")
 
 
@@ -46,7 +46,7 @@ def test_auto_is_what_is_here() -> None:
 @NO_CUDA
 @pytest.mark.parametrize("name", ["cuda", "cuda:1"])
 def test_a_device_that_is_not_here_is_refused(name: str, tiny_run: Path) -> None:
-    with pytest.raises(InputError, match=rf"^{name}: (no CUDA device is here|this PyTorch .* without CUDA); use"):
+    with pytest.raises(InputError, match=rf"^{name}: (there is no CUDA device|this PyTorch .* without CUDA); use"):
         resolve_device(name)
     with pytest.raises(InputError, match=f"^{name}: "):
         transduce.load(tiny_run, device=name)
@@ -54,19 +54,19 @@ def test_a_device_that_is_not_here_is_refused(name: str, tiny_run: Path) -> None
 
 @pytest.mark.skipif(torch.backends.mps.is_available(), reason="an Apple GPU is here")
 def test_an_apple_gpu_that_is_not_here_is_refused() -> None:
-    with pytest.raises(InputError, match="mps: no Apple GPU is here"):
+    with pytest.raises(InputError, match="mps: there is no Apple GPU"):
         resolve_device("mps")
 
 
 @pytest.mark.parametrize("name", ["gpu", "cdua", "cuda:x", "cpu:", "meta", ""])
 def test_what_is_no_device_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="one of auto, cpu, cuda, mps is wanted"):
+    with pytest.raises(InputError, match="expected one of auto, cpu, cuda, mps"):
         resolve_device(name)
 
 
 def test_8_bits_are_the_processors(tiny_run: Path) -> None:
     assert transduce.load(tiny_run, precision="int8").device == torch.device("cpu")
-    with pytest.raises(InputError, match='made for device = "cpu"; "cuda" was asked for'):
+    with pytest.raises(InputError, match='run only on device = "cpu"; got "cuda"'):
         transduce.load(tiny_run, precision="int8", device="cuda")
 
 
@@ -105,7 +105,7 @@ def test_each_refuses_a_wrong_one_and_writes_nothing(
         command = [part.replace(name, str(place)) for part in command]
     done = CliRunner().invoke(app, [*command, "--device", "gpu"], input="1 2\n")
     assert isinstance(done.exception, InputError), done.output
-    assert 'device = "gpu": one of auto, cpu, cuda, mps is wanted' in str(done.exception)
+    assert 'device = "gpu": expected one of auto, cpu, cuda, mps' in str(done.exception)
     assert not list(out.iterdir())
 
 

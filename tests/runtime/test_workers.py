@@ -152,7 +152,7 @@ def test_threads_search_where_a_process_cannot_be_copied(
     monkeypatch.setattr("multiprocessing.get_all_start_methods", lambda: ["spawn"])
     together = pipeline.predict(texts, workers=2, **search)
     assert [(each.text, each.score) for each in alone] == [(each.text, each.score) for each in together]
-    with pytest.raises(InputError, match="a process cannot be copied on this system"):
+    with pytest.raises(InputError, match="processes cannot be forked on this system"):
         pipeline.predict(texts, workers=2, must=["two"], batch_size=4)
 
 

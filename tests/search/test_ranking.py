@@ -94,7 +94,7 @@ def test_probability_is_the_sum_of_the_tokens() -> None:
         ({"length_rule": "wu"}, "'power', 'gnmt' or 'none'"),
         ({"groups": 2}, "beam = 5 slots cannot be shared evenly among groups = 2"),
         ({"groups": 2, "method": "greedy"}, 'only method "beam" has groups'),
-        ({"diversity": 1.0}, "ask for groups > 1"),
+        ({"diversity": 1.0}, "set groups above 1"),
         ({"coverage": -0.1}, "greater than or equal to 0"),
         ({"no_repeat_ngram": 0}, "greater than or equal to 1"),
         ({"min_length": -1}, "greater than or equal to 0"),

@@ -101,7 +101,7 @@ def test_what_a_prefix_repeats_is_the_prefixs_own() -> None:
 
 
 def test_a_minimum_over_the_limit_is_refused() -> None:
-    with pytest.raises(InputError, match=r"line 0 is to have 5 tokens or more and then end, over its limit of 5"):
+    with pytest.raises(InputError, match=r"line 0 must have at least 5 tokens before its end, but its limit is 5"):
         search(RandomTree(5, 3), None, 1, Search(min_length=5), start=START, end=END, limits=[5])
 
 
@@ -114,6 +114,7 @@ class Attending(nn.Module):
     def __init__(self, vocabulary: int, seed: int, hard: bool = False) -> None:
         super().__init__()
         self.inner, self.over_source, self.over_itself = TinyAttention(vocabulary, seed), nn.Identity(), nn.Identity()
+        self.over_source.role = "cross"
         self.hard = hard
 
     def start(self, source: Padded | None, rows: int) -> tuple[Tree, Tree]:

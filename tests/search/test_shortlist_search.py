@@ -133,8 +133,8 @@ def test_lists_one_behind_the_other() -> None:
 @pytest.mark.parametrize(
     ("shortlist", "said"),
     [
-        (lists(0, 2), r"bool \(3, vocabulary\), and was torch.bool \(2, 9\)"),
-        (lists(0).int(), r"bool \(3, vocabulary\), and was torch.int32 \(3, 9\)"),
+        (lists(0, 2), r"bool \(3, vocabulary\); got torch.bool \(2, 9\)"),
+        (lists(0).int(), r"bool \(3, vocabulary\); got torch.int32 \(3, 9\)"),
         (lists(0, words=8), "a shortlist out of 8 tokens; the model has 9"),
     ],
 )

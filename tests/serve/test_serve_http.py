@@ -18,6 +18,7 @@ from libretranslatepy import LibreTranslateAPI
 from random_models import sentences
 from served import Gate, Server, serving, write_model
 from transduce.pipeline.pipeline import Pipeline
+from transduce.serve.api_page import api_page
 
 
 def predicted(offline: Pipeline, text: str, **search: Any) -> str:
@@ -164,9 +165,9 @@ def test_tokens_as_they_come(server: Server, offline: Pipeline) -> None:
         *tokens, (last, done) = events(answer)
         [expected] = offline.predict([text], method="greedy")
         assert (last, done["text"]) == ("done", expected.text)
-        assert {name for name, _ in tokens} <= {"token"}
-        assert len(tokens) == len(expected.tokens) - (not expected.ended)
-        assert all(expected.text.startswith(each["text"]) for _, each in tokens)
+        assert len(tokens) == len(expected.tokens)
+        assert all((name, *each) == ("token", "delta") for name, each in tokens)
+        assert "".join(each["delta"] for _, each in [*tokens, (last, done)]) == expected.text
 
 
 def test_the_wrong_way_to_ask_is_400(server: Server) -> None:
@@ -406,6 +407,20 @@ def test_pages_ask_no_other_host(server: Server) -> None:
     assert f"curl {server.address}/v1/models" in page  # the examples work as they stand
     assert "http" not in page.replace(server.address, "").replace("over HTTP", "")
     assert "<script" not in page
+
+
+def test_the_page_of_the_api_shows_texts_as_texts_and_calls_no_strange_address() -> None:
+    hostile = "</title><script>alert(1)</script>'"
+    body = {"schema": {"properties": {hostile: {"description": hostile}}, "example": {"source": "en", "q": hostile}}}
+    answers = {"200": {"description": hostile}}
+    asked = {"tags": [hostile], "description": hostile, "requestBody": {"content": {"a/b": body}}, "responses": answers}
+    description = {"info": {"title": hostile}, "paths": {f"/{hostile}": {"post": asked}}}
+    page = api_page(description, "http://a/'; rm -rf /;'", ("<b>", "de"))
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert "rm -rf" not in page
+    [example] = re.findall(r"-d '([^']*)'</pre>", unescape(page))
+    assert json.loads(example) == {"source": "<b>", "q": hostile}
 
 
 def test_the_examples_of_requests_work_as_they_stand_for_a_greedy_model_too(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_a_model_is_called_as_its_file_or_its_folder_or_as_said(served_file: Pat
         (run / name).write_bytes(served_file.read_bytes())
     asked = [served_file, run, f"x={served_file}", run / "a=b.safetensors"]
     assert [model.name for model in Models.open(asked)] == ["tiny", "german", "x", "a=b"]
-    with pytest.raises(InputError, match=r"two models have one name in german, german; name them: a=runs"):
+    with pytest.raises(InputError, match=r"two models have the same name among german, german; name them: a=runs"):
         Models.open([run, run / "model.safetensors"])
     with pytest.raises(InputError, match="no such file"):
         Models.open([tmp_path / "gone"])
@@ -50,7 +50,7 @@ def test_auto_is_a_models_own_language_or_says_that_there_are_several(tmp_path: 
         paths.append(tmp_path / f"{source}.safetensors")
         save_model_file(paths[-1], model_file(translator(task=CODES | {"source": source})))
     assert Models.open(paths[:1]).translator("auto", "en").name == "de"
-    with pytest.raises(InputError, match="which of de, fr"):
+    with pytest.raises(InputError, match="name one of de, fr"):
         Models.open(paths).translator("auto", "en")
     assert Models.open(paths).translator("fr", "en").name == "fr"
 

@@ -53,7 +53,7 @@ def test_allowed_origins_may_ask_and_read(served_file: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["site.example", "https://site.example/page", "https://", ""])
 def test_what_is_no_origin_is_said(wrong: str) -> None:
-    with pytest.raises(ValueError, match="wanted scheme://host"):
+    with pytest.raises(ValueError, match="expected scheme://host"):
         ServeSettings(origins=(wrong,))
 
 

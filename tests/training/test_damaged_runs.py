@@ -103,7 +103,7 @@ def test_a_checkpoint_without_sound_progress_is_gone_back_from(
     spoil(copied, lambda tensors, metadata: metadata.update(progress=progress), "update-00000024")
     shown = io.StringIO()
     run_training(load_recipe(tiny_recipe), copied, Display(Console(file=shown, width=1000)))
-    assert "it is damaged, or no checkpoint" in shown.getvalue()
+    assert "it is damaged, or not a checkpoint" in shown.getvalue()
     assert "Going on after update 20." in shown.getvalue()
     assert (copied / "model.safetensors").read_bytes() == (tiny_run / "model.safetensors").read_bytes()
 
@@ -121,4 +121,4 @@ def test_a_checkpoint_of_other_tensors_is_named(
 ) -> None:
     spoil(copied, lambda tensors, metadata: change(tensors))
     said = refused(tiny_recipe, copied)
-    assert "update-00000024.safetensors: it is of another training" in said
+    assert "update-00000024.safetensors: it belongs to another training" in said

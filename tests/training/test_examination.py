@@ -96,9 +96,9 @@ def test_missing_and_empty_files_are_all_named(recipe: Callable[..., Recipe], tm
     (tmp_path / "train.c").touch()
     problems = refused(recipe(corpus(60)[0], [], *held_out), tmp_path / "cache")
     assert [problem.removeprefix(f"{tmp_path}/") for problem in problems] == [
-        "train.b: the file is empty, lines of text were wanted.",
+        "train.b: the file is empty; expected lines of text.",
         "gone: no such file.",
-        "train.c: the file is empty, lines of text were wanted.",
+        "train.c: the file is empty; expected lines of text.",
     ]
     language_model = ["task.kind=language_modelling", "model.kind=transformer_decoder", 'data.train={text="train.c"}']
     assert "the file is empty" in refused(recipe([], [], *language_model), tmp_path / "cache")[0]

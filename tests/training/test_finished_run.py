@@ -10,6 +10,7 @@ import torch
 from rich.console import Console
 
 import transduce
+from pipelines import pipeline as pipeline_of
 from random_models import language_model, translator
 from transduce.attention import capture
 from transduce.core.errors import InputError, TransduceError
@@ -102,6 +103,15 @@ def test_the_attention_shown_is_that_of_the_greedy_translation() -> None:
     np.testing.assert_allclose(weights_TS, (layers[0] + layers[1])[0].sum(0).numpy() / 4, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["bahdanau", "luong", "convolution"])
+def test_attention_is_shown_whatever_its_module_is_called(name: str) -> None:
+    made = pipeline_of(name)
+    shown = attention_shown(made.model, made.task, "ba de fi go")
+    assert shown is not None
+    assert shown[1] == ["ba", "de", "fi", "go", "</s>"]
+    np.testing.assert_allclose(shown[2].sum(axis=1), 1, rtol=1e-5)
+
+
 def test_a_language_model_has_no_source_to_show() -> None:
     pipeline = language_model()
     assert attention_shown(pipeline.model, pipeline.task, "ba de") is None
@@ -111,7 +121,7 @@ def test_a_language_model_has_no_source_to_show() -> None:
     ("override", "said"),
     [
         ('task.metrics=["blue"]', 'there is no "blue". Did you mean "bleu"?'),
-        ('task.metrics=["bleu-lc-moses"]', "bleu-lc-moses tokenises by language"),
+        ('task.metrics=["bleu-lc-moses"]', "bleu-lc-moses tokenizes by language"),
         ("data.root=/nowhere", "no such file; even the folder /nowhere does not exist"),
     ],
 )

@@ -40,12 +40,12 @@ def test_of_another_kind_what_fits(tiny_recipe: Path, tiny_run: Path) -> None:
     assert begins.keys() > weights.keys()
     for name, begin in begins.items():
         assert torch.equal(begin, weights[name] if name in weights else anew[name]), name
-    assert told == [f"{len(weights)} of {len(begins)} weights begin as those of {tiny_run}, the others anew."]
+    assert told == [f"{len(weights)} of {len(begins)} weights start from those of {tiny_run}; the others are new."]
 
 
 def test_what_has_nothing_in_common_or_other_sizes_is_refused(tiny_recipe: Path, tiny_run: Path) -> None:
     start = f"training.start={tiny_run}"
-    with pytest.raises(InputError, match="another kind of model and has no weight in common"):
+    with pytest.raises(InputError, match="another kind of model and shares no weight"):
         begun(load_recipe(tiny_recipe, [start, "model={kind='rnn', d_model=24}"]))
     with pytest.raises(InputError, match=r"has shape \[32, 16\] in the file and \[48, 16\] in the model"):
         begun(load_recipe(tiny_recipe, [start, "model.feed_forward=48"]))
@@ -99,7 +99,7 @@ def test_every_model_of_pairs_has_embeddings_to_count(kind: str, tiny_recipe: Pa
 
 
 def test_counting_is_refused_where_there_is_nothing_to_count(tiny_recipe: Path, tiny_run: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="what starts from a model has its embeddings"):
+    with pytest.raises(InputError, match="start takes the embeddings of another model"):
         load_recipe(tiny_recipe, [COUNTED, f"training.start={tiny_run}"])
     (tmp_path / "text.txt").write_text("a b\nb a\n")
     text = {"name": "lm", "task": {"kind": "language_modelling"}, "model": {"kind": "transformer_decoder"}}
@@ -116,5 +116,5 @@ def test_counting_is_refused_where_there_is_nothing_to_count(tiny_recipe: Path, 
     task, data = open_task(recipe, display)
     trained = new_training(recipe, task)
     del trained.model.source_embedding
-    with pytest.raises(InputError, match="Transformer has no `source_embedding` and `output`"):
+    with pytest.raises(InputError, match="Transformer lacks a `source_embedding` and an `output`"):
         count_embeddings(trained, recipe, task, data, display)

@@ -108,7 +108,7 @@ def test_a_folder_that_is_no_run_is_told_so(tmp_path: Path) -> None:
     for arguments in (["corpus"], ["corpus", "--finish"]):
         done = forked.transduce(tmp_path, "train", tmp_path / arguments[0], *arguments[1:])
         assert done.code == 2
-        assert "a recipe or a run directory is wanted, and this folder is no run's: it holds no recipe.toml" in done.err
+        assert "expected a recipe or a run directory; this folder is neither: it holds no recipe.toml" in done.err
 
 
 def test_a_finished_run_needs_neither_checkpoints_nor_data(tiny_recipe: Path, finished: Path, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_training_that_was_stopped_is_finished_early_and_goes_on(
 
 def test_what_cannot_be_finished_says_why(tiny_recipe: Path, finished: Path, tmp_path: Path) -> None:
     display = Display(Console(file=StringIO()))
-    with pytest.raises(InputError, match="has no checkpoint yet"):
+    with pytest.raises(InputError, match="there is no checkpoint yet"):
         finish_training(load_recipe(tiny_recipe), tmp_path / "nowhere", display)
     assert not (tmp_path / "nowhere").exists()
     before = content(finished)
@@ -304,7 +304,7 @@ def test_a_second_training_is_refused_and_told_who_is_there(tiny_recipe: Path, i
         finish = forked.transduce(interrupted.parent, "train", "--finish", interrupted)
     for done in (ended, finish):
         assert done.code == 2, done.shown
-        assert f"another training is at work there (process {os.getpid()} on " in done.err
+        assert f"another training is running there (process {os.getpid()} on " in done.err
     assert content(interrupted) == before
     with alone_in(interrupted):
         pass  # free again

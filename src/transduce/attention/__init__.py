@@ -1,4 +1,4 @@
-"""The mechanism: score every key against the query, mask, weigh, read out the values."""
+"""The attention mechanism: score each key against the query, mask, normalize to weights, sum the weighted values."""
 
 from transduce.attention.cache import KeyValue
 from transduce.attention.capture import Record, capture

@@ -1,10 +1,10 @@
-"""A head switched off, to see what the model is without it.
+"""Switching off one attention head, to measure how much the model needs it.
 
     with without_head(model.encoder.blocks[0].self_attention, 2):
         model(source, target)
 
-The head's part of the joined outputs [head_1; ..; head_H] is 0 while the `with` lasts, which is what W^O without that
-head's columns would give (Michel et al. 2019, section 3.1, xi_h = 0). Outside it nothing is computed for it.
+Inside the `with` block, the head's part of the concatenated outputs [head_1; ..; head_H] is set to 0, as if its columns
+of W^O were 0 (Michel et al. 2019, section 3.1, xi_h = 0). Outside the block nothing is added to the computation.
 
 Shapes: B batch, T queries, E width of a head, M = H E.
 """
@@ -26,20 +26,23 @@ HasHeads = MultiHeadAttention | LinearAttention | Reader
 
 @contextmanager
 def without_head(attention: nn.Module, head: int, rows: slice = EVERY) -> Iterator[None]:
-    """Head number `head`, from 0, of `attention` says 0 inside.
+    """Set the output of one head of `attention` to 0 inside the `with` block.
 
-    Of a reader, which has no W^O, its part of the context is 0; the weights that it gives back stay.
+    A `Reader` has no W^O, so the head's part of the context is set to 0. The attention weights that it returns do not
+    change.
 
     Args:
-        rows: of the batch, those that go without it; by default all.
+        attention: the module whose head is switched off.
+        head: number of the head, counted from 0.
+        rows: the rows of the batch in which the head is switched off; by default all.
 
     Raises:
-        InputError: there is no such head, or no heads at all.
+        InputError: the module has no heads, or no head with this number.
     """
     if not isinstance(attention, HasHeads):
-        raise InputError(f"{type(attention).__name__} has no heads that could be switched off one by one.")
+        raise InputError(f"{type(attention).__name__} has no separate heads to switch off.")
     if not 0 <= head < attention.heads:
-        raise InputError(f"there are heads 0 to {attention.heads - 1}, and no head {head}.")
+        raise InputError(f"there is no head {head}; heads are numbered from 0 to {attention.heads - 1}.")
 
     def silent(joined_BTM: Tensor) -> Tensor:
         width = joined_BTM.shape[-1] // attention.heads

@@ -1,4 +1,4 @@
-"""Keys and values of the positions already seen, so that each is computed once (Shazeer 2019: incremental attention).
+"""The key-value cache: keys and values of earlier positions, so that each is computed once (Shazeer 2019).
 
 Shapes: B batch, H heads, S positions, E width of a head.
 """
@@ -10,7 +10,11 @@ from torch import Tensor
 
 
 class KeyValue(NamedTuple):
-    """What can be attended to: keys and values, both (B, H, S, E)."""
+    """Keys and values that can be attended to.
+
+    key: (B, H, S, E).
+    value: (B, H, S, E).
+    """
 
     key: Tensor
     value: Tensor
@@ -21,7 +25,7 @@ class KeyValue(NamedTuple):
         return self.key.shape[2]
 
     def append(self, new: "KeyValue") -> "KeyValue":
-        """These positions followed by `new`'s; self is left as it was."""
+        """A new cache with the positions of `new` after these; `self` is not changed."""
         if self.length == 0:
             return new
         return KeyValue(torch.cat((self.key, new.key), 2), torch.cat((self.value, new.value), 2))

@@ -1,38 +1,98 @@
-"""Attention weights for the asking.
+"""Recording attention weights.
 
     with capture(model) as record:
         model.predict(["Two dogs run."])
     record["decoder.blocks.0.cross_attention"]        # one (B, H, T, S) tensor per call of that attention
 
-Outside the `with` nothing is kept and the fast kernel runs. A captured call computes its weights openly; its output
-is the same up to rounding.
+    record.of("cross")                                # ["decoder.blocks.0.cross_attention", ..]
+
+Each attention module declares what it attends to in its attributes `role` and `side`. Nothing is inferred from names or
+sizes. A module that declares nothing counts as "other". A module of your own can declare them and record its weights:
+
+    role, side = "cross", "decoder"                   # attributes of the class or of the instance
+    if (record := active_record()) is not None:
+        record.take(self, alpha_BHTS)
+
+Outside the `with` block nothing is recorded and the fast kernel runs. Inside, attention computes its weights
+explicitly; its output is the same up to rounding.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 from torch import Tensor, nn
 
 from transduce.core.errors import InputError
+from transduce.core.registry import suggest
+
+Role = Literal["self", "cross", "memory", "edge", "other"]
+Side = Literal["encoder", "decoder", "other"]
+
+
+class Declared(NamedTuple):
+    """What an attention module attends to.
+
+    role: self = the sequence of its queries. cross = the output of the other side. memory = slots that are not tokens.
+        edge = neighbors in a graph. other = not declared.
+    side: encoder = it helps to read a source. decoder = it helps to write a target. other = not declared.
+    """
+
+    role: Role = "other"
+    side: Side = "other"
 
 
 class Record(dict[str, list[Tensor]]):
-    """Attention weights by the name of the module that computed them, one (B, H, T, S) tensor per call, in order."""
+    """Attention weights by module name: one tensor (B, H, T, S) for each call of the module, in order.
+
+    Raises:
+        KeyError: no attention was recorded under this name; the message lists the names that were.
+    """
 
     def __init__(self, names: dict[nn.Module, str]) -> None:
         super().__init__()
         self._names = names
+        self.roles: dict[str, Declared] = {}
+        """The role and side that each recorded module declares, by module name."""
 
     def __missing__(self, name: str) -> list[Tensor]:
         held = ", ".join(self) or "nothing: no attention was computed"
         raise KeyError(f"{name}; this record holds {held}")
 
     def take(self, module: nn.Module, alpha_BHTS: Tensor) -> None:
-        """Called by attention modules. Weights of modules outside the captured model are not kept."""
+        """Record one call's weights; attention modules call this. Modules outside the captured model are ignored.
+
+        Raises:
+            InputError: the module declares an unknown role or side.
+        """
         if module in self._names:
-            self.setdefault(self._names[module], []).append(alpha_BHTS.detach())
+            name = self._names[module]
+            if name not in self.roles:
+                self.roles[name] = declared(module, name)
+            self.setdefault(name, []).append(alpha_BHTS.detach())
+
+    def of(self, role: Role, side: Side | None = None) -> list[str]:
+        """The names of the recorded modules with this role, and this side if one is given, in order of their calls."""
+        return [name for name in self if self.roles[name].role == role and side in (None, self.roles[name].side)]
+
+
+def declared(module: nn.Module, name: str = "") -> Declared:
+    """The role and side that an attention module declares.
+
+    Raises:
+        InputError: the module declares an unknown role or side.
+    """
+    said = Declared(getattr(module, "role", "other"), getattr(module, "side", "other"))
+    problems = [
+        f'{name or type(module).__name__}: expected {what} to be one of {", ".join(known)}; got "{value}".'
+        f"{suggest(str(value), list(known))}"
+        for what, value, known in (("role", said.role, get_args(Role)), ("side", said.side, get_args(Side)))
+        if value not in known
+    ]
+    if problems:
+        raise InputError(problems)
+    return said
 
 
 _record: ContextVar[Record | None] = ContextVar("transduce_attention_record", default=None)
@@ -40,20 +100,21 @@ _record: ContextVar[Record | None] = ContextVar("transduce_attention_record", de
 
 @contextmanager
 def capture(model: Any) -> Iterator[Record]:
-    """Everything that attends inside `model` hands its weights to the record while the `with` lasts.
+    """Record the weights of every attention module in `model` inside the `with` block.
 
-    Captures nest (the inner one wins) and do not see each other across threads.
+    Captures can be nested, in which case the inner one records. Each thread has captures of its own.
 
     Args:
-        model: what `transduce.load` gave, or a module; of an ensemble all members, as `members.0.decoder.blocks.0..`.
+        model: the result of `transduce.load`, or any module. All members of an ensemble are recorded, under names such
+            as `members.0.decoder.blocks.0.self_attention`.
 
     Raises:
-        InputError: it is neither.
+        InputError: `model` is neither.
     """
     module = model if isinstance(model, nn.Module) else getattr(model, "model", None)
     if not isinstance(module, nn.Module):
         raise InputError(
-            f"capture: a model is wanted, as transduce.load gives one; this {type(model).__name__} came: {model!r}."
+            f"capture: expected a model, such as transduce.load returns; got {type(model).__name__}: {model!r}."
         )
     record = Record({inner: name for name, inner in module.named_modules()})
     token = _record.set(record)
@@ -64,5 +125,5 @@ def capture(model: Any) -> Iterator[Record]:
 
 
 def active_record() -> Record | None:
-    """The record that asks for weights now, or None."""
+    """The record of the innermost capture in this thread, or None outside any capture."""
     return _record.get()

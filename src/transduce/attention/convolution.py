@@ -1,7 +1,8 @@
 """Self-attention contains convolution (Cordonnier et al. 2020, theorem 1).
 
-A head that knows only how far away a pixel is, and prefers one distance, reads that pixel: a shift of the image. As
-many heads as a kernel has pixels, each with its own slice of the kernel as its values, are the convolution.
+A head that scores pixels only by their position relative to the query, and prefers one position, reads that pixel: it
+shifts the image. A layer with one such head for each pixel of a kernel, and the kernel's slices as the heads' values,
+computes the convolution.
 
     e_h(query, key) = v_h . r(key - query),   v_h = -alpha_h (1, -2 D_h1, -2 D_h2),   r(d) = (|d|^2, d1, d2)
                     = -alpha_h |d - D_h|^2 + a constant                                          (equation 8)
@@ -14,20 +15,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, active_record
 from transduce.attention.grid import quadratic_scores
 from transduce.attention.normalizers import softmax
 from transduce.core.errors import InputError
 
-SHARP = 50.0  # the nearest wrong pixel of a grid then weighs exp(-50), which fp32 does not see beside 1
+SHARP = 50.0  # the nearest wrong pixel of a grid then has the weight exp(-50), which vanishes beside 1 in fp32
 
 
 class QuadraticPositions(nn.Module):
-    """Scores by where a key lies from the query, and by nothing else: a Gaussian around each head's own centre.
+    """Scores that depend only on where the key lies relative to the query: a Gaussian around each head's centre.
 
     Args:
         heads: H.
-        spread: standard deviation, in pixels, of where the centres start (the paper's is sqrt(2)).
+        spread: standard deviation of the initial centres, in pixels (sqrt(2) in the paper).
     """
 
     def __init__(self, heads: int, spread: float = 2**0.5) -> None:
@@ -35,15 +36,15 @@ class QuadraticPositions(nn.Module):
         self.centre_H2 = nn.Parameter(spread * torch.randn(heads, 2))
         """Delta, in pixels down and to the right of the query."""
         self.alpha_H = nn.Parameter(torch.ones(heads))
-        """How sharply a head looks; a variance of 1 / (2 alpha) pixels."""
+        """Sharpness of each head: the Gaussian has a variance of 1 / (2 alpha), in square pixels."""
 
     def forward(self, query_N2: Tensor, key_K2: Tensor) -> Tensor:
-        """e (H, N, K) from where queries and keys lie, in rows and columns."""
+        """Scores e (H, N, K) for queries and keys at these rows and columns."""
         return quadratic_scores(self.centre_H2, self.alpha_H, query_N2, key_K2)
 
 
 class PixelAttention(nn.Module):
-    """Multi-head self-attention over the pixels of an image by quadratic positions (the paper's W_qry = W_key = 0).
+    """Multi-head self-attention over pixels with quadratic positions (W_qry = W_key = 0 in the paper).
 
         output = sum_h softmax(e_h) x W_h + b,   W_h the product of head h's W_val and its slice of W_out
 
@@ -51,8 +52,10 @@ class PixelAttention(nn.Module):
         channels: C.
         out_channels: O.
         heads: H.
-        border: pixels of zeros around the image, which can be looked at as well, as a convolution's padding is.
+        border: width of the zero padding around the image, which can be attended to as well.
     """
+
+    role: Role = "self"
 
     def __init__(self, channels: int, out_channels: int, heads: int, border: int = 0) -> None:
         super().__init__()
@@ -74,14 +77,15 @@ class PixelAttention(nn.Module):
 
 
 def from_convolution(convolution: nn.Conv2d) -> PixelAttention:
-    """A layer that computes what `convolution` does, with a head for each pixel of the kernel.
+    """An attention layer that computes the same as `convolution`, with one head for each pixel of the kernel.
 
-    Its output is as large as the image; a convolution with less padding than that takes gives the interior of it.
-    At the border zeros are read where the convolution pads with zeros. Where it pads with "replicate" nothing has to
-    be added: of the pixels there are, the one it repeats is the nearest to the place outside.
+    The output has the size of the image. A convolution with less padding than that requires gives the interior of this
+    output. At the border, the layer reads zeros if the convolution pads with zeros. For "replicate" padding no border
+    is needed, because the repeated pixel is the one nearest to the position outside the image.
 
     Raises:
-        InputError: stride, groups, a kernel of even size, padding that wraps or reflects, more padding than "same".
+        InputError: the convolution has a stride or groups, a kernel of even size, circular or reflecting padding, or
+            more padding than "same".
     """
     _refuse(convolution)
     kernel_OCYX = convolution.weight.detach()
@@ -116,10 +120,10 @@ def _refuse(convolution: nn.Conv2d) -> None:
     if max(convolution.stride) > 1 or convolution.groups > 1:
         problems.append(f"stride and groups must be 1, not {convolution.stride} and {convolution.groups}.")
     if any(side % 2 == 0 for side in size):
-        problems.append(f"the kernel must have a middle pixel, and {size[0]} x {size[1]} has none.")
+        problems.append(f"the kernel must have a middle pixel, but {size[0]} x {size[1]} has none.")
     if convolution.padding_mode not in ("zeros", "replicate"):
         problems.append(f'padding_mode must be "zeros" or "replicate", not "{convolution.padding_mode}".')
     if not isinstance(padding, str) and any(wide > reach for wide, reach in zip(padding, same, strict=True)):
         problems.append(f"padding {padding} makes the image larger; this kernel needs {tuple(same)}.")
     if problems:
-        raise InputError([f"This convolution has no equal in attention: {problem}" for problem in problems])
+        raise InputError([f"Attention cannot express this convolution: {problem}" for problem in problems])

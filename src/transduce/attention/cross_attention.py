@@ -1,4 +1,4 @@
-"""What a decoder reads a source with, whatever the decoder: any score, any weighing, one head or several.
+"""Cross-attention for any decoder, with any score and normalizer and with one or more heads.
 
     alpha_t = weigh(score(q_t, k_s) for all s),   c_t = sum_s alpha_ts v_s
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, Side, active_record
 from transduce.attention.scaled_dot_product import attend_by
 from transduce.core.registry import resolve
 from transduce.kernels.matmul import Linear
@@ -18,16 +18,22 @@ from transduce.kernels.matmul import Linear
 class Reader(nn.Module):
     """Cross-attention of recurrent and convolutional decoders.
 
-    With one head queries, keys and values are what they are, as Bahdanau et al. 2015 and Luong et al. 2015 have it;
-    with several each head sees projections of them (Vaswani et al. 2017).
+    With one head, queries, keys and values are used as they are (Bahdanau et al. 2015; Luong et al. 2015). With
+    several, each head uses projections of them (Vaswani et al. 2017).
 
     Args:
-        score: the name of a score of `transduce.attention.scores`, or a user's own.
-        weighing: the name of a weighing of `transduce.attention.normalizers`, or a user's own.
+        score: name of a score in `transduce.attention.scores`, or your own class as `my_file:MyScore`.
+        weighing: name of a normalizer in `transduce.attention.normalizers`, or your own class.
         query_width: D.
         memory_width: M, a multiple of heads.
         heads: H.
+
+    Raises:
+        InputError: there is no score or normalizer with this name.
     """
+
+    role: Role = "cross"
+    side: Side = "decoder"
 
     def __init__(self, score: str, weighing: str, query_width: int, memory_width: int, heads: int = 1) -> None:
         super().__init__()
@@ -41,15 +47,15 @@ class Reader(nn.Module):
 
     @property
     def sequential(self) -> bool:
-        """True: queries must come one at a time, each with the weights of the one before."""
+        """Whether queries must be processed one at a time, each with the weights of the previous one."""
         return bool(self.score.sequential or self.weigh.sequential)
 
     def remember(self, states_BSM: Tensor, values_BSM: Tensor | None = None) -> KeyValue:
-        """The source as the score wants it, computed once: `key` is (B, H, S, any), `value` (B, H, S, M / H).
+        """Keys and values of the source, computed once: `key` is (B, H, S, any), `value` is (B, H, S, M / H).
 
         Args:
-            states_BSM: what is compared with queries.
-            values_BSM: what is read out, where it is something else.
+            states_BSM: the states from which keys are made.
+            values_BSM: the states from which values are made; None = the same.
         """
         value_BHSE = self._split(self.value(states_BSM if values_BSM is None else values_BSM))
         return KeyValue(self.score.keys(self._split(self.key(states_BSM))), value_BHSE)
@@ -62,12 +68,14 @@ class Reader(nn.Module):
         position_BT: Tensor,
         previous_BHTS: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The contexts c (B, T, M) and the weights alpha (B, H, T, S), which a record is handed as well.
+        """The contexts c (B, T, M) and the weights alpha (B, H, T, S). A capture records the weights.
 
         Args:
+            query_BTD: the queries.
+            memory: the result of `remember`.
             allowed: bool, broadcastable to (B, H, T, S), True = may attend; None = all may.
-            position_BT: int64, (B, T) or (1, T): which target position each query stands at, counted from 0.
-            previous_BHTS: the weights before each query, None before the first; only a sequential reader looks.
+            position_BT: int64, (B, T) or (1, T): the target position of each query, counted from 0.
+            previous_BHTS: the weights of the previous query, None before the first. Used only if `sequential`.
         """
         query_BHTE = self._split(self.query(query_BTD))
         read_BHTE, alpha_BHTS = attend_by(

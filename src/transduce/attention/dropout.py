@@ -1,7 +1,7 @@
-"""Dropout (Srivastava et al. 2014) that does not spend the step on drawing random numbers.
+"""Dropout (Srivastava et al. 2014) with fast random numbers.
 
-A CPU draws one Bernoulli number at a time; here one 64-bit draw decides eight elements, a byte each. The rate is
-therefore rounded to the nearest 1/256, 255/256 at most, and kept values are scaled by exactly what that rounding keeps.
+On a CPU, torch draws one Bernoulli number per element. Here one 64-bit draw decides eight elements, one byte each. The
+rate is therefore rounded to the nearest 1/256, at most 255/256, and the scale of the kept values uses the rounded rate.
 """
 
 from typing import Any
@@ -14,9 +14,9 @@ from transduce.kernels.native import dropout as native
 
 
 def dropout(x: Tensor, rate: float) -> Tensor:
-    """x with a share `rate` of its elements set to 0 and the rest scaled so that the mean stays; any shape.
+    """x with a fraction `rate` of its elements set to 0 and the others scaled to keep the mean; any shape.
 
-    Randomness comes from torch's global generator. rate 0 returns x itself.
+    Uses torch's global random generator. A rate of 0 returns x itself.
     """
     if rate == 0.0:
         return x
@@ -29,7 +29,7 @@ def dropout(x: Tensor, rate: float) -> Tensor:
 
 
 def add_dropped(x: Tensor, f: Tensor, rate: float) -> Tensor:
-    """x + dropout(f, rate), in x's type: what a residual connection does while training."""
+    """x + dropout(f, rate), in the dtype of x: a residual connection in training."""
     if rate and native.can_drop(f, x):
         return native.add_dropped(x, f, _threshold(rate))
     return x + dropout(f, rate).to(x.dtype)
@@ -41,7 +41,11 @@ def _threshold(rate: float) -> int:
 
 
 class Dropout(nn.Module):
-    """`dropout` while training, nothing otherwise."""
+    """`dropout` in training mode, the identity otherwise.
+
+    Args:
+        rate: the fraction of elements that are set to 0.
+    """
 
     def __init__(self, rate: float) -> None:
         super().__init__()

@@ -1,10 +1,10 @@
 """Weights that can be exactly 0: sparsemax and entmax, as pure functions along the last axis.
 
     entmax(e) = argmax over the simplex of p . e + H_a(p)        H_a the Tsallis entropy of order a
-    a -> 1 is the softmax, a = 2 the sparsemax; for a > 1 keys far behind the best get nothing at all.
+    a -> 1 gives the softmax, a = 2 the sparsemax. For a > 1, keys far below the best get a weight of exactly 0.
 
-Their solution is p_s = [(a - 1) e_s - tau]_+ ^ (1 / (a - 1)), and all there is to find is the threshold tau. It is
-found outside autograd; then p is computed once more from the keys above it, differentiably: its Jacobian is exact.
+The solution is p_s = [(a - 1) e_s - tau]_+ ^ (1 / (a - 1)), so only the threshold tau has to be found. It is found
+outside autograd. Then p is computed again, differentiably, from the keys above the threshold, so the Jacobian is exact.
 """
 
 import torch
@@ -17,8 +17,11 @@ def sparsemax(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
     """The point of the simplex that is nearest to `scores` (Martins & Astudillo 2016, algorithm 1), exactly.
 
     Args:
-        scores: (.., S), any float type; computed in fp32, or in fp64 for fp64 scores.
-        allowed: bool, broadcastable to scores, True = may get weight. Every row must be allowed some key.
+        scores: (.., S), any float dtype; computed in fp32, or in fp64 for fp64 scores.
+        allowed: bool, broadcastable to scores, True = may get weight. Every row must have an allowed key.
+
+    Returns:
+        Weights (.., S) that sum to 1.
     """
     centred = _centred(scores, allowed)
     inside = centred > _sparsemax_threshold(centred.detach())
@@ -28,7 +31,7 @@ def sparsemax(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
 
 
 def entmax15(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """Entmax with a = 1.5, exactly, by sorting (Peters et al. 2019, algorithm 2). Arguments as of `sparsemax`."""
+    """Entmax with a = 1.5, exactly, by sorting (Peters et al. 2019, algorithm 2). Arguments as for `sparsemax`."""
     centred = _centred(scores, allowed) / 2
     inside = centred > _entmax15_threshold(centred.detach())
     count = inside.sum(-1, keepdim=True)
@@ -39,10 +42,10 @@ def entmax15(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
 
 
 def entmax(scores: Tensor, alpha: float, allowed: Tensor | None = None) -> Tensor:
-    """Entmax of any order alpha > 1, by bisection (Blondel et al. 2019, algorithm 1). Otherwise as `sparsemax`.
+    """Entmax of any order alpha > 1, by bisection (Blondel et al. 2019, algorithm 1). Otherwise like `sparsemax`.
 
-    Its last step is one of Newton's, which the gradient flows through: d tau is then what the implicit function
-    theorem says, so that first derivatives are exact. Second derivatives are not.
+    The last step is a Newton step through which the gradient flows. It gives d tau as the implicit function theorem
+    does, so first derivatives are exact. Second derivatives are not.
     """
     assert alpha > 1, "entmax of order 1 is the softmax"
     centred = _centred(scores, allowed) * (alpha - 1)
@@ -54,7 +57,7 @@ def entmax(scores: Tensor, alpha: float, allowed: Tensor | None = None) -> Tenso
 
 
 def _centred(scores: Tensor, allowed: Tensor | None) -> Tensor:
-    """Scores less the highest of their row, which changes no weight; -inf where not allowed."""
+    """Scores minus the maximum of their row, which changes no weight; -inf where not allowed."""
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     if allowed is not None:
         scores = scores.masked_fill(~allowed, -torch.inf)
@@ -70,7 +73,7 @@ def _sparsemax_threshold(centred: Tensor) -> Tensor:
 
 
 def _entmax15_threshold(centred: Tensor) -> Tensor:
-    # The best key stands at 0 and the threshold at -1 or above: what is below -1 may stand anywhere below.
+    # The best key is at 0 and the threshold at -1 or above, so any value below -1 gives the same weights.
     ordered = centred.clamp(min=-2).sort(-1, descending=True).values
     count = torch.arange(1, centred.shape[-1] + 1, device=centred.device)
     mean = ordered.cumsum(-1) / count
@@ -81,7 +84,7 @@ def _entmax15_threshold(centred: Tensor) -> Tensor:
 
 
 def _bisected(centred: Tensor, alpha: float) -> Tensor:
-    """The threshold, or a little less: the weights above it sum to 1 or to a little more."""
+    """The threshold, or slightly less, so that the weights sum to 1 or slightly more."""
     low = torch.full_like(centred[..., :1], -1)
     high = torch.zeros_like(low)
     for _ in range(BISECTIONS):
@@ -92,7 +95,7 @@ def _bisected(centred: Tensor, alpha: float) -> Tensor:
 
 
 def _power(base: Tensor, inside: Tensor, exponent: float) -> Tensor:
-    """base ^ exponent inside, 0 outside; neither value nor gradient is asked for where base is not positive."""
+    """base ^ exponent where `inside`, 0 elsewhere. The power is never evaluated where base is not positive."""
     inside = inside & (base > 0)
     raised: Tensor = base.masked_fill(~inside, 1) ** exponent
     return raised.masked_fill(~inside, 0)

@@ -1,10 +1,15 @@
-"""Attention as lecture notes write it: in either matrix layout, and by several queries at once.
+"""Attention as lecture notes write it: in either matrix layout, and with several queries at once.
 
-Everything else is one of these: self-attention is `by_rows(x W_q, x W_k, x W_v)`, masked self-attention the same with
-`masks.causal`, cross-attention has the queries from a decoder and keys and values from an encoder, soft attention over
-plain vectors has values that are the keys. In models all of them run through `transduce.attention.scaled_dot_product`.
+The usual kinds of attention are special cases:
 
-Shapes: T or M queries, S keys, E width of a key, F width of a value. Any axes may stand before those named.
+- self-attention is `by_rows(x W_q, x W_k, x W_v)`;
+- masked self-attention is the same with `masks.causal`;
+- cross-attention takes queries from a decoder, and keys and values from an encoder;
+- soft attention over vectors uses the keys as values.
+
+Models compute all of them with `transduce.attention.scaled_dot_product`.
+
+Shapes: T or M queries, S keys, E width of a key, F width of a value. Any axes may precede those named.
 """
 
 from torch import Tensor
@@ -13,7 +18,7 @@ from transduce.attention.normalizers import softmax
 
 
 def by_rows(query_TE: Tensor, key_SE: Tensor, value_SF: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """softmax(Q K^T / sqrt(E)) V, (T, F): a vector a row (Vaswani et al. 2017, equation 1).
+    """softmax(Q K^T / sqrt(E)) V, (T, F), with one vector per row (Vaswani et al. 2017, equation 1).
 
     Args:
         allowed: bool, broadcastable to (T, S), True = may attend.
@@ -22,7 +27,9 @@ def by_rows(query_TE: Tensor, key_SE: Tensor, value_SF: Tensor, allowed: Tensor 
 
 
 def by_columns(query_ET: Tensor, key_ES: Tensor, value_FS: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """V softmax(K^T Q / sqrt(E)), (F, T): a vector a column, the softmax down each; `by_rows` transposed.
+    """V softmax(K^T Q / sqrt(E)), (F, T), with one vector per column: `by_rows` transposed.
+
+    The softmax is taken over each column.
 
     Args:
         allowed: bool, broadcastable to (S, T), True = may attend.
@@ -33,10 +40,10 @@ def by_columns(query_ET: Tensor, key_ES: Tensor, value_FS: Tensor, allowed: Tens
 
 
 def by_several_queries(key_SE: Tensor, value_SF: Tensor, query_ME: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """att((K, V), Q) = att((K, V), q_1) (+) .. (+) att((K, V), q_M), (M F,): what each query reads, end to end.
+    """att((K, V), Q) = att((K, V), q_1) (+) .. (+) att((K, V), q_M), (M F,): the outputs of all queries, concatenated.
 
-    This is what some notes call multi-head attention: every query looks at the same keys and values, where the heads of
-    Vaswani et al. 2017 look at projections of their own (`MultiHeadAttention`).
+    Some lecture notes call this multi-head attention. All queries use the same keys and values, while each head of
+    Vaswani et al. 2017 uses its own projections (`MultiHeadAttention`).
 
     Args:
         allowed: bool, broadcastable to (M, S), True = may attend.

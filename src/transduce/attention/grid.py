@@ -1,7 +1,7 @@
-"""Positions on a grid, so that attention can look at a picture as a convolution does (Cordonnier et al. 2020).
+"""Relative positions on a grid, with which attention can express a convolution (Cordonnier et al. 2020).
 
-Shapes: B batch, H heads, T queries, S keys, E width of a head. Both count cells row by row. Of cells
-anywhere: N queries, K keys, R = 3 coordinates of r.
+Shapes: B batch, H heads, T queries, S keys, E width of a head. T and S count cells row by row. For cells at any
+position: N queries, K keys, R = 3 coordinates of r.
 """
 
 import torch
@@ -11,17 +11,17 @@ from transduce.attention.relative import Relative
 
 
 class Quadratic(Relative):
-    """Each head has a centre D, a shift from the query, and a width: it looks around the cell that the centre names.
+    """Each head attends to the cells around its centre D, which is a shift relative to the query.
 
         e_ts = .. + v . r,   v = -a (1, -2 D_1, -2 D_2),   r = (|d|^2, d_1, d_2)        (equation 9)
 
-    d is where the key stands seen from the query, in rows and columns. That is -a |d - D|^2 up to a constant, which
-    softmax does not see: with a large a all of the weight lies on one cell, and H heads are a convolution of H cells
-    (theorem 1). Content has no say where the projections of queries are 0.
+    d is the position of the key relative to the query, in rows and columns. Up to a constant, which the softmax
+    ignores, v . r is -a |d - D|^2. With a large a, all weight is on one cell, and H heads are a convolution over H
+    cells (theorem 1). If the projections of queries are 0, content has no effect.
 
     Args:
         heads: H.
-        columns: of the grid; it may have any number of rows.
+        columns: the width of the grid, which may have any number of rows.
     """
 
     def __init__(self, heads: int, columns: int) -> None:
@@ -40,7 +40,7 @@ class Quadratic(Relative):
         return quadratic_scores(self.centre_H2, self.sharpness_H, self._cells(offset, queries), self._cells(0, keys))
 
     def weights(self, queries: int, keys: int) -> Tensor:
-        """alpha (H, T, S) where positions alone decide: what the figure of heads on a grid shows."""
+        """Weights alpha (H, T, S) from positions only, without content."""
         return self.scores(queries, keys).softmax(-1)
 
     def _cells(self, first: int, count: int) -> Tensor:
@@ -50,7 +50,7 @@ class Quadratic(Relative):
 
 
 def quadratic_scores(centre_H2: Tensor, alpha_H: Tensor, query_N2: Tensor, key_K2: Tensor) -> Tensor:
-    """e_h = v_h . r(key - query), (H, N, K), from where queries and keys lie, in rows and columns (equation 8).
+    """e_h = v_h . r(key - query), (H, N, K), for queries and keys at these rows and columns (equation 8).
 
     v = -a (1, -2 D_1, -2 D_2),   r(d) = (|d|^2, d_1, d_2)
     """

@@ -1,4 +1,4 @@
-"""Multi-head attention (Vaswani et al. 2017, section 3.2.2) out of parts that are chosen one by one.
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2), with a choice of score, normalizer and positions.
 
     head_i = sum_s alpha_s v_s,   alpha = weigh(score(q, k) + bias),   q = x W_i^Q, k = y W_i^K, v = y W_i^V
     output = [head_1; ..; head_H] W^O
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, Side, active_record
 from transduce.attention.normalizers import Softmax
 from transduce.attention.relative import Relative, Rotary
 from transduce.attention.scaled_dot_product import attend, attend_by
@@ -21,19 +21,23 @@ from transduce.kernels.matmul import Linear
 
 
 class MultiHeadAttention(nn.Module):
-    """H heads side by side. Self-attention hands its own input to `keys_values`, cross-attention the encoder's states.
+    """H attention heads. `keys_values` takes the layer's input for self-attention, encoder states for cross-attention.
 
     Args:
         width: D, divisible by heads.
         heads: H.
-        dropout: rate on the attention weights while training.
-        score: the name of a score of `transduce.attention.scores`, or a user's own; not a sequential one.
-        weighing: the name of a weighing of `transduce.attention.normalizers`, or a user's own; not a sequential one.
-        positions: relative positions; None for cross-attention, and where the input already holds positions.
-        key_value_heads: G, a divisor of heads: so many heads of keys and values, each for H / G heads of queries.
-            1 is multi-query attention (Shazeer 2019), more are grouped (Ainslie et al. 2023); the cache holds G heads.
-            None = H.
-        zero_init: W^O begins at zero, and with it the output (Zhang et al. 2019, "Fixup Initialization", section 3).
+        dropout: dropout rate on the attention weights.
+        score: name of a score in `transduce.attention.scores`, or your own class; not a sequential one.
+        weighing: name of a normalizer in `transduce.attention.normalizers`, or your own class; not a sequential one.
+        positions: relative positions. None for cross-attention, and if the input already contains positions.
+        key_value_heads: G, a divisor of heads: the number of heads of keys and values, each read by H / G heads of
+            queries. 1 is multi-query attention (Shazeer 2019), more is grouped-query attention (Ainslie et al. 2023).
+            The cache holds G heads. None = H.
+        zero_init: initialize W^O, and so the output, with zeros (Zhang et al. 2019, "Fixup Initialization", section 3).
+        role, side: what it attends to; see `transduce.attention.capture`.
+
+    Raises:
+        InputError: there is no score or normalizer with this name.
     """
 
     def __init__(
@@ -46,8 +50,11 @@ class MultiHeadAttention(nn.Module):
         positions: Relative | None = None,
         key_value_heads: int | None = None,
         zero_init: bool = False,
+        role: Role = "other",
+        side: Side = "other",
     ) -> None:
         super().__init__()
+        self.role, self.side = role, side
         self.heads, self.key_value_heads, self.head_width = heads, key_value_heads or heads, width // heads
         self.dropout = dropout
         self.query = Linear(width, width)
@@ -65,27 +72,29 @@ class MultiHeadAttention(nn.Module):
         plain = type(self.score) is ScaledDot and type(self.weigh) is Softmax
         self._has_a_kernel = plain and not (positions is not None and positions.reads)
         self.can_share = self._has_a_kernel and (positions is None or type(positions) is Rotary)
-        """Whether what it reads may be an `Attended`, which many hypotheses share: one kernel does it all."""
+        """Whether it can read an `Attended`, which hypotheses share. Requires scaled dot products and a softmax."""
 
     def keys_values(self, y_BSD: Tensor, offset: int = 0) -> KeyValue:
-        """What `y` offers to be attended to; its first position is number `offset`."""
+        """Keys and values (B, G, S, E) of y (B, S, D), whose first position is number `offset`."""
         key_BGSE, value_BGSE = (self._split(half) for half in self.key_value(y_BSD).chunk(2, -1))
         if self.positions is not None:
             key_BGSE = self.positions.turn(key_BGSE, offset)
         return KeyValue(self.score.keys(key_BGSE), value_BGSE)
 
     def empty(self, rows: int) -> KeyValue:
-        """The keys and values of no positions, for `rows` sequences."""
+        """An empty key-value cache for `rows` sequences."""
         nothing_BGSE = self.query.weight.new_empty(rows, self.key_value_heads, 0, self.head_width)
         return KeyValue(nothing_BGSE, nothing_BGSE)
 
     def forward(
         self, x_BTD: Tensor, memory: KeyValue | Attended, allowed: Tensor | None = None, offset: int = 0
     ) -> Tensor:
-        """What each query x reads from `memory`: (B, T, D).
+        """The output of attention from x to `memory`: (B, T, D). A capture records the weights.
 
         Args:
-            memory: keys and values for each of the B; or in prediction what hypotheses share, T = 1.
+            x_BTD: the input from which queries are made.
+            memory: keys and values for each of the B rows; in prediction, also keys and values that hypotheses share,
+                with T = 1.
             allowed: bool, broadcastable to (B, H, T, S), True = may attend; None = all may.
             offset: the position of the first query.
         """
@@ -105,7 +114,7 @@ class MultiHeadAttention(nn.Module):
     def _attend(
         self, query_BHTE: Tensor, memory: KeyValue, allowed: Tensor | None, offset: int, openly: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """What the queries read; and the weights, where they were asked for or computed anyway."""
+        """The output of the heads, and the weights if they were requested or computed anyway."""
         rate = self.dropout if self.training else 0.0
         bias = self.positions.bias(query_BHTE, memory.length, offset) if self.positions is not None else None
         if self._has_a_kernel and not openly:

@@ -1,12 +1,16 @@
-"""Linear attention (Katharopoulos et al. 2020): where the softmax has exp(q . k), phi(q) . phi(k) with phi = elu + 1.
+"""Linear attention (Katharopoulos et al. 2020): phi(q) . phi(k), with phi = elu + 1, replaces the softmax's exp(q . k).
 
     alpha_ts = phi(q_t) . phi(k_s) / sum_s phi(q_t) . phi(k_s)                          (equation 3)
     o_t      = phi(q_t) (sum_s phi(k_s) v_s^T) / phi(q_t) . sum_s phi(k_s)              (equation 5)
 
-What can be attended to is two sums, whose size does not grow with the number of keys: over all keys at once
-(`summarise` and `read`), causally and in parallel for training (`attend_causally`), or one position after another in
-constant time and memory (`attend_recurrently`, equations 16 to 20). All agree. Sums are made in fp32, or in fp64 for
-fp64 input, also under autocast.
+Keys and values are summarized in two sums, whose size does not depend on the number of keys. There are three ways to
+compute with them, which agree:
+
+- over all keys at once: `summarise` and `read`;
+- causally and in parallel, for training: `attend_causally`;
+- one position after another, in constant time and memory: `attend_recurrently` (equations 16 to 20).
+
+Sums are computed in fp32, or in fp64 for fp64 input, also under autocast.
 
 Shapes: B batch, H heads, T queries, S keys, E width of a head's keys, F width of its values, D model width; N chunks of
 C positions each, M = N + 1 ends of chunks.
@@ -19,18 +23,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention import masks
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, Side, active_record
 from transduce.kernels.matmul import Linear
 
 CHUNK = 64
 
 
 class Summary(NamedTuple):
-    """What linear attention keeps of everything that can be attended to.
+    """The sums that linear attention keeps of keys and values.
 
     values: (B, H, E, F), sum_s phi(k_s) v_s^T.
     mass: (B, H, E), sum_s phi(k_s).
-    features: (B, H, S, E), the phi(k_s) themselves, where attention weights are captured; None otherwise.
+    features: (B, H, S, E), the phi(k_s) themselves. Kept only while attention weights are captured, else None.
     """
 
     values: Tensor
@@ -39,16 +43,18 @@ class Summary(NamedTuple):
 
 
 def feature_map(x: Tensor) -> Tensor:
-    """phi(x) = elu(x) + 1, any shape; it stays above 0 where elu(x) = exp(x) - 1 would round to -1."""
+    """phi(x) = elu(x) + 1, any shape. It stays above 0 even where elu(x) = exp(x) - 1 would round to -1."""
     features: Tensor = _FeatureMap.apply(x)  # type: ignore[no-untyped-call]
     return features
 
 
 def linear_weights(query_BHTE: Tensor, feature_BHSE: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """alpha (B, H, T, S), computed openly from queries and the keys' features, for looking at and for checking.
+    """The weights alpha (B, H, T, S), computed explicitly for display and for tests (equation 3).
 
     Args:
-        allowed: bool, broadcastable to (B, H, T, S), True = may attend.
+        query_BHTE: the queries.
+        feature_BHSE: phi of the keys.
+        allowed: bool, broadcastable to (B, H, T, S), True = may attend; None = all may.
     """
     with _without_autocast(query_BHTE):
         alpha_BHTS = feature_map(_wide(query_BHTE)) @ feature_BHSE.mT
@@ -61,7 +67,9 @@ def summarise(key_BHSE: Tensor, value_BHSF: Tensor, real_BS: Tensor | None = Non
     """The sums over all keys.
 
     Args:
-        real_BS: bool, True = may be attended to; what may not adds exactly 0. None = all may.
+        key_BHSE: the keys.
+        value_BHSF: the values.
+        real_BS: bool, True = may be attended to. Other positions add exactly 0. None = all may.
     """
     with _without_autocast(key_BHSE):
         feature_BHSE = _features(key_BHSE, real_BS)
@@ -69,7 +77,7 @@ def summarise(key_BHSE: Tensor, value_BHSF: Tensor, real_BS: Tensor | None = Non
 
 
 def read(query_BHTE: Tensor, summary: Summary) -> Tensor:
-    """What each query reads, all of the same summary: (B, H, T, F)."""
+    """The output (B, H, T, F) of queries that all read the same summary (equation 5)."""
     with _without_autocast(query_BHTE):
         feature_BHTE = feature_map(_wide(query_BHTE))
         mass_BHT1 = feature_BHTE @ summary.mass[..., None]
@@ -79,14 +87,17 @@ def read(query_BHTE: Tensor, summary: Summary) -> Tensor:
 def attend_causally(
     query_BHTE: Tensor, key_BHTE: Tensor, value_BHTF: Tensor, past: Summary | None = None, chunk: int = CHUNK
 ) -> tuple[Tensor, Summary]:
-    """What each query reads of `past` and of all positions up to its own (B, H, T, F), and the summary after the last.
+    """The output (B, H, T, F) of queries that read `past` and all positions up to their own, and the final summary.
 
-    Inside a chunk the weights are computed openly, C x C of them; from chunk to chunk the sums are carried. Time and
-    memory grow linearly with T, and the work is matrix products.
+    Within a chunk, C x C weights are computed explicitly; between chunks, only the sums are carried over. Time and
+    memory grow linearly with T, and the work is done by matrix products.
 
     Args:
-        past: what stands before the first position; None = nothing.
-        chunk: C. It decides speed and rounding, and nothing else.
+        query_BHTE: the queries.
+        key_BHTE: the keys.
+        value_BHTF: the values.
+        past: the summary of earlier positions; None = there are none.
+        chunk: C. It affects only speed and rounding.
     """
     length = query_BHTE.shape[2]
     chunk = min(chunk, length)
@@ -105,7 +116,7 @@ def attend_causally(
 
 
 def attend_recurrently(query_BHE: Tensor, key_BHE: Tensor, value_BHF: Tensor, past: Summary) -> tuple[Tensor, Summary]:
-    """`attend_causally` for one position: (B, H, F), and the summary after it; `past` is left as it was."""
+    """`attend_causally` for one position: the output (B, H, F) and the new summary. `past` is not changed."""
     with _without_autocast(query_BHE):
         query_BHE, key_BHE = feature_map(_wide(query_BHE)), feature_map(_wide(key_BHE))
         values_BHEF = past.values + key_BHE[..., :, None] * _wide(value_BHF)[..., None, :]
@@ -115,19 +126,21 @@ def attend_recurrently(query_BHE: Tensor, key_BHE: Tensor, value_BHF: Tensor, pa
 
 
 class LinearAttention(nn.Module):
-    """H heads of linear attention side by side, with the projections of `MultiHeadAttention`.
+    """Multi-head linear attention, with the projections of `MultiHeadAttention`.
 
-    The weights it implies are computed for a capture only, from keys that are kept only then: a capture sees what is
-    summarised, and what begins or goes on from an `empty` summary, while it lasts.
+    Attention weights are computed only inside a capture, because the keys are kept only then. A capture therefore sees
+    sources that were summarized, and sequences that were started, while it was active.
 
     Args:
         width: D, divisible by heads.
         heads: H.
+        role, side: what it attends to; see `transduce.attention.capture`.
     """
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, role: Role = "other", side: Side = "other") -> None:
         super().__init__()
         self.heads = heads
+        self.role, self.side = role, side
         self.query = Linear(width, width)
         self.key_value = Linear(width, 2 * width)
         self.output = Linear(width, width)
@@ -136,7 +149,7 @@ class LinearAttention(nn.Module):
             nn.init.zeros_(projection.bias)
 
     def empty(self, rows: int) -> Summary:
-        """The summary of nothing, for `rows` sequences."""
+        """An empty summary for `rows` sequences."""
         weight = _wide(self.query.weight)
         width = len(weight) // self.heads
         mass_BHE = weight.new_zeros(rows, self.heads, width)
@@ -145,9 +158,10 @@ class LinearAttention(nn.Module):
         return Summary(values_BHEF, mass_BHE, nothing_BHSE)
 
     def summarise(self, y_BSD: Tensor, real_BS: Tensor | None = None) -> Summary:
-        """What `y` offers to be attended to.
+        """The summary of the keys and values of y (B, S, D).
 
         Args:
+            y_BSD: the states to be attended to.
             real_BS: bool, True = a real position; None = all are.
         """
         key_BHSE, value_BHSF = self._keys_values(y_BSD)
@@ -155,16 +169,19 @@ class LinearAttention(nn.Module):
         return summarise(key_BHSE, value_BHSF, real_BS)._replace(features=features)
 
     def forward(self, x_BTD: Tensor, summary: Summary) -> Tensor:
-        """What each position of x reads, all of the same summary: (B, T, D)."""
+        """The output (B, T, D) of positions x that all read the same summary."""
         query_BHTE = self._split(self.query(x_BTD))
         self._show(query_BHTE, summary.features, None)
         return self._join(read(query_BHTE, summary))
 
     def extend(self, x_BTD: Tensor, past: Summary | None) -> tuple[Tensor, Summary]:
-        """T positions after those in `past`: what each reads of all up to itself (B, T, D), and the summary then.
+        """The output (B, T, D) of T positions that follow those in `past`, and the summary after them.
+
+        Each position reads all positions up to itself.
 
         Args:
-            past: None = these are the first.
+            x_BTD: the new positions.
+            past: the summary of the earlier positions; None = there are none.
         """
         query_BHTE, (key_BHTE, value_BHTF) = self._split(self.query(x_BTD)), self._keys_values(x_BTD)
         if past is not None and x_BTD.shape[1] == 1:
@@ -180,7 +197,7 @@ class LinearAttention(nn.Module):
 
     @staticmethod
     def _seen(key_BHTE: Tensor, past: Summary | None) -> Tensor | None:
-        """The features of all positions so far, if a capture asks for them, or did when the first one came."""
+        """The features of all positions so far, if a capture is active or was active at the first position."""
         if past is None:
             return _features(key_BHTE) if active_record() is not None else None
         return None if past.features is None else torch.cat((past.features, _features(key_BHTE)), 2)
@@ -203,7 +220,7 @@ class LinearAttention(nn.Module):
 
 
 class _FeatureMap(torch.autograd.Function):
-    """exp(min(x, 0)) + max(x, 0), whose derivative is min(phi, 1): four times as fast as by autograd's single steps."""
+    """exp(min(x, 0)) + max(x, 0), whose derivative is min(phi, 1). Four times as fast as autograd's separate steps."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -223,24 +240,24 @@ def _features(key_BHSE: Tensor, real_BS: Tensor | None = None) -> Tensor:
 
 
 def _cut(x_BHTE: Tensor, chunk: int) -> Tensor:
-    """(B, H, N, C, E); zeros fill the last chunk up, and a feature of 0 adds nothing."""
+    """(B, H, N, C, E). The last chunk is padded with zeros, and a feature of 0 adds nothing."""
     missing = -x_BHTE.shape[2] % chunk
     return torch.unflatten(F.pad(x_BHTE, (0, 0, 0, missing)), 2, (-1, chunk))
 
 
 def _carried(sums: Tensor, start: Tensor | None) -> Tensor:
-    """(B, H, M, ..): `start` (0 if None), and what it is after each of the N chunks."""
+    """(B, H, M, ..): `start` (0 if None), followed by its value after each of the N chunks."""
     first = torch.zeros_like(sums[:, :, 0]) if start is None else start
     return torch.cat((first[:, :, None], sums), 2).cumsum(2)
 
 
 def _wide(x: Tensor) -> Tensor:
-    """x in a type that sums are made in: fp32 at least."""
+    """x in the dtype in which sums are computed: at least fp32."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _above_zero(mass: Tensor) -> Tensor:
-    """The divisor: where all features underflow the output is 0, not 0 / 0."""
+    """The divisor, kept above 0: if all features underflow, the output is 0 and not 0 / 0."""
     return mass.clamp(min=torch.finfo(mass.dtype).tiny)
 
 

@@ -1,4 +1,4 @@
-"""Who may attend to whom. A mask is a bool tensor and True means "may attend", here and everywhere.
+"""Attention masks. A mask is a bool tensor in which True means "may attend", here and everywhere.
 
 Shapes: B batch, T queries, S keys. Every mask broadcasts to (B, H, T, S), H heads.
 """
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def causal(queries: int, past: int = 0, device: torch.device | None = None) -> Tensor:
-    """(1, 1, T, past + T): query t stands at position past + t and sees itself and all before it.
+    """(1, 1, T, past + T): query t is at position past + t and may attend to itself and to all earlier positions.
 
     Masked self-attention (Vaswani et al. 2017, section 3.2.3).
     """
@@ -18,5 +18,5 @@ def causal(queries: int, past: int = 0, device: torch.device | None = None) -> T
 
 
 def padding(real_BS: Tensor) -> Tensor:
-    """(B, 1, 1, S) from (B, S): every query of every head sees the real keys of its own sentence."""
+    """(B, 1, 1, S) from (B, S): every query of every head may attend to the real keys of its own sentence."""
     return real_BS[:, None, None, :]

@@ -1,7 +1,7 @@
-"""Alignments that only move forward (Raffel et al. 2017): where a reader stops that starts where it stopped before.
+"""Monotonic alignments, which only move forward (Raffel et al. 2017).
 
-Reading goes from left to right, starts at the key where the query before stopped, and stops at key s with probability
-p_s. With p of 0 and 1 only, that is a decision; otherwise what follows is its expectation.
+For each query, reading goes from left to right. It starts at the key where the previous query stopped, and stops at key
+s with probability p_s. This module computes the expected alignment; if every p is 0 or 1, that is the alignment itself.
 """
 
 import torch
@@ -13,15 +13,16 @@ def expected_alignment(stop_BHTS: Tensor, previous_BHTS: Tensor) -> Tensor:
 
         q_s = (1 - p_{s-1}) q_{s-1} + previous_s,   alpha_s = p_s q_s
 
-    Whoever stops nowhere reads nothing: alpha sums to less than `previous` by that probability, now and afterwards.
+    A query that stops nowhere reads nothing. The sum of alpha is lower than that of `previous` by this probability, for
+    this query and all later ones.
 
-    The paper solves the recurrence by dividing by prod (1 - p), which overflows on long inputs. Here two stretches of
-    it are joined into one of twice the length, log2(S) times: products and sums of numbers in [0, 1] only, so that
+    The paper solves the recurrence by dividing by prod (1 - p), which overflows on long inputs. Here, two adjacent
+    stretches of keys are joined into one, log2(S) times. This uses only products and sums of numbers in [0, 1], so
     nothing overflows, cancels or is clipped.
 
     Args:
         stop_BHTS: p.
-        previous_BHTS: alpha of the query before; before the first, 1 at the first key.
+        previous_BHTS: alpha of the previous query; for the first query, 1 at the first key and 0 elsewhere.
     """
     reached_BHTS = previous_BHTS
     passed_BHTS = torch.cat((torch.zeros_like(stop_BHTS[..., :1]), 1 - stop_BHTS[..., :-1]), -1)

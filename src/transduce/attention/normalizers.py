@@ -1,15 +1,15 @@
-"""From scores to weights: who is read, and how much of each.
+"""Normalizers: functions from scores to attention weights.
 
     softmax           alpha = exp(e) / sum exp(e)
     sparsemax         alpha = the point of the simplex nearest to e
     entmax            alpha = [e / 2 - tau]_+ ^ 2, tau such that it sums to 1
-    hard              alpha = 1 at one key: drawn from the softmax in training, its best one in prediction
-    gumbel            the same, with a gradient as if the draw had been soft
+    hard              alpha = 1 at one key: sampled from the softmax in training, its maximum in prediction
+    gumbel            the same, with a straight-through gradient
     local_monotonic   the softmax of the keys near the query's own position
-    local_predictive  the softmax of the keys near a position read off the query, less the further away
-    monotonic         alpha = where a reader stops that only moves forward
+    local_predictive  the softmax of the keys near a predicted position, lower the farther away
+    monotonic         alpha = the alignment of a reader that only moves forward
 
-A recipe names a weighing as above, and your own class as `my_file:MyWeighing`: a subclass of `Weighing`.
+A recipe names one of these as `weighing`, or your own subclass of `Weighing` as `my_file:MyWeighing`.
 
 Shapes: B batch, H heads, T queries, S keys, E width of a query.
 """
@@ -26,14 +26,14 @@ HALF_WINDOW = 10  # D of Luong et al. 2015
 
 
 class Weighing(nn.Module):
-    """What every weighing is.
+    """Base class of all normalizers.
 
     Args:
-        query_width: E, for those that look at the query itself.
+        query_width: E, for normalizers that use the query itself.
     """
 
     sequential = False
-    """True: a query's weights depend on those of the query before it, so that queries go one at a time."""
+    """True if a query's weights depend on those of the previous query, so that queries are processed one at a time."""
 
     def __init__(self, query_width: int) -> None:
         super().__init__()
@@ -46,19 +46,20 @@ class Weighing(nn.Module):
         position_BT: Tensor,
         previous_BHTS: Tensor | None = None,
     ) -> Tensor:
-        """alpha (B, H, T, S) in fp32 at least: none negative, 0 where not allowed, summing to 1 (or to less).
+        """Weights alpha (B, H, T, S), at least in fp32: not negative, 0 where not allowed, with a sum of at most 1.
 
         Args:
+            scores_BHTS: e, one score for each query and key.
             allowed: bool, broadcastable to (B, H, T, S), True = may attend; None = all may.
             query_BHTE: the queries.
-            position_BT: int64, (B, T) or (1, T): where in its sequence each query stands, counted from 0.
-            previous_BHTS: the weights of the query before each one, for a sequential weighing; None before the first.
+            position_BT: int64, (B, T) or (1, T): the position of each query in its sequence, counted from 0.
+            previous_BHTS: the weights of the previous query, for a sequential normalizer; None before the first query.
         """
         raise NotImplementedError
 
 
 class _ByScores(Weighing):
-    """Looks at the scores and nothing else."""
+    """A normalizer that uses only the scores."""
 
     def forward(
         self,
@@ -85,7 +86,7 @@ class Softmax(_ByScores):
 
 
 class Sparsemax(_ByScores):
-    """The nearest point of the simplex: most keys get exactly 0 (Martins & Astudillo 2016)."""
+    """The point of the simplex nearest to the scores: most keys get exactly 0 (Martins & Astudillo 2016)."""
 
     def weigh(self, scores_BHTS: Tensor, allowed: Tensor | None) -> Tensor:
         """(B, H, T, S)."""
@@ -93,7 +94,7 @@ class Sparsemax(_ByScores):
 
 
 class Entmax(_ByScores):
-    """Halfway between softmax and sparsemax: 1.5-entmax (Peters et al. 2019)."""
+    """1.5-entmax, halfway between softmax and sparsemax (Peters et al. 2019)."""
 
     def weigh(self, scores_BHTS: Tensor, allowed: Tensor | None) -> Tensor:
         """(B, H, T, S)."""
@@ -101,10 +102,10 @@ class Entmax(_ByScores):
 
 
 class Hard(_ByScores):
-    """One key gets all: drawn from the softmax while training, its best one otherwise (Xu et al. 2015, section 4.1).
+    """All weight on one key: sampled from the softmax in training, its maximum otherwise (Xu et al. 2015, section 4.1).
 
-    A choice has no gradient. Within `transduce.attention.reinforce.choices` its log-probability is left for REINFORCE,
-    as training does it; outside, the scores learn nothing.
+    A sampled choice has no gradient. Training uses `transduce.attention.reinforce.choices`, which records its
+    log-probability for REINFORCE. Without it, the scores get no gradient.
     """
 
     def weigh(self, scores_BHTS: Tensor, allowed: Tensor | None) -> Tensor:
@@ -119,7 +120,7 @@ class Hard(_ByScores):
         return _all_to(choice_BHT1, log_alpha_BHTS)
 
     def draw(self, log_alpha_BHTS: Tensor) -> Tensor:
-        """(B, H, T, 1) int64: a key for each query, by torch's global generator."""
+        """(B, H, T, 1) int64: a key for each query, drawn with torch's global random generator."""
         return (log_alpha_BHTS + _gumbel_like(log_alpha_BHTS)).argmax(-1, keepdim=True)
 
 
@@ -127,7 +128,8 @@ class Gumbel(_ByScores):
     """`hard` with the straight-through gradient of a softmax under the same noise (Jang et al. 2017, section 2.2).
 
     Args:
-        temperature: of that softmax; towards 0 its gradient has less bias and more noise.
+        query_width: E.
+        temperature: of that softmax. A lower temperature gives a gradient with less bias and more variance.
     """
 
     def __init__(self, query_width: int, temperature: float = 1.0) -> None:
@@ -144,12 +146,13 @@ class Gumbel(_ByScores):
 
 
 class _Local(Weighing):
-    """The softmax of the keys at most D places from a centre.
+    """The softmax of the keys at most D positions from a centre.
 
-    Places are counted among the allowed keys of a row, from 0 to S - 1, so that padding moves nothing; the centre is
-    never further than 1 from one of them, so that no window is empty.
+    Positions are counted among the allowed keys of a row, from 0, so padding has no effect. The centre is at most 1
+    away from an allowed key, so no window is empty.
 
     Args:
+        query_width: E.
         half_window: D, at least 1.
     """
 
@@ -159,16 +162,16 @@ class _Local(Weighing):
         self.half_window = half_window
 
     def window(self, scores_BHTS: Tensor, allowed: Tensor | None, centre_BHT1: Tensor) -> tuple[Tensor, Tensor]:
-        """alpha (B, H, T, S) over the window, and how far from the centre each key stands."""
+        """Weights alpha (B, H, T, S) over the window, and the distance of each key from the centre."""
         distance_BHTS = _places(scores_BHTS, allowed) - centre_BHT1
         near_BHTS = distance_BHTS.abs() <= self.half_window
         return softmax(scores_BHTS, near_BHTS if allowed is None else near_BHTS & allowed), distance_BHTS
 
 
 class LocalMonotonic(_Local):
-    """Around the query's own position: both sides go at one pace (Luong et al. 2015, section 3.2, "local-m").
+    """A window around the query's own position ("local-m", Luong et al. 2015, section 3.2).
 
-    Behind the last key the window stays where it is: around the last key.
+    It assumes that source and target advance at the same pace. After the last key, the window stays around that key.
     """
 
     def forward(
@@ -185,11 +188,11 @@ class LocalMonotonic(_Local):
 
 
 class LocalPredictive(_Local):
-    """Around S sigmoid(v^T tanh(W q)), and less the further away (Luong et al. 2015, equations 9 and 10, "local-p").
+    """A window around a predicted position p ("local-p", Luong et al. 2015, equations 9 and 10).
 
-        alpha_s = softmax(e)_s exp(-(s - p)^2 / (2 (D / 2)^2))
+        p = S sigmoid(v^T tanh(W q)),   alpha_s = softmax(e)_s exp(-(s - p)^2 / (2 (D / 2)^2))
 
-    S is the number of keys that the query is allowed. As in the paper, the weights are not brought back to a sum of 1.
+    S is the number of keys that the query may attend to. As in the paper, the weights are not normalized again.
     """
 
     def __init__(self, query_width: int, half_window: int = HALF_WINDOW) -> None:
@@ -213,11 +216,12 @@ class LocalPredictive(_Local):
 
 
 class Monotonic(Weighing):
-    """From left to right and never back: each key is stopped at or passed (Raffel et al. 2017, equations 11 to 14).
+    """Monotonic attention: reading goes from left to right and never back (Raffel et al. 2017, equations 11 to 14).
 
-    A key is stopped at with probability sigmoid(e + r), r learned, because unlike a softmax this asks for the scores'
-    level. Training reads the expectation, under noise of variance 1 on e, which makes deciding clearly worth while;
-    prediction stops where e + r > 0. A query that stops nowhere reads nothing (alpha = 0), and so do those after it.
+    Reading stops at a key with probability sigmoid(e + r). The offset r is learned, because a sigmoid, unlike a
+    softmax, depends on the level of the scores. Training uses the expected alignment, with noise of variance 1 added to
+    e, which rewards clear decisions. Prediction stops where e + r > 0. A query that stops nowhere reads nothing (alpha
+    = 0), and neither do later queries.
     """
 
     sequential = True
@@ -246,14 +250,14 @@ class Monotonic(Weighing):
 
 
 def softmax(scores_BHTS: Tensor, allowed: Tensor | None) -> Tensor:
-    """Softmax over the allowed keys, in fp32, or in fp64 for fp64 scores. Every query must be allowed some key."""
+    """Softmax over the allowed keys, in fp32, or in fp64 for fp64 scores. Every query must have an allowed key."""
     if allowed is not None:
         scores_BHTS = scores_BHTS.masked_fill(~allowed, -torch.inf)
     return scores_BHTS.softmax(-1, dtype=torch.promote_types(scores_BHTS.dtype, torch.float32))
 
 
 def _masked(scores_BHTS: Tensor, allowed: Tensor | None) -> Tensor:
-    """Scores in fp32 at least, -inf where not allowed."""
+    """Scores, at least in fp32, with -inf where not allowed."""
     scores_BHTS = scores_BHTS.to(torch.promote_types(scores_BHTS.dtype, torch.float32))
     return scores_BHTS if allowed is None else scores_BHTS.masked_fill(~allowed, -torch.inf)
 
@@ -264,12 +268,12 @@ def _all_to(choice_BHT1: Tensor, like_BHTS: Tensor) -> Tensor:
 
 
 def _gumbel_like(like_BHTS: Tensor) -> Tensor:
-    """-log(-log(u)): scores with this added have their maximum at key s with the probability of their softmax."""
+    """-log(-log(u)), Gumbel noise: the maximum of scores plus this noise is a sample from their softmax."""
     return -torch.empty_like(like_BHTS).exponential_().log()
 
 
 def _places(scores_BHTS: Tensor, allowed: Tensor | None) -> Tensor:
-    """(.., S), broadcastable to the scores: each allowed key's place among the allowed ones of its row, from 0."""
+    """(.., S), broadcastable to the scores: each allowed key's position among the allowed keys of its row, from 0."""
     keys, dtype = scores_BHTS.shape[-1], torch.promote_types(scores_BHTS.dtype, torch.float32)
     if allowed is None:
         return torch.arange(keys, device=scores_BHTS.device, dtype=dtype)

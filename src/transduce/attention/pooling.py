@@ -1,4 +1,4 @@
-"""A sequence of any length read into a fixed number of vectors, by queries that are learned.
+"""Attention pooling: learned queries turn a sequence of any length into a fixed number of vectors.
 
 Shapes: B batch, S positions, D width of what is read, K width of keys and queries, R queries.
 """
@@ -6,39 +6,48 @@ Shapes: B batch, S positions, D width of what is read, K width of keys and queri
 import torch
 from torch import Tensor, nn
 
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, Side, active_record
 from transduce.attention.masks import padding
 from transduce.attention.scaled_dot_product import attend_by
 from transduce.core.registry import resolve
 
 
 class AttentionPooling(nn.Module):
-    """R learned queries read a padded sequence, by any score and any weighing.
+    """R learned queries read a padded sequence, with any score and normalizer.
 
         alpha_r = weigh(score(q_r, k_s) for all s),   m_r = sum_s alpha_rs x_s
 
     The self-attentive sentence embedding (Lin et al. 2017, equations 5 to 7), A = softmax(W_2 tanh(W_1 H^T)) and
-    M = A H, is the score "dot" with keys tanh(W_1 h): its rows of W_2 are the queries.
+    M = A H, is a special case: score "dot", keys tanh(W_1 h), and the rows of W_2 as queries.
 
     Args:
-        score: the name of a score of `transduce.attention.scores`, or a user's own.
-        weighing: the name of a weighing of `transduce.attention.normalizers`, or a user's own.
+        score: name of a score in `transduce.attention.scores`, or your own class.
+        weighing: name of a normalizer in `transduce.attention.normalizers`, or your own class.
         key_width: K.
         queries: R.
+        side: whose states x is; see `transduce.attention.capture`. The role is "other", because the queries are
+            parameters.
+
+    Raises:
+        InputError: there is no score or normalizer with this name.
     """
 
-    def __init__(self, score: str, weighing: str, key_width: int, queries: int = 1) -> None:
+    role: Role = "other"
+
+    def __init__(self, score: str, weighing: str, key_width: int, queries: int = 1, side: Side = "other") -> None:
         super().__init__()
+        self.side = side
         self.query_RK = nn.Parameter(torch.randn(queries, key_width) * key_width**-0.5)
         self.score = resolve("attention.scores", score)(key_width, key_width)
         self.weigh = resolve("attention.normalizers", weighing)(key_width)
 
     def forward(self, x_BSD: Tensor, real_BS: Tensor | None = None, key_BSK: Tensor | None = None) -> Tensor:
-        """M (B, R, D). A record is handed alpha, (B, 1, R, S).
+        """The vectors M (B, R, D). A capture records the weights alpha (B, 1, R, S).
 
         Args:
+            x_BSD: the sequence.
             real_BS: bool, True = a real position, False = padding; None = all are real.
-            key_BSK: what the queries are compared with; None = x itself, and K = D.
+            key_BSK: the keys; None = x itself, with K = D.
         """
         allowed = None if real_BS is None else padding(real_BS)
         keys = self.score.keys((x_BSD if key_BSK is None else key_BSK)[:, None])
@@ -49,7 +58,7 @@ class AttentionPooling(nn.Module):
         return read_BHRD[:, 0]
 
     def _read(self, keys: Tensor, value_BHSD: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
-        """All queries at once, or one after the other where each must know what the one before read."""
+        """All queries at once, or one after the other if the score or the normalizer is sequential."""
         query_BHRK = self.query_RK.expand(len(value_BHSD), 1, -1, -1)
         position_BR = torch.arange(len(self.query_RK), device=keys.device).expand(len(value_BHSD), -1)
         if not (self.score.sequential or self.weigh.sequential):

@@ -1,6 +1,6 @@
-"""Where a token stands: sinusoidal, learned and rotary positions, and none; and what their pictures show.
+"""Absolute positions: sinusoidal, learned and none; the rotation of rotary positions; and data for figures of them.
 
-Positions that know distances alone are in `transduce.attention.relative`, rotary ones among them.
+Relative positions, including rotary ones, are in `transduce.attention.relative`.
 
 Shapes: B batch, H heads, T positions, D model width, E width of a head.
 """
@@ -16,7 +16,7 @@ BASE = 10_000.0
 
 
 def frequencies(width: int, base: float = BASE, device: torch.device | None = None) -> Tensor:
-    """(D/2,) angular frequencies in radians a position: base^(-2j/D), j = 0 .. D/2 - 1, in fp64.
+    """(D/2,) angular frequencies in radians per position: base^(-2j/D), j = 0 .. D/2 - 1, in fp64.
 
     The cosine term uses the exponent 2j/D as well; some lecture notes print 2jd there, which is a misprint.
     """
@@ -29,7 +29,8 @@ def sinusoidal(length: int, width: int, offset: int = 0, device: torch.device | 
 
         p[t, 2j] = sin(t / 10000^(2j/D)),   p[t, 2j + 1] = cos(t / 10000^(2j/D))
 
-    p[t + k] is p[t] turned by a rotation that depends on k alone: a row of clock hands, each at its own speed.
+    p[t + k] is p[t] rotated by an angle that depends only on k, like the hands of a clock that move at different
+    speeds.
     """
     position_T = torch.arange(offset, offset + length, dtype=torch.float64, device=device)
     angle_TJ = position_T[:, None] * frequencies(width, device=device)
@@ -37,18 +38,18 @@ def sinusoidal(length: int, width: int, offset: int = 0, device: torch.device | 
 
 
 def clock(length: int, width: int, offset: int = 0) -> Tensor:
-    """(T, D/2) in radians, 0 .. 2 pi: where the D/2 hands of the clock stand at each position, the fastest first.
+    """(T, D/2) angles in radians, 0 .. 2 pi, of the D/2 clock hands at each position, the fastest first.
 
-    `sinusoidal` holds their sines and cosines in turn.
+    `sinusoidal` contains their sines and cosines, alternating.
     """
     position_T = torch.arange(offset, offset + length, dtype=torch.float64)
     return (position_T[:, None] * frequencies(width)) % (2 * torch.pi)
 
 
 def turn(steps: int, width: int) -> Tensor:
-    """(D, D) in fp64, orthogonal: p[t + steps] = turn(steps, D) @ p[t] for every t, p the sinusoidal encoding.
+    """(D, D) orthogonal matrix in fp64: p[t + steps] = turn(steps, D) @ p[t] for every t, p the sinusoidal encoding.
 
-    A block a hand: each (sin, cos) is turned by steps times its frequency.
+    It is block-diagonal: each pair (sin, cos) is rotated by steps times its frequency.
     """
     angle_J = steps * frequencies(width)
     cos_J, sin_J = angle_J.cos(), angle_J.sin()
@@ -58,19 +59,19 @@ def turn(steps: int, width: int) -> Tensor:
 
 
 def dot_products(length: int, width: int) -> Tensor:
-    """(T, T) in fp64: p_i . p_j of sinusoidal positions, the diagonal set to 0 so that the others can be told apart.
+    """(T, T) in fp64: p_i . p_j of sinusoidal positions. The diagonal is set to 0 to make the others distinguishable.
 
-    They depend on |i - j| alone: sum_j cos(k f_j), and D/2 on the diagonal. The nearest is the largest; farther on they
-    do not fall for ever.
+    They depend only on k = |i - j|: sum_j cos(k f_j), which is D/2 on the diagonal. Neighbours have the largest
+    product; it does not fall monotonically at larger distances.
     """
     table_TD = sinusoidal(length, width).double()
     return (table_TD @ table_TD.T).fill_diagonal_(0.0)
 
 
 def rotate(x_BHTE: Tensor, offset: int = 0) -> Tensor:
-    """Queries or keys turned by their position's angles (Su et al. 2021, equation 34): rotary positions.
+    """Queries or keys rotated by the angles of their positions (rotary positions; Su et al. 2021, equation 34).
 
-    The dot product of a turned query and a turned key depends on the distance between them alone.
+    The dot product of a rotated query and a rotated key depends only on the distance between them.
     """
     length, width = x_BHTE.shape[-2:]
     position_T = torch.arange(offset, offset + length, dtype=torch.float64, device=x_BHTE.device)
@@ -83,7 +84,7 @@ def rotate(x_BHTE: Tensor, offset: int = 0) -> Tensor:
 
 
 def turns(length: int, width: int) -> Tensor:
-    """(T, E) fp32, T >= length: cosine and sine in turn of the angles that `rotate` turns by; not to be written to."""
+    """(T, E) fp32, T >= length: alternating cosines and sines of the angles of `rotate`. Do not write to it."""
     return _turns(max(64, 1 << (length - 1).bit_length()), width)
 
 
@@ -95,7 +96,7 @@ def _turns(length: int, width: int) -> Tensor:
 
 
 class Sinusoidal(nn.Module):
-    """Adds the sinusoidal encoding: no parameters, any length."""
+    """Adds the sinusoidal encoding (Vaswani et al. 2017, section 3.5). It has no parameters and takes any length."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -104,7 +105,7 @@ class Sinusoidal(nn.Module):
         self.table_TD: Tensor
 
     def forward(self, x_BTD: Tensor, offset: int = 0) -> Tensor:
-        """x + p, where x's first position is number `offset`."""
+        """x + p (B, T, D), where the first position of x is number `offset`."""
         end = offset + x_BTD.shape[1]
         if end > len(self.table_TD):
             self.table_TD = sinusoidal(2 * end, self.width, device=self.table_TD.device)
@@ -112,14 +113,14 @@ class Sinusoidal(nn.Module):
 
 
 class Learned(nn.Module):
-    """Adds a learned vector a position (W^p applied to the position's one-hot vector); reads `max_length` at most."""
+    """Adds a learned vector for each of up to `max_length` positions: W^p times the position's one-hot vector."""
 
     def __init__(self, width: int, max_length: int) -> None:
         super().__init__()
         self.weight_TD = nn.Parameter(torch.randn(max_length, width) * width**-0.5)
 
     def forward(self, x_BTD: Tensor, offset: int = 0) -> Tensor:
-        """x + p.
+        """x + p (B, T, D), where the first position of x is number `offset`.
 
         Raises:
             InputError: the sequence is longer than the table.
@@ -127,14 +128,14 @@ class Learned(nn.Module):
         end = offset + x_BTD.shape[1]
         if end > len(self.weight_TD):
             raise InputError(
-                f"This model has learned positions for {len(self.weight_TD)} tokens, and {end} came: shorten the text, "
+                f"This model has learned positions for {len(self.weight_TD)} tokens, but got {end}: shorten the text, "
                 "or train with a larger model.max_length or another kind of positions."
             )
         return x_BTD + self.weight_TD[offset:end]
 
 
 class NoPositions(nn.Module):
-    """Adds nothing: for rotary positions, which turn queries and keys instead, and for models with none."""
+    """Adds nothing: for relative positions, and for models without positions."""
 
     def forward(self, x_BTD: Tensor, offset: int = 0) -> Tensor:
         """x itself."""
@@ -142,7 +143,7 @@ class NoPositions(nn.Module):
 
 
 def added_positions(kind: str, width: int, max_length: int) -> Sinusoidal | Learned | NoPositions:
-    """Those that are added to embeddings, by name: sinusoidal, learned (at most `max_length`); otherwise none are."""
+    """The module that adds positions to embeddings: `kind` "sinusoidal" or "learned"; any other name adds nothing."""
     if kind == "sinusoidal":
         return Sinusoidal(width)
     return Learned(width, max_length) if kind == "learned" else NoPositions()

@@ -1,11 +1,11 @@
-"""How an attention that chooses learns to choose: REINFORCE (Williams 1992; Xu et al. 2015, section 4.1).
+"""REINFORCE for hard attention, which samples the keys that it reads (Williams 1992; Xu et al. 2015, section 4.1).
 
     with choices() as made:
         logits = model(source, target)
     loss = cross_entropy + surrogate(made.log_probability, reward, size)
 
-Inside the `with`, hard attention that samples leaves the log-probability of what it chose. Outside it, it samples all
-the same, but no gradient flows to the scores by which it chose.
+Inside the `with` block, hard attention records the log-probability of its samples. Outside, it samples too, but its
+scores get no gradient.
 
 Shapes: B batch.
 """
@@ -19,17 +19,18 @@ from torch import Tensor
 
 
 class Choices:
-    """What was chosen so far.
+    """The choices recorded so far.
 
-    log_probability: (B,), log p of all choices made for each row, summed over layers, heads and queries; None = nobody
-    chose. Those of padded queries are among them: they change no reward, and so add noise to the gradient, not bias.
+    log_probability: (B,), log p of all choices for each row, summed over layers, heads and queries; None = there were
+    none. Choices of padded queries are included. They change no reward, so they add variance to the gradient but no
+    bias.
     """
 
     def __init__(self) -> None:
         self.log_probability: Tensor | None = None
 
     def add(self, log_probability_B: Tensor) -> None:
-        """Called by attention that has chosen."""
+        """Record choices; hard attention calls this."""
         self.log_probability = (
             log_probability_B if self.log_probability is None else self.log_probability + log_probability_B
         )
@@ -40,7 +41,7 @@ _choices: ContextVar[Choices | None] = ContextVar("transduce_attention_choices",
 
 @contextmanager
 def choices() -> Iterator[Choices]:
-    """Every choice made while the `with` lasts. They nest (the inner one wins) and threads do not see each other's."""
+    """Record every choice inside the `with` block. If nested, the inner block records. Each thread has its own."""
     made = Choices()
     token = _choices.set(made)
     try:
@@ -50,21 +51,22 @@ def choices() -> Iterator[Choices]:
 
 
 def active_choices() -> Choices | None:
-    """Who asks for choices now, or None."""
+    """The record of the innermost `choices` block in this thread, or None outside any."""
     return _choices.get()
 
 
 def surrogate(log_probability_B: Tensor, reward_B: Tensor, size_B: Tensor) -> Tensor:
-    """A scalar whose gradient is, on average over the choices, that of minus the expected reward by way of them.
+    """A scalar whose gradient is an unbiased estimate of the gradient of minus the expected reward.
 
         - sum_b (r_b - baseline_b) log p_b
 
-    The baseline is what the other rows were rewarded for a unit of size, times the row's own size. As it does not
-    depend on the row's own choices, it takes away noise and adds no bias. A row alone has none: 0.
+    The baseline of a row is the reward of the other rows per unit of size, times the row's own size. It does not depend
+    on the row's own choices, so it reduces variance without adding bias. For a single row it is 0.
 
     Args:
-        reward_B: r, such as the log-likelihood of each sentence; no gradient goes this way.
-        size_B: what rewards grow with, such as a sentence's number of tokens.
+        log_probability_B: log p of the choices of each row.
+        reward_B: r, such as the log-likelihood of each sentence; it gets no gradient.
+        size_B: what rewards grow with, such as the number of tokens of a sentence.
     """
     reward_B = reward_B.detach()
     others_B = size_B.sum() - size_B

@@ -1,14 +1,14 @@
-"""What self-attention knows of the distance between a query and a key: a table of equations.
+"""Relative positions: how self-attention uses the distance between a query and a key.
 
-    rotary   e_ts = score(R_t q_t, R_s k_s),   R_t a turn by t's angles                          (Su et al. 2021)
+    rotary   e_ts = score(R_t q_t, R_s k_s),   R_t the rotation by the angles of t               (Su et al. 2021)
     alibi    e_ts = score(q_t, k_s) - m_h |t - s|,   m_h a slope of head h                       (Press et al. 2022)
     shaw     e_ts = score(q_t, k_s) + q_t . a_(s-t) / sqrt(E),   output_t + sum_s alpha_ts w_(s-t)  (Shaw et al. 2018)
     t5       e_ts = score(q_t, k_s) + b_h[bucket(s - t)]                                         (Raffel et al. 2020)
 
-A recipe names a kind as above in `model.positions`, and your own class as `my_file:MyPositions`: a subclass of
-`Relative`. Each can be used with any score and any weighing. `transduce.attention.grid` has the kind for pictures.
+A recipe names one of these in `model.positions`, or your own subclass of `Relative` as `my_file:MyPositions`. Each
+works with any score and normalizer. Positions on two-dimensional grids are in `transduce.attention.grid`.
 
-Shapes: B batch, H heads, T queries, S keys, E width of a head, K distances or buckets told apart.
+Shapes: B batch, H heads, T queries, S keys, E width of a head, K distinct distances or buckets.
 """
 
 import math
@@ -24,51 +24,56 @@ CLIPPED = 16  # Shaw et al. 2018, section 4.1
 
 
 def distances(queries: int, keys: int, offset: int = 0, device: torch.device | None = None) -> Tensor:
-    """(T, S) int64: s - t, where query number 0 stands at `offset` and key number 0 at 0. Negative is behind."""
+    """(T, S) int64: s - t, where the first query is at position `offset` and the first key at 0. Negative: earlier."""
     position_T = torch.arange(offset, offset + queries, device=device)
     return torch.arange(keys, device=device) - position_T[:, None]
 
 
 class Relative(nn.Module):
-    """What every kind is: three places at which distances may enter; each does nothing unless overridden.
+    """Base class: three points at which distances can enter. Each does nothing unless overridden.
 
     Args:
         heads: H.
         head_width: E.
-        causal: no query will see a key that comes after it.
+        causal: no query will attend to a later key.
     """
 
     shared = False
-    """True: the blocks of a stack have one object between them, and its parameters."""
+    """True if all blocks of a stack share one object with its parameters."""
 
     def __init__(self, heads: int, head_width: int, causal: bool) -> None:
         super().__init__()
 
     def turn(self, x_BHTE: Tensor, offset: int) -> Tensor:
-        """Queries or keys, the first of which stands at `offset`, as the score shall see them: of the same shape."""
+        """Queries or keys (B, H, T, E) transformed for the score, in the same shape; the first is at `offset`."""
         return x_BHTE
 
     def bias(self, query_BHTE: Tensor, keys: int, offset: int) -> Tensor | None:
-        """What is added to the scores, broadcastable to (B, H, T, S); None is nothing.
+        """The bias that is added to the scores, broadcastable to (B, H, T, S); None = no bias.
 
         Args:
-            query_BHTE: the turned queries, the first of which stands at `offset`.
-            keys: S; they stand at 0 .. S - 1.
+            query_BHTE: the result of `turn` for the queries.
+            keys: S; the keys are at positions 0 .. S - 1.
+            offset: the position of the first query.
         """
         return None
 
     @property
     def reads(self) -> bool:
-        """Whether `read` has something to say, for which weights must be there to be seen: no fused kernel."""
+        """Whether `read` is overridden. It needs the weights, so no fused kernel can be used."""
         return type(self).read is not Relative.read
 
     def read(self, alpha_BHTS: Tensor, offset: int) -> Tensor:
-        """What the weights read besides the values, (B, H, T, E)."""
+        """What is added to the output, computed from the weights: (B, H, T, E)."""
         raise NotImplementedError
 
 
 class Rotary(Relative):
-    """Turns queries and keys, so that their dot product depends on their distance alone (Su et al. 2021, eq. 34)."""
+    """Rotates queries and keys, so that their dot product depends only on their distance (Su et al. 2021, eq. 34).
+
+    Raises:
+        ValueError: the width of a head is odd.
+    """
 
     def __init__(self, heads: int, head_width: int, causal: bool) -> None:
         super().__init__(heads, head_width, causal)
@@ -84,15 +89,14 @@ class Rotary(Relative):
         return rotate(x_BHTE, offset)
 
     def turns(self, length: int) -> Tensor:
-        """(T, E) fp32, T >= length: cosine and sine in turn of the angles of the first positions; of all heads."""
+        """(T, E) fp32, T >= length: alternating cosines and sines of the angles; the same for all heads."""
         return turns(length, self.head_width)
 
 
 class Alibi(Relative):
-    """-m_h |t - s|: the farther, the less, each head with a slope of its own (Press et al. 2022, section 3).
+    """A bias of -m_h |t - s|, which falls with distance, with one slope per head (Press et al. 2022, section 3).
 
-    The paper looks back only. In an encoder, which looks both ways, ahead is as far as behind, and what tells the two
-    apart is left to the decoder.
+    The paper covers causal attention only. In an encoder, the bias is the same for earlier and later keys.
     """
 
     def __init__(self, heads: int, head_width: int, causal: bool) -> None:
@@ -101,15 +105,16 @@ class Alibi(Relative):
         self.slope_H: Tensor
 
     def bias(self, query_BHTE: Tensor, keys: int, offset: int) -> Tensor:
-        """(H, T, S) in the slopes' type, which is not rounded where queries are."""
+        """(H, T, S) in the dtype of the slopes, which is not rounded where queries are."""
         away_TS = distances(query_BHTE.shape[2], keys, offset, query_BHTE.device).abs()
         return -self.slope_H[:, None, None] * away_TS
 
 
 def slopes(heads: int) -> Tensor:
-    """(H,) in fp64: 2^(-8 i / H), i = 1 .. H, where H is a power of 2.
+    """(H,) in fp64: 2^(-8 i / H), i = 1 .. H, if H is a power of 2.
 
-    Elsewhere those of the next lower power of 2, then every other one of the power after it, as in the paper's code.
+    Otherwise the slopes of the next lower power of 2, then every other slope of the next higher one, as in the paper's
+    code.
     """
     lower = 2 ** int(math.log2(heads))
     slope_H = _geometric(lower)
@@ -121,9 +126,9 @@ def _geometric(heads: int) -> Tensor:
 
 
 class Shaw(Relative):
-    """A learned vector a distance, for keys and for values; farther than `clip` is `clip` (Shaw et al. 2018, eq. 3-5).
+    """Learned vectors for each distance, for keys and for values (Shaw et al. 2018, equations 3 to 5).
 
-    The heads share the vectors (section 3.3), the blocks do not.
+    Distances beyond `clip` are treated as `clip`. Heads share the vectors (section 3.3); blocks do not.
 
         e_ts = .. + q_t . a_c / sqrt(E),   output_t = .. + sum_s alpha_ts w_c,   c = clip(s - t, -clip, clip)
     """
@@ -136,28 +141,28 @@ class Shaw(Relative):
         self.value_KE = nn.Parameter(nn.init.xavier_uniform_(torch.empty(told_apart, head_width)))
 
     def bias(self, query_BHTE: Tensor, keys: int, offset: int) -> Tensor:
-        """(B, H, T, S): each query meets each of the K vectors once, whatever S is."""
+        """(B, H, T, S). Each query is multiplied with each of the K vectors once, whatever S is."""
         product_BHTK = (query_BHTE * query_BHTE.shape[-1] ** -0.5) @ self.key_KE.mT
         place_TS = self._places(query_BHTE.shape[2], keys, offset)
         return product_BHTK.gather(-1, place_TS.expand(*query_BHTE.shape[:2], -1, -1))
 
     def read(self, alpha_BHTS: Tensor, offset: int) -> Tensor:
-        """(B, H, T, E): weights of one distance are summed before they meet its vector."""
+        """(B, H, T, E). Weights of the same distance are summed before they are multiplied with its vector."""
         place_TS = self._places(alpha_BHTS.shape[2], alpha_BHTS.shape[3], offset)
         mass_BHTK = alpha_BHTS.new_zeros(*alpha_BHTS.shape[:3], len(self.value_KE))
         mass_BHTK = mass_BHTK.scatter_add(-1, place_TS.expand_as(alpha_BHTS), alpha_BHTS)
         return mass_BHTK.to(self.value_KE.dtype) @ self.value_KE
 
     def _places(self, queries: int, keys: int, offset: int) -> Tensor:
-        """(T, S): the rows of the tables. What comes after a causal query has none, and is never seen: row clip."""
+        """(T, S): the rows of the tables. Keys after a causal query are never attended to; they get row `clip`."""
         farthest = len(self.key_KE) - 1 - self.clip
         return distances(queries, keys, offset, self.key_KE.device).clamp(-self.clip, farthest) + self.clip
 
 
 class T5(Relative):
-    """A learned number a bucket of distances and a head, the same in all blocks of a stack (Raffel et al. 2020, 2.1).
+    """A learned bias for each bucket of distances and each head (Raffel et al. 2020, section 2.1).
 
-    T5 itself does not scale its scores: that is `score = "dot"`.
+    All blocks of a stack share the biases. T5 itself does not scale its scores; use `score = "dot"` for that.
     """
 
     shared = True
@@ -177,8 +182,9 @@ class T5(Relative):
 def buckets(away_TS: Tensor, causal: bool, count: int = BUCKETS, far: int = FARTHEST) -> Tensor:
     """The bucket, 0 .. count - 1, of each distance s - t; any shape.
 
-    Of those of one direction the first half holds one distance each, the second half ever more, up to `far`, from
-    which on all are one. Causal: ahead is never seen, and all buckets look back. Else the upper half looks ahead.
+    In each direction, the first half of the buckets holds one distance each. The second half covers logarithmically
+    growing ranges up to `far`; all larger distances share the last bucket. If causal, all buckets are for earlier keys.
+    Otherwise the upper half of the buckets is for later keys.
     """
     if causal:
         return _one_way((-away_TS).clamp(min=0), count, far)

@@ -1,8 +1,8 @@
-"""Attention as one pure function: score every key against the query, mask, weigh, read out the values.
+"""Attention as pure functions: score each key against the query, mask, normalize to weights, sum the weighted values.
 
-    alpha = softmax(q K^T / sqrt(E) + bias),   output = alpha V        (Vaswani et al. 2017, equation 1; no bias there)
+    alpha = softmax(q K^T / sqrt(E) + bias),   output = alpha V   (Vaswani et al. 2017, equation 1, which has no bias)
 
-Keys and values may have fewer heads than queries: G, a divisor of H; query head h then reads head h G / H of theirs.
+Keys and values may have fewer heads than queries: G, a divisor of H. Query head h then reads their head h G // H.
 
 Shapes: B batch, H heads, G heads of keys and values, T queries, S keys, E width of a head's keys, F of its values.
 """
@@ -26,11 +26,16 @@ FUSED_FROM_KEYS = 256
 def attention_weights(
     query_BHTE: Tensor, key_BGSE: Tensor, allowed: Tensor | None = None, bias: Tensor | None = None
 ) -> Tensor:
-    """alpha (B, H, T, S): scaled dot-product scores, masked, through a softmax in fp32, or in fp64 for fp64 scores.
+    """The weights alpha (B, H, T, S) of scaled dot-product attention.
+
+    The softmax is computed in fp32, or in fp64 for fp64 scores.
 
     Args:
-        allowed: bool, broadcastable to (B, H, T, S), True = may attend. Every query must be allowed some key.
-        bias: added to the scores, broadcastable to (B, H, T, S); None = nothing.
+        query_BHTE: the queries.
+        key_BGSE: the keys.
+        allowed: bool, broadcastable to (B, H, T, S), True = may attend; None = all may. Every query must have an
+            allowed key.
+        bias: added to the scores, broadcastable to (B, H, T, S); None = no bias.
     """
     scores_BHTS = _product(query_BHTE * query_BHTE.shape[-1] ** -0.5, key_BGSE.transpose(-1, -2))
     return softmax(scores_BHTS if bias is None else scores_BHTS + bias, allowed)
@@ -44,7 +49,19 @@ def attend(
     dropout_rate: float = 0.0,
     bias: Tensor | None = None,
 ) -> Tensor:
-    """Output (B, H, T, F) by the fastest kernel for the size: both give the same up to rounding."""
+    """The output (B, H, T, F) of scaled dot-product attention, by the fastest kernel for the size.
+
+    All kernels give the same result up to rounding.
+
+    Args:
+        query_BHTE: the queries.
+        key_BGSE: the keys.
+        value_BGSF: the values.
+        allowed: bool, broadcastable to (B, H, T, S), True = may attend; None = all may. Every query must have an
+            allowed key.
+        dropout_rate: dropout rate on the weights.
+        bias: added to the scores, broadcastable to (B, H, T, S); None = no bias.
+    """
     if _fused_is_faster(query_BHTE, key_BGSE):
         key_BHSE, value_BHSF = (spread(each, query_BHTE.shape[1]) for each in (key_BGSE, value_BGSF))
         mask = allowed if bias is None else _masking_bias(query_BHTE, key_BGSE, allowed, bias)
@@ -62,7 +79,7 @@ def attend_visibly(
     dropout_rate: float = 0.0,
     bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`attend`, and the weights (B, H, T, S) that it read out with, before their dropout."""
+    """The output of `attend`, and the weights (B, H, T, S) before dropout."""
     alpha_BHTS = attention_weights(query_BHTE, key_BGSE, allowed, bias)
     output_BHTF = _product(dropout(alpha_BHTS.to(value_BGSF.dtype), dropout_rate), value_BGSF)
     return output_BHTF, alpha_BHTS
@@ -81,16 +98,20 @@ def attend_by(
     dropout_rate: float = 0.0,
     also: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Key-value attention with any score and any weighing: the output (B, H, T, F) and the weights (B, H, T, S).
+    """Key-value attention with any score and normalizer: the output (B, H, T, F) and the weights (B, H, T, S).
 
         alpha = weigh(score(q, k) + bias),   output = sum_s alpha_s v_s + also(alpha)
 
     Args:
+        score: computes the scores.
+        weigh: the normalizer.
+        query_BHTE: the queries. For a sequential score or normalizer, T must be 1.
         keys: `score.keys(key)`, computed once for all queries.
-        position_BT, previous_BHTS: see `Weighing.forward`. Of a sequential score or weighing T must be 1.
-        bias: added to the scores, broadcastable to (B, H, T, S); None = nothing.
-        dropout_rate: on the weights that are read out with, not on those returned.
-        also: (B, H, T, F), what the weights read besides the values; None = nothing.
+        value_BGSF: the values.
+        allowed, position_BT, previous_BHTS: see `Weighing.forward`.
+        bias: added to the scores, broadcastable to (B, H, T, S); None = no bias.
+        dropout_rate: dropout rate on the weights. The returned weights are those before dropout.
+        also: a function of the weights that returns (B, H, T, F), which is added to the output; None = nothing.
     """
     assert query_BHTE.shape[2] == 1 or not (score.sequential or weigh.sequential)
     keys, value_BHSF = (spread(each, query_BHTE.shape[1]) for each in (keys, value_BGSF))
@@ -103,13 +124,13 @@ def attend_by(
 
 
 def spread(x_BGSE: Tensor, heads: int) -> Tensor:
-    """(B, H, S, E) from (B, G, S, E): each head as often as it is read, H / G times; itself where G = H."""
+    """(B, H, S, E) from (B, G, S, E), with each head repeated H / G times; the tensor itself if G = H."""
     groups = x_BGSE.shape[1]
     return x_BGSE if groups == heads else x_BGSE[:, :, None].expand(-1, -1, heads // groups, -1, -1).flatten(1, 2)
 
 
 def _product(left_BHTX: Tensor, right_BGXY: Tensor) -> Tensor:
-    """left @ right, (B, H, T, Y): the heads of the left that share one of the right are rows of one product."""
+    """left @ right, (B, H, T, Y). Heads of `left` that share a head of `right` are rows of the same product."""
     heads, groups = left_BHTX.shape[1], right_BGXY.shape[1]
     if heads == groups:
         return left_BHTX @ right_BGXY
@@ -118,7 +139,7 @@ def _product(left_BHTX: Tensor, right_BGXY: Tensor) -> Tensor:
 
 
 def _masking_bias(query_BHTE: Tensor, key_BGSE: Tensor, allowed: Tensor | None, bias: Tensor) -> Tensor:
-    """Bias and mask as the one tensor that the fused kernel takes, -infinity where not allowed."""
+    """Bias and mask combined in one tensor for the fused kernel, -inf where not allowed."""
     shape = (*query_BHTE.shape[:3], key_BGSE.shape[2])
     masked = bias if allowed is None else torch.where(allowed, bias, -torch.inf)
     return masked.to(query_BHTE.dtype).expand(shape)

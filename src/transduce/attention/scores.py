@@ -1,13 +1,13 @@
-"""How well a key answers a query: a table of equations.
+"""Scores: functions that say how well a key matches a query.
 
     dot             e = q . k
     scaled_dot      e = q . k / sqrt(E)
     cosine          e = g (q . k) / (|q| |k|)
     bilinear        e = q^T W k
     additive        e = v^T tanh(W q + U k)
-    location_aware  e = v^T tanh(W q + U k + L f + b),   f = the last weights through a convolution
+    location_aware  e = v^T tanh(W q + U k + L f + b),   f = a convolution of the previous weights
 
-A recipe names a score as above, and your own class as `my_file:MyScore`: a subclass of `Score` with its `forward`.
+A recipe names one of these as `score`, or your own subclass of `Score` as `my_file:MyScore`.
 
 Shapes: B batch, H heads, T queries, S keys, E width of a query, F width of a key, A hidden width, C filters.
 """
@@ -19,12 +19,12 @@ from torch.nn import functional
 from transduce.kernels.matmul import Linear
 
 COSINE_START = 10.0
-SHORTEST = 1e-3  # a shorter vector counts as this long: the direction of 0 would have a gradient without bound
+SHORTEST = 1e-3  # the least norm to divide by: near 0 the gradient of the direction would be unbounded
 FILTERS, FILTER_WIDTH = 10, 31
 
 
 class Score(nn.Module):
-    """What every score is.
+    """Base class of all scores.
 
     Args:
         query_width: E.
@@ -32,27 +32,28 @@ class Score(nn.Module):
     """
 
     sequential = False
-    """True: a query's scores depend on the weights of the query before it, so that queries go one at a time."""
+    """True if a query's scores depend on the previous query's weights, so that queries are processed one at a time."""
 
     def __init__(self, query_width: int, key_width: int) -> None:
         super().__init__()
 
     def keys(self, key_BHSF: Tensor) -> Tensor:
-        """What `forward` needs of the keys, computed once for all queries: the keys themselves unless overridden."""
+        """What `forward` needs of the keys (B, H, S, F), computed once for all queries; by default the keys."""
         return key_BHSF
 
     def forward(self, query_BHTE: Tensor, keys: Tensor, previous_BHTS: Tensor | None = None) -> Tensor:
-        """e (B, H, T, S): any real number for each query and key.
+        """Scores e (B, H, T, S): a real number for each query and key.
 
         Args:
-            keys: what `keys` made of them.
-            previous_BHTS: the weights of the query before each one, for a sequential score; None before the first.
+            query_BHTE: the queries.
+            keys: the result of `keys`.
+            previous_BHTS: the weights of the previous query, for a sequential score; None before the first query.
         """
         raise NotImplementedError
 
 
 class Dot(Score):
-    """q . k: no parameters; queries and keys of one width (Luong et al. 2015, "dot")."""
+    """q . k, without parameters, for queries and keys of the same width ("dot", Luong et al. 2015)."""
 
     def __init__(self, query_width: int, key_width: int) -> None:
         assert query_width == key_width, "a dot product takes two vectors of one width"
@@ -64,7 +65,7 @@ class Dot(Score):
 
 
 class ScaledDot(Dot):
-    """q . k / sqrt(E), of variance 1 where q and k have it (Vaswani et al. 2017, equation 1)."""
+    """q . k / sqrt(E), with variance 1 if q and k have variance 1 (Vaswani et al. 2017, equation 1)."""
 
     def forward(self, query_BHTE: Tensor, keys: Tensor, previous_BHTS: Tensor | None = None) -> Tensor:
         """(B, H, T, S)."""
@@ -72,9 +73,9 @@ class ScaledDot(Dot):
 
 
 class Cosine(Dot):
-    """g (q . k) / (|q| |k|), g learned: a cosine alone, between -1 and 1, could not make the softmax peak.
+    """g (q . k) / (|q| |k|), with a learned gain g (Graves et al. 2014, equations 5 and 6, which call g key strength).
 
-    Graves et al. 2014, equations 5 and 6, where g is the key strength.
+    Without the gain, scores between -1 and 1 could not give a peaked softmax.
     """
 
     def __init__(self, query_width: int, key_width: int) -> None:
@@ -82,7 +83,7 @@ class Cosine(Dot):
         self.gain = nn.Parameter(torch.tensor(COSINE_START))
 
     def keys(self, key_BHSF: Tensor) -> Tensor:
-        """Keys of length 1."""
+        """The keys, normalized to length 1."""
         return functional.normalize(key_BHSF, dim=-1, eps=SHORTEST)
 
     def forward(self, query_BHTE: Tensor, keys: Tensor, previous_BHTS: Tensor | None = None) -> Tensor:
@@ -91,7 +92,7 @@ class Cosine(Dot):
 
 
 class Bilinear(Score):
-    """q^T W k: a dot product that learns which directions match (Luong et al. 2015, "general")."""
+    """q^T W k, a dot product with a learned matrix ("general", Luong et al. 2015)."""
 
     def __init__(self, query_width: int, key_width: int) -> None:
         super().__init__(query_width, key_width)
@@ -128,7 +129,7 @@ class Additive(Score):
 
 
 class LocationAware(Additive):
-    """`additive` that also sees where the query before looked (Chorowski et al. 2015, equations 8 and 9)."""
+    """`additive`, which also uses the weights of the previous query (Chorowski et al. 2015, equations 8 and 9)."""
 
     sequential = True
 
@@ -138,7 +139,7 @@ class LocationAware(Additive):
         self.location = Linear(FILTERS, key_width)
 
     def forward(self, query_BHTE: Tensor, keys: Tensor, previous_BHTS: Tensor | None = None) -> Tensor:
-        """(B, H, T, S); before the first query nothing was looked at, and f = 0."""
+        """(B, H, T, S). For the first query, f = 0."""
         hidden_BHTSA = self.query(query_BHTE)[..., :, None, :] + keys[..., None, :, :]
         return (hidden_BHTSA + self._located(previous_BHTS)).tanh() @ self.reader_A.to(hidden_BHTSA.dtype)
 

@@ -1,17 +1,17 @@
-"""Keys and values that several hypotheses read, held once for all of them: what makes a beam cheap.
+"""Key-value caches that are shared by the hypotheses of a beam, which makes beam search cheap.
 
-The K hypotheses of a source are K queries of one attention, and reordering them says anew who they are; keys and values
-stay where they are until most of them are read by nobody.
+The K hypotheses of a source are K queries of one attention. Reordering the beam changes only the bookkeeping. Keys and
+values stay in place until most of them are no longer read.
 
     Shared   the keys and values of the sources.
-    Branch   those of all that was said, each token's once, and which of them are whose past. A beam's hypotheses are
-             branches of one tree: what they share of their past is there once.
+    Branch   the keys and values of all generated tokens, one column per token, and which columns belong to which
+             hypothesis. The hypotheses of a beam are branches of a tree, and a shared prefix is stored once.
 
-Both stand in a `Steps` memory or state in the place of a `KeyValue`, and reorder themselves.
+Both take the place of a `KeyValue` in the memory or state of `Steps`, and reorder themselves.
 
-Shapes: B sources, N hypotheses, K the most hypotheses of one source, H heads, G heads of keys and values, S source
-positions, C columns (tokens said in any branch), R columns that there is room for, T tokens of one branch, E width of a
-head.
+Shapes: B sources, N hypotheses, K maximum number of hypotheses of a source, H heads, G heads of keys and values, S
+    source
+positions, C columns (tokens generated in any branch), R allocated columns, T tokens of one branch, E width of a head.
 """
 
 from functools import cached_property
@@ -23,13 +23,13 @@ from torch import Tensor
 from transduce.attention.cache import KeyValue
 from transduce.attention.scaled_dot_product import attend, attend_visibly
 
-CROWDED = 32  # columns from which those that are nobody's past are looked for
+CROWDED = 32  # number of columns from which unused ones are looked for
 
 
 class Groups:
-    """N hypotheses put together by the source that they belong to.
+    """N hypotheses, grouped by source.
 
-    source_N: which of the sources each belongs to, in any order. sources: B.
+    source_N: the source of each hypothesis, in any order. sources: B.
     """
 
     def __init__(self, source_N: Tensor, sources: int) -> None:
@@ -51,7 +51,7 @@ class Groups:
         )
 
     def together(self, x_NX: Tensor) -> Tensor:
-        """(N, X) -> (B, K, X), zeros where a source has fewer hypotheses."""
+        """(N, X) -> (B, K, X), with zeros where a source has fewer hypotheses."""
         size = (self.sources, self.widest, x_NX.shape[1])
         if self._full:
             return x_NX.reshape(size)
@@ -63,7 +63,7 @@ class Groups:
         return x_PX if self._full else x_PX.index_select(0, self._places)
 
     def selected(self, row_M: Tensor) -> tuple["Groups", Tensor | None]:
-        """The groups of the hypotheses `row_M`; and the sources that are left, where it is time to drop others."""
+        """The groups of the hypotheses `row_M`, and the sources to keep; None = keep all for now."""
         source_M = self.source_N[row_M]
         if self.sources == 1:
             return Groups(source_M, 1), None
@@ -75,17 +75,17 @@ class Groups:
 
 
 class Attended(Protocol):
-    """What hypotheses, one query each, can attend to."""
+    """Keys and values that hypotheses can attend to, with one query each."""
 
     def read(self, query_NH1E: Tensor, openly: bool) -> tuple[Tensor, Tensor | None]:
-        """(N, H, 1, E) -> what each reads, (N, H, 1, E), and where it is asked for openly the weights (N, H, 1, S)."""
+        """(N, H, 1, E) -> the output (N, H, 1, E), and if `openly` also the weights (N, H, 1, S)."""
         ...
 
 
 class Shared:
-    """A source's keys and values (B, G, S, E), read by all its hypotheses.
+    """Keys and values (B, G, S, E) of sources, shared by the hypotheses of each source.
 
-    allowed_B11S: which positions are real.
+    allowed_B11S: bool, True = a real position.
     """
 
     def __init__(self, source: KeyValue, allowed_B11S: Tensor, family: "Family") -> None:
@@ -105,18 +105,18 @@ class Shared:
 
 
 class Branch:
-    """The keys and values of all that the hypotheses of B sources have said, and whose they are."""
+    """The keys and values of all tokens that the hypotheses of B sources have generated."""
 
     def __init__(self, store: "Store", family: "Family") -> None:
         self.store, self.family = store, family
 
     @property
     def length(self) -> int:
-        """T, the tokens that each hypothesis has said."""
+        """T, the number of tokens of each hypothesis."""
         return self.family.length
 
     def append(self, new: KeyValue) -> "Branch":
-        """Each hypothesis has said one more token, whose key and value are (N, G, 1, E)."""
+        """The cache after one more token of each hypothesis, with keys and values (N, G, 1, E)."""
         before, after = self.family, self.family.grown
         added = [_by_head(before.groups.together(each.flatten(1)), each.shape[1]) for each in new]
         return Branch(self.store.added(before.columns, KeyValue(*added)), after)
@@ -139,10 +139,10 @@ class Branch:
 
 
 class Family:
-    """Whose past is what; one object for all layers, so that each question is answered once.
+    """Which columns belong to which hypothesis. All layers share one object, so each result is computed once.
 
-    groups: of the hypotheses. past_NC: True where a column is a token that the hypothesis has said.
-    length: T, how many it has said.
+    groups: the hypotheses by source. past_NC: bool, True if the column is a token of the hypothesis.
+    length: T, the number of tokens of each hypothesis.
     """
 
     def __init__(self, groups: Groups, past_NC: Tensor, length: int) -> None:
@@ -151,7 +151,7 @@ class Family:
 
     @classmethod
     def founded(cls, sources: int, device: torch.device) -> "Family":
-        """One hypothesis for each source, which has said nothing."""
+        """One empty hypothesis for each source."""
         nothing_NC = torch.empty(sources, 0, dtype=torch.bool, device=device)
         return cls(Groups(torch.arange(sources, device=device), sources), nothing_NC, 0)
 
@@ -162,21 +162,21 @@ class Family:
 
     @cached_property
     def grown(self) -> "Family":
-        """After one more token of each hypothesis: K more columns, one for each of a source's hypotheses."""
+        """The family after one more token of each hypothesis, with K more columns: one for each slot of a source."""
         rank_K = torch.arange(self.groups.widest, device=self.past_NC.device)
         own_NK = self.groups.rank_N[:, None] == rank_K
         return Family(self.groups, torch.cat((self.past_NC, own_NK), 1), self.length + 1)
 
     @cached_property
     def bias(self) -> Tensor | None:
-        """(B, 1, K, C): 0 where a column is a hypothesis's past, as good as -inf elsewhere; None: all are all's."""
+        """(B, 1, K, C): 0 for a hypothesis's own columns, in effect -inf for others; None if all columns are shared."""
         if self.columns == self.length:
             return None
         others_BKC = self.groups.together((~self.past_NC).float())
         return others_BKC[:, None] * torch.finfo(torch.float32).min
 
     def selected(self, row_M: Tensor) -> tuple["Family", Tensor | None, Tensor | None]:
-        """That of the hypotheses `row_M`; the sources that are left and the columns (B, C) that are, if others go."""
+        """The family of the hypotheses `row_M`, and the sources and columns (B, C) to keep; None = keep all for now."""
         if self._last is None or self._last[0] is not row_M:
             self._last = row_M, self._selected(row_M)
         return self._last[1]
@@ -191,10 +191,10 @@ class Family:
 
 
 class Store:
-    """Keys and values (B, G, C, E) with room behind them.
+    """Keys and values (B, G, C, E), with allocated space after them.
 
-    A column is written once. Whoever goes on from the last of them writes behind it; who goes on from an earlier
-    state, behind which something was written already, gets a copy.
+    A column is written once. New columns are written after the last one. Continuing from an earlier state, after which
+    columns were already written, makes a copy.
     """
 
     def __init__(self, room: KeyValue, used: int) -> None:
@@ -206,14 +206,14 @@ class Store:
         return KeyValue(key_BGCE[:, :, :columns], value_BGCE[:, :, :columns])
 
     def added(self, columns: int, new: KeyValue) -> "Store":
-        """With the columns `new` behind the first `columns`."""
+        """A store with the columns `new` after the first `columns`."""
         store = self.grown(columns, new.length)
         for room_BGRE, new_BGKE in zip(store.room, new, strict=True):
             room_BGRE[:, :, columns : columns + new.length] = new_BGKE
         return store
 
     def grown(self, columns: int, more: int) -> "Store":
-        """With so many more columns behind the first `columns`, which the caller fills."""
+        """A store with `more` columns after the first `columns`, for the caller to fill."""
         wanted = columns + more
         fits = self._used == columns and wanted <= self.room.length
         store = self if fits else self._copied(columns, 2 * wanted)
@@ -221,12 +221,12 @@ class Store:
         return store
 
     def of_sources(self, left_B: Tensor) -> "Store":
-        """Without the others."""
+        """The store of the sources `left_B`."""
         key, value = (each.index_select(0, left_B) for each in self.room)
         return Store(KeyValue(key, value), self._used)
 
     def of_columns(self, column_BC: Tensor) -> "Store":
-        """Of each source its own."""
+        """The store with only the columns (B, C) given for each source."""
         index_B1C1 = column_BC[:, None, :, None]
         key, value = (each.take_along_dim(index_B1C1, 2) for each in self.room)
         return Store(KeyValue(key, value), column_BC.shape[1])
@@ -243,7 +243,7 @@ class Store:
 
 
 def _columns_in_use(groups: Groups, past_NC: Tensor) -> Tensor | None:
-    """(B, C') in order: the columns of each source that are somebody's past; None if that is more than half of C."""
+    """(B, C') the columns of each source that some hypothesis uses, in order; None if they are more than half of C."""
     used_BC = groups.together(past_NC.byte()).amax(1)
     most = int(used_BC.sum(1).max()) if len(past_NC) else 0
     if 2 * most > past_NC.shape[1]:

@@ -1,16 +1,17 @@
-"""Sparse attention (Child et al. 2019): each position looks back at about sqrt(T) others instead of at all of them.
+"""Sparse attention (Child et al. 2019): each position attends to about sqrt(T) earlier positions instead of all.
 
-    full       all before it
-    local      its own block and the block before
-    strided    the last `stride`, and each `stride`-th one before those          (section 4.3, strided attention)
-    fixed      its own block, and the last position of each block before         (section 4.3, fixed attention, c = 1)
+    full       all earlier positions
+    local      its own block and the previous block
+    strided    the last `stride` positions, and every `stride`-th one before them (section 4.3, strided attention)
+    fixed      its own block, and the last position of each earlier block         (section 4.3, fixed attention, c = 1)
 
-A block is `stride` positions. Both of the paper's patterns, whose two parts one head looks at together here, reach
-every earlier position within two layers; local does in as many as there are blocks between.
+A block is `stride` positions. In the paper's two patterns, strided and fixed, information can travel from every earlier
+position within two layers; with the local pattern it takes as many layers as there are blocks in between. One head
+attends to both parts of a pattern.
 
-A pattern is a rule (query position, key position) -> may look, which serves both ways there are to attend by it:
-`causal_mask`, with which any attention of this package is exact, and `attend_sparsely`, which lets FlexAttention skip
-the blocks in which nothing may be looked at.
+A pattern is a rule (query position, key position) -> may attend. There are two ways to use it: `causal_mask`, a mask
+for any attention of this package, and `attend_sparsely`, in which FlexAttention skips blocks that are masked
+completely.
 
 Shapes: B batch, H heads, T queries, S keys, E width of a head's keys, F width of its values.
 """
@@ -29,7 +30,7 @@ Rule = Callable[[Tensor, Tensor], Tensor]
 
 
 def rule(pattern: Pattern, stride: int) -> Rule:
-    """(query position, key position) -> bool, True = may look, never ahead; int64 tensors that broadcast."""
+    """The rule (query position, key position) -> bool, True = may attend, for int64 tensors that broadcast."""
 
     def looks(query: Tensor, key: Tensor) -> Tensor:
         if pattern == "local":
@@ -46,17 +47,17 @@ def rule(pattern: Pattern, stride: int) -> Rule:
 def causal_mask(
     pattern: Pattern, stride: int, queries: int, past: int = 0, device: torch.device | None = None
 ) -> Tensor:
-    """(1, 1, T, past + T) bool, True = may attend: `masks.causal` thinned out. Query t stands at position past + t."""
+    """(1, 1, T, past + T) bool, True = may attend: a sparse `masks.causal`. Query t is at position past + t."""
     position_T = torch.arange(past, past + queries, device=device)
     key_S = torch.arange(past + queries, device=device)
     return rule(pattern, stride)(position_T[:, None], key_S)[None, None]
 
 
 def attend_sparsely(query_BHTE: Tensor, key_BHTE: Tensor, value_BHTF: Tensor, pattern: Pattern, stride: int) -> Tensor:
-    """What each position reads by the pattern (B, H, T, F), equal to `attend` with `causal_mask` up to rounding.
+    """Sparse causal self-attention (B, H, T, F), equal to `attend` with `causal_mask` up to rounding.
 
-    On CUDA by FlexAttention (Dong et al. 2024), compiled: it skips the blocks that are masked whole, and holds no T x T
-    scores. Elsewhere by the mask: on a CPU FlexAttention has no gradient.
+    On CUDA it uses compiled FlexAttention (Dong et al. 2024), which skips completely masked blocks and never holds T x
+    T scores. On other devices it uses the mask, because FlexAttention has no gradient on CPUs.
     """
     length = query_BHTE.shape[2]
     if query_BHTE.device.type != "cuda":
@@ -70,7 +71,12 @@ def flex_attend(
     """`attend_sparsely` by FlexAttention on any device.
 
     Args:
-        kernel: `flex_attention`, compiled or not; None = not, which is exact and slow.
+        query_BHTE: the queries.
+        key_BHTE: the keys.
+        value_BHTF: the values.
+        pattern: see the module's table.
+        stride: length of a block.
+        kernel: `flex_attention`, compiled or not; None = not compiled, which is exact and slow.
     """
     from torch.nn.attention.flex_attention import flex_attention
 

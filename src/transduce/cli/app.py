@@ -1,4 +1,4 @@
-"""The command `transduce`: one verb a file. Verbs import what is slow when they run, so that --help is instant."""
+"""The command `transduce`, with a file for each verb. Verbs import slow modules when they run, so --help is instant."""
 
 import gc
 import os
@@ -17,6 +17,7 @@ from transduce.cli.distill import distill
 from transduce.cli.doctor import doctor
 from transduce.cli.evaluate import evaluate
 from transduce.cli.explore import explore
+from transduce.cli.help import Verb, Verbs
 from transduce.cli.info import info
 from transduce.cli.predict import predict
 from transduce.cli.score import score
@@ -28,23 +29,23 @@ from transduce.version import __version__
 
 app = typer.Typer(
     name="transduce",
-    help="Train a sequence model on your own data in one command, see what its attention does, "
-    "know honestly how good it is, ship it.",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong input, 130 interrupted.",
+    cls=Verbs,
+    help="Train a sequence model on your own data, see what its attention does, know how good it is, and ship it.",
+    epilog="Exit codes: 0 for success, 1 for a failure, 2 for wrong input, 130 when interrupted.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 for verb in (train, predict, evaluate, score, compare, explore, serve, distill, shortlist, doctor, info, demo):
-    app.command()(verb)
+    app.command(cls=Verb)(verb)
 
 
 @app.callback(invoke_without_command=True)
 def version(
-    show: bool = typer.Option(False, "--version", help="Print versions, and which kernels run here, and leave."),
+    show: bool = typer.Option(False, "--version", help="Print the versions and the kernels in use, and exit."),
 ) -> None:
-    """What is true of all verbs."""
+    """Options of the command itself."""
     if show:
         from transduce.runtime.environment import kernels_in_words, library_versions
 
@@ -56,7 +57,7 @@ def version(
 
 
 def main() -> None:
-    """Run the command line; every error on purpose becomes its message and its exit code."""
+    """Run the command line. Each of our errors becomes a message and an exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     gc.set_threshold(20_000)  # importing torch makes as many objects that stay, and each search for garbage is in vain
@@ -78,7 +79,7 @@ def main() -> None:
         if not is_out_of_memory(error):
             raise
         said = str(error).split("\n")[0][:300]
-        _leave(f"out of memory: less is asked for by a smaller --batch-size, --beam or model ({said}).", 1)
+        _leave(f"out of memory: a smaller --batch-size, --beam or model needs less ({said}).", 1)
     finally:
         # At the end the interpreter looks through everything once more, 0.4 s with torch, for nothing. But
         # Triton, which comes with torch for GPUs, takes what is frozen for leaked then, and says so in 30 lines.
@@ -96,7 +97,7 @@ def _run() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Where one is closed, its number is taken, so that no other file gets it; what would be told goes nowhere."""
+    """Open closed standard streams on the null device, so that no other file gets their numbers."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -107,7 +108,7 @@ def _open_standard_streams() -> None:
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    """What is left to write is not written where that failed before: it would fail again."""
+    """Print the message and exit. Output that could not be written before is dropped."""
     with suppress(OSError):
         if message:
             print(f"transduce: {message}", file=sys.stderr)

@@ -9,20 +9,31 @@ from transduce.cli.options import DeviceOption
 
 
 def compare(
-    comparison: Annotated[Path, typer.Argument(help="A comparison, TOML: see recipes/compare/.")],
+    comparison: Annotated[Path, typer.Argument(help="A comparison (TOML). Examples are in recipes/compare/.")],
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to set for all variants, as data.root=my/folder."),
+        typer.Argument(
+            metavar="[KEY=VALUE]...", help="Recipe keys to change in all variants, such as data.root=my/folder."
+        ),
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(help="Of each training: 20m or 1.5h, 5Mtok target tokens, 1e15flop operations.")
+        str | None,
+        typer.Option(
+            help="The budget of each training: time (20m, 1.5h), target tokens (5Mtok) or operations (1e15flop). By "
+            "default the comparison's."
+        ),
     ] = None,
-    run: Annotated[Path | None, typer.Option(help="Directory; runs/compare/<name> by default.")] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="The directory for all runs. By default runs/compare/<name>.")
+    ] = None,
     device: DeviceOption = "auto",
 ) -> None:
-    """Train variants of a recipe on the same data with the same budget; one table, one page.
+    """Train variants of a recipe with one budget, and compare them.
 
-    The same command again goes on where it stopped.
+        transduce compare recipes/compare/cells.toml --budget 5Mtok
+
+    All variants have the same data. The result is a table and a page. The same command continues a comparison
+    that was stopped.
     """
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""`transduce demo`: train on the built-in corpus, and see what the model can do and what its attention does."""
+"""`transduce demo`: train on the built-in corpus, then show the model's translations and attention."""
 
 import re
 from collections.abc import Sequence
@@ -30,11 +30,17 @@ Pairs = list[tuple[str, str]]
 
 def demo(
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to set, as training.seed=2.")
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to change, such as training.seed=2."),
     ] = None,
-    run: Annotated[Path, typer.Option(help="Run directory; a finished one is shown again.")] = Path("runs/demo"),
+    run: Annotated[Path, typer.Option(help="The run directory. A finished run is shown again.")] = Path("runs/demo"),
 ) -> None:
-    """Train a small English-French model in minutes, and show what it does with the word "it"."""
+    """Train a small model in minutes, and see what "it" attends to.
+
+        transduce demo
+
+    The corpus is built in, and its language pair is English to French.
+    """
     from rich.console import Console
 
     from transduce.data.corpus import PairFiles, read_pairs
@@ -78,6 +84,7 @@ def _trained(recipe: "Recipe", run: Path, console: "Console") -> "Pipeline":
     """The model of a finished run of this very recipe, or of one that is trained now."""
     from transduce.demo.corpus import PRONOUN_PAIR
     from transduce.pipeline.pipeline import load
+    from transduce.runtime.allocator import keep_freed_memory
     from transduce.training.display import Display
     from transduce.training.finished import finished_report
     from transduce.training.run import run_training
@@ -85,6 +92,7 @@ def _trained(recipe: "Recipe", run: Path, console: "Console") -> "Pipeline":
     if finished_report(run, recipe) is not None:
         console.print(f"{run} is trained already: showing it again.", highlight=False, soft_wrap=True)
     else:
+        keep_freed_memory()
         pair = [question.english for question in PRONOUN_PAIR]
         run_training(recipe, run, Display(console), first=pair)
     return load(run)
@@ -205,7 +213,8 @@ def _say_how_often(console: "Console", found: list[bool]) -> None:
 
 def _save_figure(console: "Console", path: Path, head: "Head", pair: list["Look"]) -> None:
     from transduce.core.errors import InputError
-    from transduce.interpret.figures import Spotlight, save, spotlight_figure
+    from transduce.interpret.drawing import save
+    from transduce.interpret.figures import Spotlight, spotlight_figure
 
     try:
         figure = spotlight_figure([Spotlight(look.words, look.query, look.weights, str(head)) for look in pair])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption
+from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, models_and_search
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TextFile
@@ -14,30 +14,52 @@ if TYPE_CHECKING:
 
 def distill(
     teacher: Annotated[
-        list[Path], typer.Argument(help="A run directory or a model file; several teach as an ensemble.")
+        list[Path],
+        typer.Argument(
+            metavar="TEACHER|search.KEY=VALUE",
+            help="A run directory or a model file. Several teach as an ensemble. search.KEY=VALUE sets any key of "
+            "search, such as search.beam=5.",
+        ),
     ],
-    output: Annotated[Path, typer.Option(help="Folder for source.gz, target.gz and distillation.json.")],
+    output: Annotated[Path, typer.Option(help="The folder for source.gz, target.gz and distillation.json.")],
     source: Annotated[
-        list[Path] | None, typer.Option(help="Translate this file, repeatable; the teacher's training data by default.")
+        list[Path] | None, typer.Option(help="A file to translate. Repeatable. By default the teacher's training data.")
     ] = None,
     recipe: Annotated[
         Path | None,
-        typer.Option(help="Translate this recipe's training data; the recipe of the (first) teacher's run is it."),
+        typer.Option(help="Translate the training data of this recipe. By default that of the first teacher's run."),
     ] = None,
-    beam: Annotated[int | None, typer.Option(help="Beam width; the teacher's by default.")] = None,
-    alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
+    beam: Annotated[int | None, typer.Option(help="The beam width. By default the teacher's.")] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            help="The exponent alpha in log p / length^alpha, by which outputs are ranked. By default the teacher's."
+        ),
+    ] = None,
     prune: PruneOption = None,
     precision: PrecisionOption = "fp32",
     device: DeviceOption = "auto",
     batch_size: Annotated[
-        int, typer.Option(min=1, help="Lines searched together: speed and memory, nothing else.")
+        int, typer.Option(min=1, help="How many lines to search at once. It changes speed and memory, not results.")
     ] = 128,
-    workers: Annotated[int, typer.Option(min=1, help="So many at once that translate, with one thread each.")] = 1,
-    student: Annotated[Path | None, typer.Option(help="Then train this recipe on what came out.")] = None,
-    run: Annotated[Path | None, typer.Option(help="The student's run directory; runs/<name> by default.")] = None,
-    trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
+    workers: Annotated[
+        int, typer.Option(min=1, help="How many workers translate in parallel, with one thread each.")
+    ] = 1,
+    student: Annotated[Path | None, typer.Option(help="Then train this recipe on the translations.")] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="The student's run directory. By default runs/<recipe name>.")
+    ] = None,
+    trust_code: Annotated[
+        bool,
+        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
+    ] = False,
 ) -> None:
-    """Write a teacher's translations of its training data for a student to learn from; goes on where it stopped."""
+    """Translate training data with a teacher, to train a student.
+
+        transduce distill runs/my --output runs/my-distilled
+
+    The same command continues where it stopped.
+    """
     from transduce.cli.text import bar, tell
     from transduce.core.model_file import find_model_file
     from transduce.data.files import fingerprint
@@ -49,12 +71,12 @@ def distill(
 
     keep_freed_memory()
     use_device(device)
+    teacher, asked = models_and_search(teacher, {"beam": beam, "alpha": alpha, "prune": prune})
     files = [find_model_file(each) for each in teacher]
     sources, root = _sources(files[0], source, recipe)
     student_recipe = _student(student, output) if student else None  # a wrong one is told now
     pipeline = load(files, trust_code=trust_code, precision=precision, device=device)
-    asked = {"beam": beam, "alpha": alpha, "prune": prune, "nbest": 1}
-    search = search_settings(pipeline.recipe.search, {name: each for name, each in asked.items() if each is not None})
+    search = search_settings(pipeline.recipe.search, {"nbest": 1, **asked})
     checksum = "+".join(fingerprint(file) for file in files)
     with bar("distilling", _count(sources, root)) as advance:
         report = distil(pipeline, checksum, sources, root, output, search, batch_size, advance, workers)

@@ -22,16 +22,18 @@ COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 LINES_SHOWN = 5
 BIG = 10_000_000  # bytes on disk from which progress is shown
 
-SourceFile = Annotated[Path | None, typer.Option(help="Source side, a sentence a line; .gz, .xz and .zst too.")]
-TargetFile = Annotated[Path | None, typer.Option(help="Target side, line for line.")]
-PlainText = Annotated[Path | None, typer.Option(help="Instead: one text, as for a language model.")]
-TestSource = Annotated[Path | None, typer.Option(help="A test set: has any of it leaked into the training data?")]
-TextColumn = Annotated[int | None, typer.Option(min=0, help="With --text: only this column, counted from 0.")]
-TestTsv = Annotated[Path | None, typer.Option(help="A test set in columns, as those of --tsv.")]
-TestTarget = Annotated[Path | None, typer.Option(help="The test set's target side.")]
-CleanSource = Annotated[Path | None, typer.Option(help="Write the cleaned source side here.")]
-CleanTarget = Annotated[Path | None, typer.Option(help="Write the cleaned target side here.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the report as JSON and nothing else.")]
+SourceFile = Annotated[Path | None, typer.Option(help="The source side, one sentence a line; plain, .gz, .xz or .zst.")]
+TargetFile = Annotated[Path | None, typer.Option(help="The target side, line for line.")]
+PlainText = Annotated[Path | None, typer.Option(help="A single text, as for a language model, instead of two sides.")]
+TestSource = Annotated[
+    Path | None, typer.Option(help="The source side of a test set, which is looked for in the training data.")
+]
+TextColumn = Annotated[int | None, typer.Option(min=0, help="Examine only this column of --text, counted from 0.")]
+TestTsv = Annotated[Path | None, typer.Option(help="A test set as a tab-separated file, with the columns of --tsv.")]
+TestTarget = Annotated[Path | None, typer.Option(help="The target side of the test set.")]
+CleanSource = Annotated[Path | None, typer.Option(help="Write the cleaned source side to this file.")]
+CleanTarget = Annotated[Path | None, typer.Option(help="Write the cleaned target side to this file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only the report, as JSON.")]
 
 
 def doctor(
@@ -50,9 +52,13 @@ def doctor(
     clean_target: CleanTarget = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find what is wrong with text files: slipped lines, copies, duplicates, bad characters, leaked tests.
+    """Find errors in a corpus before you train on it.
 
-    Exit code 0: nothing of severity "error" was found. 1: something was. 2: wrong arguments or files.
+        transduce doctor --source train.en --target train.sw
+
+    It finds shifted lines, copies, duplicates, bad characters and leaked test sets, and can write a cleaned copy.
+
+    Exit code 0: no finding of severity "error". 1: at least one. 2: wrong arguments or files.
     """
     _check_arguments((source, target), tsv, text, (test_source, test_target), (clean_source, clean_target))
     places = source_column, target_column
@@ -94,7 +100,7 @@ def _check_arguments(sides: Two, tsv: Path | None, text: Path | None, tests: Two
     if tests[1] and not tests[0]:
         problems.append("--test-target needs --test-source.")
     if text and tests[1]:
-        problems.append("With --text the test set is one file, --test-source.")
+        problems.append("With --text the test set is a single file: give --test-source alone.")
     if problems:
         raise InputError(problems)
 
@@ -109,11 +115,13 @@ def _check_columns(
 ) -> None:
     problems: list[str] = []
     if any(place is not None for place in places) and not tsv:
-        problems.append("--source-column and --target-column are columns of a tab-separated file: name it with --tsv.")
+        problems.append(
+            "--source-column and --target-column choose columns of a tab-separated file: name it with --tsv."
+        )
     if column is not None and not text:
-        problems.append("--column is of --text; with --tsv give --source-column and --target-column.")
+        problems.append("--column goes with --text; with --tsv use --source-column and --target-column.")
     if test_tsv and not tsv:
-        problems.append("--test-tsv goes with --tsv: both have the same columns.")
+        problems.append("--test-tsv goes with --tsv, and its columns are the same.")
     if test_tsv and any(tests):
         problems.append("Give the test set as --test-tsv or as --test-source and --test-target, not as both.")
     if problems:

@@ -13,6 +13,7 @@ from transduce.cli.options import (
     TargetColumnOption,
     TsvOption,
     columns,
+    models_and_search,
 )
 
 if TYPE_CHECKING:
@@ -22,41 +23,59 @@ if TYPE_CHECKING:
 
 def evaluate(
     models: Annotated[
-        list[Path] | None, typer.Argument(metavar="MODEL...", help="Run directories or model files; A+B: an ensemble.")
+        list[Path] | None,
+        typer.Argument(
+            metavar="MODEL|search.KEY=VALUE",
+            help="Run directories or model files. A+B is an ensemble of A and B. search.KEY=VALUE sets any key of "
+            "search, such as search.beam=5.",
+        ),
     ] = None,
     outputs: Annotated[
-        list[Path] | None, typer.Option(help="What another system made of the source, one a line; repeatable.")
+        list[Path] | None, typer.Option(help="The outputs of another system for the source, one a line. Repeatable.")
     ] = None,
-    source: Annotated[Path | None, typer.Option(help="What goes in, one a line; none for a language model.")] = None,
+    source: Annotated[
+        Path | None, typer.Option(help="The texts to translate, one a line. A language model has none.")
+    ] = None,
     reference: Annotated[
         list[Path] | None,
-        typer.Option(help="What should come out, one a line; repeatable. A language model's text."),
+        typer.Option(help="The reference translations, one a line, or the text for a language model. Repeatable."),
     ] = None,
     tsv: TsvOption = None,
     source_column: SourceColumnOption = None,
     target_column: TargetColumnOption = None,
-    beam: Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.")] = None,
-    alpha: Annotated[float | None, typer.Option(help="Outputs are ranked by log p / length^alpha.")] = None,
+    beam: Annotated[int | None, typer.Option(help="The beam width. 1 is greedy search.")] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="The exponent alpha in log p / length^alpha, by which outputs are ranked.")
+    ] = None,
     prune: PruneOption = None,
     shortlist: Annotated[
-        int | None, typer.Option(help="Candidates a source token, and no other words; see transduce shortlist.")
+        int | None, typer.Option(help="Allow only this many candidates for each source token. See transduce shortlist.")
     ] = None,
     precision: PrecisionOption = "fp32",
     device: DeviceOption = "auto",
     metric: Annotated[
-        list[str] | None, typer.Option(help="Metric by name, repeatable; the first model's by default.")
+        list[str] | None, typer.Option(help="The name of a metric. Repeatable. By default the first model's metrics.")
     ] = None,
     language: Annotated[
         str | None,
-        typer.Option(help="Code of the target (de, zh-CN), by which words are split; the model's by default."),
+        typer.Option(
+            help="The code of the target language (de, zh-CN), which decides how words are split. By default the "
+            "model's."
+        ),
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Lines searched together.")] = 64,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
-    trust_code: Annotated[bool, typer.Option(help="Let a model file name code outside Transduce.")] = False,
+    batch_size: Annotated[int, typer.Option(min=1, help="How many lines to search at once.")] = 64,
+    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
+    trust_code: Annotated[
+        bool,
+        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
+    ] = False,
 ) -> None:
-    """Decode and score: each figure with its signature and a 95 % bootstrap interval.
+    """Score models on a test set, and compare them.
 
-    With two systems or more: is each better than the first, and how sure is that (paired bootstrap).
+        transduce evaluate runs/my --source test.en --reference test.sw
+
+    Each score comes with its signature and a 95 % bootstrap interval. With several systems, each is compared with the
+    first by a paired bootstrap. Search options that are not given are those of the model's recipe.
     """
     from transduce.cli.text import bar, write_line
     from transduce.core.errors import InputError
@@ -65,12 +84,13 @@ def evaluate(
 
     keep_freed_memory()
     asked = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
-    settings = Settings(metric, batch_size, {name: value for name, value in asked.items() if value is not None})
-    named = _by_name(outputs or [], models or [])
+    models, search = models_and_search(models, asked, needed=False)
+    settings = Settings(metric, batch_size, search)
+    named = _by_name(outputs or [], models)
     sides = columns(tsv, source_column, target_column)
     if sides and source:
-        raise InputError("--tsv holds the sources, too: leave out --source.")
-    pipelines = _load(models or [], trust_code, precision, device)
+        raise InputError("--tsv already holds the sources: leave out --source.")
+    pipelines = _load(models, trust_code, precision, device)
     read = any("source" in model.task.columns for model in pipelines.values())  # a language model reads no sources
     files = Files(
         sides[0] if sides and read else source, [*(sides[1:] if sides else ()), *(reference or [])], named, language
@@ -106,7 +126,7 @@ def _by_name(paths: list[Path], taken: list[Path]) -> dict[str, Path]:
     everything = [str(path) for path in [*taken, *paths]]
     twice = sorted({name for name in everything if everything.count(name) > 1})
     if twice:
-        raise InputError(f"named twice: {', '.join(twice)}. A system against itself shows nothing.")
+        raise InputError(f"named twice: {', '.join(twice)}. Name each system once.")
     return {str(path): path for path in paths}
 
 

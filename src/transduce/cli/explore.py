@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption
+from transduce.cli.options import DeviceOption, models_and_search
 from transduce.cli.serve import hosts_of, needed
 from transduce.core.errors import InputError
 
@@ -17,25 +17,46 @@ LOOPBACK = "127.0.0.1"
 
 
 def explore(
-    models: Annotated[list[str], typer.Argument(help="Run directories or model files, also as name=path.")],
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL|search.KEY=VALUE",
+            help="Run directories or model files, each also as name=path. search.KEY=VALUE sets any key of search, "
+            "such as search.beam=5.",
+        ),
+    ],
     run: Annotated[
-        Path | None, typer.Option(help="Show this training, live while it goes on; by default the first model's own.")
+        Path | None,
+        typer.Option(
+            help="The run directory whose training to show, live while it runs. By default the first model's."
+        ),
     ] = None,
-    port: Annotated[int, typer.Option(help="0 takes any free one.")] = 0,
-    browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
-    file: Annotated[Path | None, typer.Option(help="Write one HTML file that works offline; serve nothing.")] = None,
-    text: Annotated[list[str] | None, typer.Option(help="With --file: a sentence to show, repeatable.")] = None,
+    port: Annotated[int, typer.Option(help="The port to listen on. 0 takes any free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+    file: Annotated[
+        Path | None, typer.Option(help="Write a single HTML file that works offline, and start no server.")
+    ] = None,
+    text: Annotated[list[str] | None, typer.Option(help="With --file, a sentence to show. Repeatable.")] = None,
     device: DeviceOption = "auto",
-    trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
+    trust_code: Annotated[
+        bool,
+        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
+    ] = False,
 ) -> None:
-    """See what a model predicts, what else it weighed and what it looked at, in the browser. Nobody else can ask."""
+    """See a model's predictions, search and attention in the browser.
+
+        transduce explore runs/my
+
+    The server answers only this machine.
+    """
     _check(run, file, text or [])
     with needed("exploring"):
         from transduce.serve.models import Models, Use
 
         if not file:  # told before a model is loaded
             import_module("transduce.serve.run")
-    opened = Models.open(models, Use(trust_code, device=device), run)
+    models, search = models_and_search(models, {})
+    opened = Models.open(models, Use(trust_code, device=device, search=search), run)
     if file:
         _write(opened, file, text or [])
     else:
@@ -45,11 +66,11 @@ def explore(
 def _check(run: Path | None, file: Path | None, texts: list[str]) -> None:
     problems = []
     if file and not texts:
-        problems.append('--file shows sentences that are given: add --text "..", as often as you like.')
+        problems.append('--file needs sentences to show: add --text "..", as often as you like.')
     if file and not file.absolute().parent.is_dir():
         problems.append(f"--file {file}: there is no folder {file.absolute().parent}.")
     if texts and not file:
-        problems.append("--text is for --file; in the browser you type.")
+        problems.append("--text goes with --file; in the browser you type the sentence.")
     if run and not run.is_dir():
         problems.append(f"--run {run}: there is no such directory.")
     if problems:

@@ -1,4 +1,4 @@
-"""`transduce info`: what a model file is, before anything in it is used."""
+"""`transduce info`: show what a model file holds, before anything in it is used."""
 
 import re
 from pathlib import Path
@@ -11,11 +11,16 @@ if TYPE_CHECKING:
 
 
 def info(
-    path: Annotated[Path, typer.Argument(help="A model file, or the folder of a finished run.")],
-    tensors: Annotated[bool, typer.Option("--tensors", help="List the tensors with their shapes, too.")] = False,
+    path: Annotated[Path, typer.Argument(help="A model file, or the directory of a finished run.")],
+    tensors: Annotated[bool, typer.Option("--tensors", help="Also list the tensors with their shapes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, for programs.")] = False,
 ) -> None:
-    """Show what a model file holds: settings, tokenizers, provenance, scores, sizes. Runs nothing from it."""
+    """Show what a model file holds, without running anything from it.
+
+        transduce info runs/my
+
+    That is its settings, tokenizers, provenance, scores and sizes.
+    """
     from transduce.core.model_summary import describe
 
     facts = describe(path)
@@ -103,5 +108,5 @@ def flat(table: dict[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def printable(text: str) -> str:
-    """A file may come from anyone: what would steer the terminal is shown, not sent to it."""
+    """`text` with control characters escaped, since a file from anyone could steer the terminal."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

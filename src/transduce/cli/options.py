@@ -1,31 +1,85 @@
-"""Options that several verbs have, each with one meaning and one help text."""
+"""Options shared by several verbs, each with the same meaning and help text everywhere."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from transduce.data.corpus import Column
 
-TsvOption = Annotated[Path | None, typer.Option(help="Instead: one tab-separated file, with both sides in columns.")]
-SourceColumnOption = Annotated[int | None, typer.Option(min=0, help="With --tsv: counted from 0; 0 by default.")]
-TargetColumnOption = Annotated[int | None, typer.Option(min=0, help="With --tsv: counted from 0; 1 by default.")]
+Named = TypeVar("Named", Path, str)
+SEARCH = "search."  # the beginning of an argument that is a key of search instead of a model
+
+TsvOption = Annotated[
+    Path | None, typer.Option(help="One tab-separated file with both sides as columns, instead of two files.")
+]
+SourceColumnOption = Annotated[
+    int | None, typer.Option(min=0, help="The column of the source in --tsv, counted from 0. By default 0.")
+]
+TargetColumnOption = Annotated[
+    int | None, typer.Option(min=0, help="The column of the target in --tsv, counted from 0. By default 1.")
+]
 PrecisionOption = Annotated[
-    Literal["fp32", "int8"], typer.Option(help="Of matrix products; int8 is faster, and nearly the same.")
+    Literal["fp32", "int8"],
+    typer.Option(help="The precision of matrix products. int8 is faster and gives nearly the same results."),
 ]
 SplitOption = Annotated[
     Literal["auto", "sentences", "none"],
     typer.Option(
-        help="Read a line sentence by sentence, or as a whole; auto: by sentences, if those were what it learnt from."
+        help="Read each line sentence by sentence (sentences) or as a whole (none). auto reads by sentences if the "
+        "model was trained on single sentences."
     ),
 ]
 DeviceOption = Annotated[
-    str, typer.Option(metavar="[auto|cpu|cuda|mps]", help="Where to compute; auto: a GPU of CUDA if there is one.")
+    str,
+    typer.Option(
+        metavar="[auto|cpu|cuda|mps]", help="The device to compute on. auto takes a CUDA GPU if there is one."
+    ),
 ]
 PruneOption = Annotated[
-    float | None, typer.Option(help="Drop hypotheses so many nats behind the best: 1.5 is faster and nearly the same.")
+    float | None,
+    typer.Option(
+        help="Drop hypotheses that are this many nats less likely than the best. 1.5 is faster and gives nearly the "
+        "same results."
+    ),
 ]
+
+
+def models_and_search(
+    given: Sequence[Named] | None, options: Mapping[str, Any], needed: bool = True
+) -> tuple[list[Named], dict[str, Any]]:
+    """Separate the arguments of a command that searches into models and search keys, which override the recipe's.
+
+    Every such command takes any search key among its models, as `search.beam=5`, and some keys as options too. The
+    search itself checks which keys exist.
+
+    Args:
+        given: models, and `search.KEY=VALUE`.
+        options: the values of options by search key; None = not given.
+        needed: whether at least one model is required.
+
+    Raises:
+        InputError: there is no model, an override is malformed, or a key was given in both ways.
+    """
+    from transduce.core.errors import InputError
+    from transduce.recipe.recipe import apply_overrides
+
+    models = [each for each in given or () if not str(each).startswith(SEARCH)]
+    overrides = [str(each) for each in given or () if str(each).startswith(SEARCH)]
+    named = apply_overrides({"search": {}}, overrides)["search"]
+    asked = {key: value for key, value in options.items() if value is not None}
+    problems = [
+        f"search.{key} was given twice, as an option and as search.{key}=...; give it once."
+        for key in asked
+        if key in named
+    ]
+    if needed and not models:
+        problems.append("expected a run directory or a model file; got only search keys.")
+    if problems:
+        raise InputError(problems)
+    return models, {**asked, **named}
 
 
 def columns(tsv: Path | None, source: int | None, target: int | None) -> "tuple[Column, Column] | None":
@@ -40,5 +94,7 @@ def columns(tsv: Path | None, source: int | None, target: int | None) -> "tuple[
     if tsv:
         return Column(tsv, 0 if source is None else source), Column(tsv, 1 if target is None else target)
     if source is not None or target is not None:
-        raise InputError("--source-column and --target-column are columns of a tab-separated file: name it with --tsv.")
+        raise InputError(
+            "--source-column and --target-column choose columns of a tab-separated file: name it with --tsv."
+        )
     return None

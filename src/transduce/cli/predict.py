@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, SplitOption
+from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, SplitOption, models_and_search
 
 if TYPE_CHECKING:
     from transduce.inference.prediction import Prediction
@@ -15,63 +15,109 @@ if TYPE_CHECKING:
 
 def predict(
     model: Annotated[
-        list[Path], typer.Argument(help="A run directory or a model file; several are used as an ensemble.")
+        list[Path],
+        typer.Argument(
+            metavar="MODEL|search.KEY=VALUE",
+            help="A run directory or a model file. Several are used as an ensemble. search.KEY=VALUE sets any key of "
+            "search, such as search.beam=5.",
+        ),
     ],
-    source: Annotated[Path | None, typer.Option(help="Read this file (plain, .gz, .zst, .xz), not stdin.")] = None,
-    method: Annotated[
-        Literal["greedy", "beam", "sample", "mask_predict", "ctc"] | None, typer.Option(help="How to search.")
+    source: Annotated[
+        Path | None, typer.Option(help="Read this file (plain, .gz, .zst or .xz) instead of standard input.")
     ] = None,
-    beam: Annotated[int | None, typer.Option(help="Beam width; 1 is greedy.")] = None,
+    method: Annotated[
+        Literal["greedy", "beam", "sample", "mask_predict", "ctc"] | None,
+        typer.Option(help="The search method. mask_predict and ctc are for models of these kinds."),
+    ] = None,
+    beam: Annotated[int | None, typer.Option(help="The beam width. 1 is greedy search.")] = None,
     prune: PruneOption = None,
     length_rule: Annotated[
         Literal["power", "gnmt", "none"] | None,
-        typer.Option(help="log p / length^alpha, log p / ((5 + length) / 6)^alpha, or log p."),
+        typer.Option(
+            help="How outputs are ranked: power is log p / length^alpha, gnmt is log p / ((5 + length) / 6)^alpha, "
+            "none is log p."
+        ),
     ] = None,
-    alpha: Annotated[float | None, typer.Option(help="See --length-rule.")] = None,
-    coverage: Annotated[float | None, typer.Option(help="Weight of the penalty for what is left unread.")] = None,
-    nbest: Annotated[int | None, typer.Option(help="Outputs listed for each line, with --json.")] = None,
-    groups: Annotated[int | None, typer.Option(help="Diverse beam search in so many groups.")] = None,
-    diversity: Annotated[float | None, typer.Option(help="Its strength.")] = None,
-    max_new: Annotated[int | None, typer.Option(help="Length limit beyond what the source suggests.")] = None,
-    min_length: Annotated[int | None, typer.Option(help="The fewest tokens of an output.")] = None,
-    no_repeat_ngram: Annotated[int | None, typer.Option(help="No so many tokens in a row come twice.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="The exponent in --length-rule.")] = None,
+    coverage: Annotated[
+        float | None, typer.Option(help="The weight of the penalty for source words that were not attended to.")
+    ] = None,
+    nbest: Annotated[int | None, typer.Option(help="How many outputs to list for each line, with --json.")] = None,
+    groups: Annotated[int | None, typer.Option(help="The number of groups of a diverse beam search.")] = None,
+    diversity: Annotated[float | None, typer.Option(help="The strength of diversity between groups.")] = None,
+    max_new: Annotated[
+        int | None,
+        typer.Option(help="How many tokens longer an output may be than search.max_length_factor times its source."),
+    ] = None,
+    min_length: Annotated[int | None, typer.Option(help="The least number of tokens in an output.")] = None,
+    no_repeat_ngram: Annotated[
+        int | None, typer.Option(help="Forbid that a sequence of this many tokens appears twice in an output.")
+    ] = None,
     shortlist: Annotated[
         int | None,
-        typer.Option(help="So many candidates a source token, and no other words: faster; see transduce shortlist."),
+        typer.Option(
+            help="Allow only this many candidates for each source token, which is faster. See transduce shortlist."
+        ),
     ] = None,
-    must: Annotated[list[str] | None, typer.Option(help="Phrase that has to appear, repeatable.")] = None,
-    must_not: Annotated[list[str] | None, typer.Option(help="Phrase that may not appear, repeatable.")] = None,
-    prefix: Annotated[str, typer.Option(help="What every output begins with.")] = "",
+    must: Annotated[
+        list[str] | None, typer.Option(help="A phrase that must appear in every output. Repeatable.")
+    ] = None,
+    must_not: Annotated[
+        list[str] | None, typer.Option(help="A phrase that must not appear in any output. Repeatable.")
+    ] = None,
+    prefix: Annotated[str, typer.Option(help="The text that every output begins with.")] = "",
     constraints: Annotated[
         Path | None,
-        typer.Option(help='One JSON object for each line: {"must": [..], "must_not": [..], "prefix": ".."}.'),
+        typer.Option(
+            help='A file with a JSON object for each input line: {"must": [..], "must_not": [..], "prefix": ".."}.'
+        ),
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="For --method sample.")] = None,
-    top_k: Annotated[int | None, typer.Option(help="For --method sample.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="For --method sample.")] = None,
-    seed: Annotated[int | None, typer.Option(help="For --method sample; each line has a stream of its own.")] = None,
-    iterations: Annotated[int | None, typer.Option(help="For mask_predict: how often words are written.")] = None,
-    lengths: Annotated[int | None, typer.Option(help="For mask_predict: lengths that are tried.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="With --method sample, divide the logits by this number first.")
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="With --method sample, draw from this many of the most probable tokens.")
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(help="With --method sample, draw from the most probable tokens that make up this share."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="With --method sample, the seed. Each line has its own stream.")
+    ] = None,
+    iterations: Annotated[int | None, typer.Option(help="With mask_predict, the number of iterations.")] = None,
+    lengths: Annotated[int | None, typer.Option(help="With mask_predict, the number of output lengths to try.")] = None,
     batch_size: Annotated[
-        int, typer.Option(min=1, help="Lines searched together: speed and memory, nothing else.")
+        int, typer.Option(min=1, help="How many lines to search at once. It changes speed and memory, not results.")
     ] = 64,
-    workers: Annotated[int, typer.Option(min=1, help="So many at once, with one thread each; for many lines.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="How many workers translate in parallel, with one thread each. For many lines.")
+    ] = 1,
     split: SplitOption = "auto",
     long: Annotated[
-        Literal["split", "truncate", "refuse"], typer.Option(help="A line longer than the model can read.")
+        Literal["split", "truncate", "refuse"],
+        typer.Option(help="What to do with a line that is longer than the model can read."),
     ] = "split",
     ensemble: Annotated[
-        Literal["probability", "log_probability"], typer.Option(help="Several models say the mean of these.")
+        Literal["probability", "log_probability"], typer.Option(help="What an ensemble averages over its models.")
     ] = "probability",
     precision: PrecisionOption = "fp32",
     device: DeviceOption = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    lattice: Annotated[bool, typer.Option(help="With --json: everything that the beam weighed.")] = False,
-    trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object a line.")] = False,
+    lattice: Annotated[
+        bool, typer.Option(help="With --json, write every hypothesis that the beam search considered.")
+    ] = False,
+    trust_code: Annotated[
+        bool,
+        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
+    ] = False,
 ) -> None:
-    """Translate, or continue, each line of standard input: one line in, one line out, order kept.
+    """Translate or continue each line of standard input.
 
-    At a terminal it asks for lines, and answers each.
+        transduce predict runs/my < english.txt > swahili.txt
+
+    Each input line gives one output line, in the same order. At a terminal it asks for lines and answers each. Search
+    options that are not given are those of the model's recipe.
     """
     from transduce.cli.text import bar, is_terminal, read_source, tell, write_line
     from transduce.core.errors import InputError
@@ -82,7 +128,9 @@ def predict(
     keep_freed_memory()
     at_terminal = source is None and is_terminal(sys.stdin)
     if at_terminal and constraints:
-        raise InputError("--constraints has a line for each line of a file: name it with --source, or pipe it in.")
+        raise InputError(
+            "--constraints needs one line for each input line: name the input with --source, or pipe it in."
+        )
     lines = [] if at_terminal else read_source(source)
     asked = {
         "method": method,
@@ -105,9 +153,9 @@ def predict(
         "iterations": iterations,
         "lengths": lengths,
     }
-    search: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    models, search = models_and_search(model, asked)
     wanted = read_constraints(constraints, len(lines)) if constraints else None
-    pipeline = load(model, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
+    pipeline = load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
     common: dict[str, Any] = {
         "split": split,
         "long": long,

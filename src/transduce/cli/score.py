@@ -10,22 +10,32 @@ from transduce.cli.options import DeviceOption, SourceColumnOption, TargetColumn
 
 def score(
     model: Annotated[
-        list[Path], typer.Argument(help="A run directory or a model file; several are used as an ensemble.")
+        list[Path], typer.Argument(help="A run directory or a model file. Several are used as an ensemble.")
     ],
-    target: Annotated[Path | None, typer.Option(help="Texts whose probability is asked for, one a line.")] = None,
-    source: Annotated[Path | None, typer.Option(help="Their sources; none for a language model.")] = None,
+    target: Annotated[Path | None, typer.Option(help="The texts to score, one a line.")] = None,
+    source: Annotated[Path | None, typer.Option(help="Their sources, one a line. A language model has none.")] = None,
     tsv: TsvOption = None,
     source_column: SourceColumnOption = None,
     target_column: TargetColumnOption = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Lines scored together.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="How many lines to score at once.")] = 64,
     ensemble: Annotated[
-        Literal["probability", "log_probability"], typer.Option(help="Several models say the mean of these.")
+        Literal["probability", "log_probability"], typer.Option(help="What an ensemble averages over its models.")
     ] = "probability",
     device: DeviceOption = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, the summary last.")] = False,
-    trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON object a line, and the summary last.")
+    ] = False,
+    trust_code: Annotated[
+        bool,
+        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
+    ] = False,
 ) -> None:
-    """Log-probability (nats) of each given target, and the perplexity of all."""
+    """Write the log-probability of each text, and the perplexity.
+
+        transduce score runs/my --source a.en --target a.sw
+
+    Log-probabilities are in nats. Sources and targets belong together line by line.
+    """
     from transduce.cli.text import bar, tell, write_line
     from transduce.core.errors import InputError
     from transduce.data.corpus import lines_of
@@ -34,7 +44,7 @@ def score(
 
     sides = columns(tsv, source_column, target_column)
     if bool(sides) == bool(target) or (sides and source):
-        raise InputError("name --target (and --source, where the model reads one), or --tsv with both in columns.")
+        raise InputError("name --target (and --source, if the model reads one), or a --tsv with both as columns.")
     texts, given = sides[::-1] if sides else (target, source)
     assert texts  # one of both, as was seen to
     targets = lines_of(texts)
@@ -47,7 +57,7 @@ def score(
     if sides and "source" not in pipeline.task.columns:
         sources = [""] * len(targets)
     elif not sides and ("source" in pipeline.task.columns) != (source is not None):
-        wanted = "needs --source" if source is None else "is a language model and has no --source"
+        wanted = "needs --source" if source is None else "is a language model and reads no --source"
         raise InputError(f"{model[0]}: {wanted}.")
     with bar("scoring", len(targets)) as advance:
         found = pipeline.score(list(zip(sources, targets, strict=True)), batch_size=batch_size, advance=advance)

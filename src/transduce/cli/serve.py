@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption
+from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, models_and_search
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 
@@ -19,37 +19,74 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 def serve(
-    models: Annotated[list[str], typer.Argument(help="Run directories or model files, also as name=path.")],
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL|search.KEY=VALUE",
+            help="Run directories or model files, each also as name=path. search.KEY=VALUE sets any key of search, "
+            "such as search.beam=5.",
+        ),
+    ],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; by default this machine alone can ask.")
+        str, typer.Option(help="The address to listen on. The default answers only this machine.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes any free one.")] = 8000,
-    allow_host: Annotated[list[str] | None, typer.Option(help="A further name that requests may use.")] = None,
+    port: Annotated[int, typer.Option(help="The port to listen on. 0 takes any free one.")] = 8000,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A further host name that requests may call the server by. Repeatable.")
+    ] = None,
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option(help="A site whose web pages may ask, https://example.org; repeatable; * allows all."),
+        typer.Option(
+            help="A site whose web pages may use the server, such as https://example.org, or * for all. Repeatable."
+        ),
     ] = None,
     api_key_file: Annotated[
-        Path | None, typer.Option(help="A file with the key that requests must have; or set TRANSDUCE_API_KEY.")
+        Path | None,
+        typer.Option(
+            help="A file with the API key that requests must send. Without it, the variable TRANSDUCE_API_KEY is read."
+        ),
     ] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Texts translated together.")] = None,
-    wait_ms: Annotated[float | None, typer.Option(help="How long a text waits for company.")] = None,
-    queue: Annotated[int | None, typer.Option(help="Texts that may wait; beyond, requests get 429.")] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds until a request is given up.")] = None,
-    characters: Annotated[int | None, typer.Option(help="Characters in a request.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="How many texts to translate at once. By default 32.")] = None,
+    wait_ms: Annotated[
+        float | None,
+        typer.Option(help="How many milliseconds a text may wait for others to share a batch. By default 5."),
+    ] = None,
+    queue: Annotated[
+        int | None, typer.Option(help="How many texts may wait. Requests beyond that get status 429. By default 1024.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="After how many seconds a request is given up. By default 60.")
+    ] = None,
+    characters: Annotated[
+        int | None, typer.Option(help="How many characters a request may have. By default 20000.")
+    ] = None,
     sentences_above: Annotated[
-        int | None, typer.Option(help="/translate splits longer lines into sentences; of models of single ones all.")
+        int | None,
+        typer.Option(
+            help="/translate splits lines of more tokens than this into sentences. By default 64. Models that were "
+            "trained on single sentences get every line split."
+        ),
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of the model.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="How many threads the model uses. By default torch decides.")
+    ] = None,
     precision: PrecisionOption = "fp32",
     device: DeviceOption = "auto",
     shortlist: Annotated[
-        int | None, typer.Option(help="Candidates a source token, and no other words; see transduce shortlist.")
+        int | None, typer.Option(help="Allow only this many candidates for each source token. See transduce shortlist.")
     ] = None,
     prune: PruneOption = None,
-    trust_code: Annotated[bool, typer.Option(help="Let the model file name code outside Transduce.")] = False,
+    trust_code: Annotated[
+        bool,
+        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
+    ] = False,
 ) -> None:
-    """Serve models over HTTP: LibreTranslate's API, our own, and the explorer's page. Changed files are loaded anew."""
+    """Serve models over HTTP.
+
+        transduce serve runs/my --port 8000
+
+    It offers LibreTranslate's API, our own, and the explorer's page. A model file that changes is loaded again.
+    """
     from transduce.cli.text import tell
 
     asked = {
@@ -70,7 +107,7 @@ def serve(
         from transduce.serve.run import run
     from transduce.explore.page_file import page
 
-    search = {name: each for name, each in {"prune": prune, "shortlist": shortlist}.items() if each is not None}
+    models, search = models_and_search(models, {"prune": prune, "shortlist": shortlist})
     opened = Models.open(models, Use(trust_code, precision, device, search))
     for model in opened:
         tell(f"{model.name}: {model.path}")
@@ -79,7 +116,7 @@ def serve(
 
 @contextmanager
 def needed(what: str) -> Iterator[None]:
-    """Imports of the extra `serve`; one that is missing is told as such."""
+    """Import from the extra `serve` inside this; a missing library becomes an error that names the extra."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -101,7 +138,7 @@ def _settings(asked: Mapping[str, object]) -> "ServeSettings":
 
 
 def hosts_of(host: str, further: list[str]) -> tuple[str, ...]:
-    """On loopback only its own names, so that no web page can reach the server under a name of its own."""
+    """The host names that requests may use; on loopback only its own, so that no web page gets in under another."""
     loopback = host in ("localhost", "::1") or host.startswith("127.")
     return tuple(dict.fromkeys([*(LOOPBACK if loopback else ()), *further, *([host] if loopback else [])]))
 
@@ -112,7 +149,7 @@ def _key(path: Path | None) -> str | None:
     try:
         key = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: wanted a file with an API key, but it cannot be read: {error}.") from None
+        raise InputError(f"{path}: the API key cannot be read from this file: {error}.") from None
     if not key:
-        raise InputError(f"{path}: wanted an API key; the file is empty.")
+        raise InputError(f"{path}: expected an API key, but the file is empty.")
     return key

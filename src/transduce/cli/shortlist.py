@@ -9,20 +9,32 @@ import typer
 def shortlist(
     model: Annotated[Path, typer.Argument(help="A run directory or a model file.")],
     recipe: Annotated[
-        Path | None, typer.Option(help="Learn from this recipe's training data; the recipe of the model's run is it.")
+        Path | None,
+        typer.Option(help="Learn from the training data of this recipe. By default that of the model's run."),
     ] = None,
     candidates: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Likeliest translations kept of each source token.")
+        int,
+        typer.Option(min=1, max=10_000, help="How many of the likeliest translations to keep for each source token."),
     ] = 100,
     frequent: Annotated[
         int | None,
         typer.Option(
-            min=1, max=1_000_000, help="Most frequent target tokens kept; as many as --candidates by default."
+            min=1,
+            max=1_000_000,
+            help="How many of the most frequent target tokens to keep. By default as many as --candidates.",
         ),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Write this model file, and leave the other as it is.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="The model file to write. By default the table is added to the model's own file."),
+    ] = None,
 ) -> None:
-    """Learn which words translate which and write it into the model's file: predict --shortlist is faster with it."""
+    """Learn which words translate which, to predict faster.
+
+        transduce shortlist runs/my --candidates 50
+
+    The table is written into the model file, where predict --shortlist uses it.
+    """
     from transduce.cli.text import bar, tell
     from transduce.cli.training_data import training_data
     from transduce.core.atomic import human_size
@@ -35,9 +47,7 @@ def shortlist(
 
     frequent = frequent or candidates
     if frequent < candidates:
-        raise InputError(
-            f"--frequent {frequent}: a shortlist of --candidates {candidates} has as many frequent tokens."
-        )
+        raise InputError(f"--frequent {frequent}: must be at least --candidates, which is {candidates}.")
     path = find_model_file(model)
     file = load_model_file(path, trust_code=True)  # nothing that it names is imported here
     sides = tokenizers_of(file)
@@ -57,5 +67,5 @@ def shortlist(
     for each in use(lexicon, sorted({candidates, -(-candidates // 2)}, reverse=True), tried, sides[1].size):
         tell(
             f"--shortlist {each.candidates}: {each.words:.0f} of {sides[1].size:,} words a sentence on average; they "
-            f"are {each.covered:.1%} of the reference tokens of {len(tried.sources):,} {tried.name} pairs."
+            f"cover {each.covered:.1%} of the reference tokens of {len(tried.sources):,} {tried.name} pairs."
         )

@@ -1,4 +1,4 @@
-"""Lines in from files or standard input, lines out to standard output, everything else to standard error."""
+"""Read lines from files or standard input, write lines to standard output, and everything else to standard error."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from transduce.core.errors import InputError
 
 
 def read_source(path: Path | None) -> list[str]:
-    """The lines of a file or of standard input, UTF-8; only a newline ends a line, and a byte order mark is no text.
+    """The lines of a file or of standard input, in UTF-8. Only a newline ends a line; a byte order mark is dropped.
 
     Raises:
         InputError: not UTF-8; the lines are named. Standard input is closed.
@@ -22,7 +22,7 @@ def read_source(path: Path | None) -> list[str]:
 
         return list(read_lines(path))
     if sys.stdin is None:
-        raise InputError("standard input is closed, and no --source is named: nothing to read.")
+        raise InputError("there is nothing to read: standard input is closed. Name a file with --source.")
     raw = sys.stdin.buffer.read().removeprefix(BOM_UTF8)
     parts = raw.split(b"\n")
     if parts[-1] == b"":
@@ -39,26 +39,26 @@ def read_source(path: Path | None) -> list[str]:
 
 
 def write_line(value: str | dict[str, Any]) -> None:
-    """One line of standard output, UTF-8: text as it is, a dict as JSON. Raises InputError where that is closed."""
+    """Write a line to standard output in UTF-8: text as it is, a dict as JSON. Raises InputError if it is closed."""
     if sys.stdout is None:
-        raise InputError("standard output is closed: nowhere to write to.")
+        raise InputError("there is nowhere to write to: standard output is closed.")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     sys.stdout.buffer.write(text.replace("\n", " ").encode() + b"\n")
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether a person is there; False for a stream that was closed before Python began, which is None."""
+    """Whether the stream is a terminal. A stream that was closed before Python started is None, which is not."""
     return stream is not None and stream.isatty()
 
 
 def tell(line: str) -> None:
-    """One line to the person, on standard error."""
+    """Print one line on standard error."""
     print(line, file=sys.stderr)
 
 
 @contextmanager
 def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error, when that is a terminal; inside, call what it gives with each step."""
+    """Show a progress bar on standard error if that is a terminal. Call the function it gives after each step."""
     if not is_terminal(sys.stderr):
         yield lambda done: None
         return

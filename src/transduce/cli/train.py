@@ -9,32 +9,39 @@ from transduce.cli.options import DeviceOption
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A recipe, TOML; or a run directory, for the recipe that it holds.")],
+    recipe: Annotated[Path, typer.Argument(help="A recipe (TOML), or a run directory, which holds its recipe.")],
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to set, as training.updates=2000.")
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to change, such as training.updates=2000."),
     ] = None,
-    run: Annotated[Path | None, typer.Option(help="Run directory; runs/<recipe name> by default.")] = None,
+    run: Annotated[Path | None, typer.Option(help="The run directory. By default runs/<recipe name>.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show recipe, parameters, memory and batches; train nothing.")
+        bool, typer.Option("--dry-run", help="Show the recipe, parameters, memory and batches, and train nothing.")
     ] = False,
     device: DeviceOption = "auto",
     force: Annotated[
-        bool, typer.Option("--force", help="Train though the examination of the data found it certainly wrong.")
+        bool, typer.Option("--force", help="Train even if the examination of the data found errors.")
     ] = False,
     finish: Annotated[
         bool,
         typer.Option(
             "--finish",
-            help="Train no more: write model file, report and figures from the best checkpoint so far.",
+            help="Stop training: write the model file, report and figures from the best checkpoint so far.",
         ),
     ] = False,
 ) -> None:
-    """Train a recipe; the same command again goes on where it stopped. Text pairs are examined first."""
+    """Train the model that a recipe describes.
+
+        transduce train my.toml
+
+    The same command continues a training that was stopped. Text pairs are examined first, as `transduce doctor` does.
+    """
     from rich.console import Console
 
     from transduce.core.model_file import NAME
     from transduce.data.files import fingerprint
     from transduce.recipe.recipe import load_recipe
+    from transduce.runtime.allocator import keep_freed_memory
     from transduce.runtime.devices import use_device
     from transduce.training.display import Display
 
@@ -56,6 +63,7 @@ def train(
             show(each, Display(console))
         return
 
+    keep_freed_memory()
     folder = run or Path("runs") / resolved.name
     report = (finish_taught if finish else train_taught)(resolved, folder, Display(console))
     tell_summary(resolved, folder, report, Display(console))
@@ -71,7 +79,7 @@ def _of_run(recipe: Path, run: Path | None, finish: bool) -> tuple[Path, Path | 
     if recipe.is_dir():
         if not (recipe / RESOLVED).exists():
             raise InputError(
-                f"{recipe}: a recipe or a run directory is wanted, and this folder is no run's: it holds no {RESOLVED}."
+                f"{recipe}: expected a recipe or a run directory; this folder is neither: it holds no {RESOLVED}."
             )
         return recipe / RESOLVED, run or recipe
     if finish and recipe.name == RESOLVED and (recipe.parent / NOTED).exists():

@@ -1,4 +1,4 @@
-"""Which pairs a trained model learnt from: what the recipe beside its file says."""
+"""The training pairs of a trained model, as named by the recipe beside its file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +21,8 @@ def training_data(file: Path, recipe: Path | None, or_else: str) -> "Translation
 
     path = recipe or file.with_name("recipe.toml")
     if not path.exists() and not recipe:
-        raise InputError(f"{file}: no recipe beside it says what it was trained on; name {or_else}.")
+        raise InputError(f"{file}: there is no recipe.toml beside it to say what it was trained on; name {or_else}.")
     data = load_recipe(path).data
     if not isinstance(data, TranslationData):
-        raise InputError(f"{path}: has no sources to translate; it is no recipe for translation.")
+        raise InputError(f"{path}: this is not a recipe for translation, so it has no sources to translate.")
     return data

@@ -1,1 +1,1 @@
-"""Recipes compared fairly: the same data, tokenizer, batches, seeds and budget; one table, one page."""
+"""Compare recipes fairly: with the same data, tokenizer, batches, seeds and budget, in one table and one page."""

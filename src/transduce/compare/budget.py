@@ -1,4 +1,4 @@
-"""What each training of a comparison may spend: time, target tokens, or floating-point operations."""
+"""The budget of each training of a comparison: time, target tokens, or floating-point operations."""
 
 import math
 import re
@@ -17,7 +17,7 @@ FORM = re.compile(
 
 
 class Budget(NamedTuple):
-    """An amount of one of three things, and how it was written."""
+    """An amount of time, tokens or operations, and the text it was given as."""
 
     amount: float
     unit: Unit
@@ -32,7 +32,9 @@ def parse_budget(text: str) -> Budget:
     """
     found = FORM.fullmatch(text.strip())
     if not found or not 0 < float(found["number"]) < math.inf:
-        raise InputError(f'"{text}" is no budget: wanted time (20m, 1.5h), tokens (5Mtok) or operations (1e15flop).')
+        raise InputError(
+            f'"{text}" is not a budget: expected time (20m, 1.5h), tokens (5Mtok) or operations (1e15flop).'
+        )
     number = float(found["number"])
     if found["time"]:
         return Budget(number * TIMES[found["time"]], "minutes", text)

@@ -1,4 +1,4 @@
-"""What a layer costs as sequences grow: the table of the textbooks, to stand beside what was measured.
+"""The cost of a layer as sequences grow: the textbooks' table, shown beside the measurements.
 
 n positions, d width, k kernel. The orders are those of mixing positions; every model also has position-wise layers,
 O(n d²). Hence self-attention is cheaper than recurrence only for n < d, and than a convolution for n < k d. A
@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 
 class Complexity(NamedTuple):
-    """Of one layer.
+    """The complexity of one layer.
 
-    kinds: the models, and encoders of a classifier, that are built of it.
+    kinds: the models, and the encoders of a classifier, that are built from it.
     layer: operations. sequential: steps that must wait for each other. path: layers between two distant positions.
     """
 

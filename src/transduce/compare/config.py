@@ -1,4 +1,4 @@
-"""A comparison: one recipe, and variants of it that differ in what they say.
+"""A comparison: one recipe, and variants that each change some of its keys.
 
     base = "../multi30k-de-en.toml"       # the recipe that all stand on
     [compare]                             # budget, seeds, metrics, searches
@@ -8,7 +8,7 @@
     [variants.recurrent]                  # a [model] of another kind replaces the one below
     model = { kind = "rnn" }
 
-Data, tokenizer, batches and how many of them make an update must be the same for all.
+Data, tokenizer, batches and batches per update must be the same for all.
 """
 
 import re
@@ -57,7 +57,7 @@ class CompareConfig(Config):
 class Comparison:
     """A comparison, checked: every variant with its recipe, whose seed and budget are still open.
 
-    changes: what each variant says itself.
+    changes: the keys that each variant sets.
     searches: by variant and name, resolved.
     """
 
@@ -110,7 +110,7 @@ def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | Non
     variants = table.pop("variants", {})
     config = _config(table.pop("compare", {}), path, budget)
     if not isinstance(variants, dict) or not variants:
-        raise InputError(f"{path}: name at least one variant: [variants.NAME], with what makes it one.")
+        raise InputError(f"{path}: name at least one variant: [variants.NAME], with the keys that it changes.")
     overrides = list(overrides)
     recipes, problems = {}, []
     for name, changes in variants.items():
@@ -131,7 +131,7 @@ def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | Non
 def _recipe(path: Path, name: str, common: Table, changes: Any, overrides: list[str]) -> Recipe:
     where = f"{path}: variant {name}"
     if not isinstance(changes, dict):
-        raise InputError(f"{where}: wanted a table of what it changes; this was given: {changes!r}.")
+        raise InputError(f"{where}: expected a table of the keys that it changes; got {changes!r}.")
     table = apply_overrides(lay_over(deepcopy(common), deepcopy(changes)), overrides)
     return parse_recipe({**table, "name": name}, where)
 
@@ -148,7 +148,7 @@ def _unfair(path: Path, recipes: dict[str, Recipe]) -> list[str]:
     (first, base), *others = recipes.items()
     problems = []
     if base.batch.tokens == "auto":
-        problems.append(f'{path}: batch.tokens = "auto" may give each variant batches of its own; name a number.')
+        problems.append(f'{path}: batch.tokens = "auto" can give each variant other batches; give a number.')
     problems += [
         f"{path}: {name}: its [teachers] would be trained outside the budget; leave them out."
         for name, recipe in recipes.items()
@@ -168,7 +168,7 @@ def _unfair(path: Path, recipes: dict[str, Recipe]) -> list[str]:
 def _wrong_names(path: Path, recipes: dict[str, Recipe]) -> list[str]:
     folders = [folder_name(name) for name in recipes]
     clashes = [name for name in recipes if folders.count(folder_name(name)) > 1]
-    return [f"{path}: the variants {', '.join(clashes)} would share a folder; name them otherwise."] if clashes else []
+    return [f"{path}: the variants {', '.join(clashes)} would share a folder; rename them."] if clashes else []
 
 
 def _wrong_metrics(path: Path, config: CompareConfig) -> list[str]:
@@ -204,11 +204,11 @@ def _searches(path: Path, config: CompareConfig, recipes: dict[str, Recipe]) -> 
             try:
                 search = search_settings(recipe.search, _suited(recipe, asked))
                 if search.shortlist is not None:
-                    problems.append(f"{where}: models that are compared have no table of words.")
+                    problems.append(f"{where}: compared models have no shortlist; leave it out.")
                 only = only_method(resolve("models", recipe.model.kind))  # type: ignore[attr-defined]
                 if only is None and search.method in AT_ONCE:
                     kind = AT_ONCE[search.method]
-                    problems.append(f'{where}: method "{search.method}" is for {kind} models; {variant} is none.')
+                    problems.append(f'{where}: method "{search.method}" is for {kind} models; {variant} is not one.')
                 found[variant][name] = search
             except InputError as error:
                 problems += [f"{where}: {problem}" for problem in error.problems]

@@ -1,11 +1,11 @@
-"""How a model's time grows with the length of its sequences, measured.
+"""Measure how a model's time grows with the length of its sequences.
 
 A model of the recipe's sizes, with a vocabulary so small that its embedding and output cost nothing, reads one random
 source of n tokens and writes one target of n tokens, forward and backward. The exponent p of t = c n^p is fitted by
 least squares on the logarithms of the longer half of the lengths: on short ones, starting each operation takes longer
 than doing it.
 
-Operations are counted too (see `transduce.compare.operations`): the same without a machine's noise.
+Operations are counted too (see `transduce.compare.operations`), which is free of the machine's noise.
 """
 
 import math
@@ -22,11 +22,13 @@ from transduce.core.registry import resolve
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.models.protocols import Aligns, Classifies, Fills
 from transduce.recipe.recipe import Recipe
+from transduce.runtime.settings import random_numbers
 
 VOCABULARY = 16
 REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so long
 
 
+@random_numbers()
 def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     """Seconds and counted operations of a forward and backward pass at each length, a layer, with their exponents."""
     kind: str = recipe.model.kind  # type: ignore[attr-defined]

@@ -1,5 +1,5 @@
-"""Floating-point operations, counted while they run: two for each multiplication with its addition in every matrix
-product and convolution. What is done element by element (norms, activations, softmax) is left out, as is usual.
+"""Count floating-point operations as they run: two for each multiply-add in every matrix product and
+convolution. Element-wise operations (norms, activations, softmax) are left out, as is usual.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,38 +1,43 @@
-"""What a comparison found, as Markdown with figures beside it, and as one HTML page that needs nothing but itself."""
+"""Write the results of a comparison as Markdown with figures beside it, and as a self-contained HTML page."""
 
-from html import escape
+from base64 import b64encode
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transduce.compare.chart import Line, line_chart
 from transduce.compare.tables import Table, all_tables
 from transduce.core.atomic import write_text
+from transduce.core.errors import InputError
+from transduce.core.templates import render
+from transduce.interpret.drawing import save, svg
 
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1d2433; max-width: 1320px; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .6rem; border-bottom: 1px solid #d5d9e2; text-align: right; white-space: nowrap; }
-th { color: #6b7385; font-weight: 600; white-space: normal; vertical-align: bottom; } .text { text-align: left; }
-.note { color: #6b7385; font-size: .85rem; margin: .2rem 0; overflow-wrap: anywhere; }
-.figures { display: flex; flex-wrap: wrap; gap: 1rem; } .figures svg { width: 570px; max-width: 100%; height: auto; }
-"""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TEMPLATE = Path(__file__).with_name("page.html.jinja")
 UNITS = {"minutes": "minutes of training", "tokens": "target tokens", "flops": "operations"}
 
 
-def write_pages(results: dict[str, Any], folder: Path) -> None:
-    """compare.md with figures/*.svg, and compare.html."""
-    figures = charts(results)
-    (folder / "figures").mkdir(exist_ok=True)
+def write_pages(results: dict[str, Any], folder: Path, tell: Callable[[str], None]) -> None:
+    """compare.md with figures/*.svg, and compare.html; without matplotlib no figures, which is told."""
+    try:
+        figures = charts(results)
+    except InputError as error:
+        figures = {}
+        tell(f"Figures left out: {error}")
     for name, figure in figures.items():
-        write_text(folder / "figures" / f"{name}.svg", figure)
+        save(figure, folder / "figures" / f"{name}.svg")
     write_text(folder / "compare.md", markdown(results, list(figures)))
     write_text(folder / "compare.html", page(results, figures))
 
 
-def charts(results: dict[str, Any]) -> dict[str, str]:
-    """Learning curves, over what the budget counts, and growth with sequence length: name -> SVG."""
+def charts(results: dict[str, Any]) -> "dict[str, Figure]":
+    """Learning curves, over what the budget counts, and growth with sequence length, by name.
+
+    Raises:
+        InputError: no matplotlib.
+    """
     unit = results["budget"]["unit"]
     curves = [
         Line(name, [(point[unit], point["loss"]) for point in run["curve"]])
@@ -65,14 +70,11 @@ def markdown(results: dict[str, Any], figures: list[str]) -> str:
     return "\n".join([*parts, f"{_machine(results)}\n"])
 
 
-def page(results: dict[str, Any], figures: dict[str, str]) -> str:
+def page(results: dict[str, Any], figures: "dict[str, Figure]") -> str:
     """The page as HTML, figures inside."""
-    first, *others = [_html_table(table) for table in all_tables(results)]
-    drawn = f'<div class="figures">{"".join(figures.values())}</div>'
-    body = "\n".join([f"<h1>{escape(results['name'])}</h1>", first, drawn, *others, _note(_machine(results))])
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
-    head += f"<title>{escape(results['name'])}</title>"
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
+    images = {name: b64encode(svg(figure)).decode() for name, figure in figures.items()}
+    values = {"tables": all_tables(results), "figures": images, "machine": _machine(results)}
+    return render(TEMPLATE, name=results["name"], texts=_texts, **values)
 
 
 def _markdown_table(table: Table) -> str:
@@ -82,29 +84,10 @@ def _markdown_table(table: Table) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
 
 
-def _html_table(table: Table) -> str:
-    notes = "".join(map(_note, table.notes))
-    if not table.headers:
-        items = "".join(f"<li>{escape(row[0])}</li>" for row in table.rows)
-        return f"<h2>{escape(table.title)}</h2><ul>{items}</ul>{notes}"
-    left = [' class="text"' if text else "" for text in _texts(table)]
-    head = "".join(f"<th{side}>{escape(cell)}</th>" for side, cell in zip(left, table.headers, strict=True))
-    cells = (
-        "".join(f"<td{side}>{escape(cell)}</td>" for side, cell in zip(left, row, strict=True)) for row in table.rows
-    )
-    body = "".join(f"<tr>{row}</tr>\n" for row in cells)
-    rows = f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody>"
-    return f'<h2>{escape(table.title)}</h2>\n<div class="wide"><table>{rows}</table></div>{notes}'
-
-
 def _texts(table: Table) -> list[bool]:
     """Which columns are of words, not of figures: the first, and those with a cell that begins with a letter."""
     columns = zip(table.headers, *table.rows, strict=True)
     return [not number or any(cell[:1].isalpha() for cell in cells) for number, (_, *cells) in enumerate(columns)]
-
-
-def _note(text: str) -> str:
-    return f'<p class="note">{escape(text)}</p>'
 
 
 def _machine(results: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Figures of all trainings -> what compare.json holds: quality with intervals, speed, memory, growth, curves.
+"""Turn the figures of all trainings into compare.json: quality with intervals, speed, memory, growth, curves.
 
 Quality is the mean over a variant's trainings. Its interval, and its difference to the first variant, come from the
 paired bootstrap over sentences and trainings (`transduce.metrics.paired`).
@@ -27,7 +27,7 @@ from transduce.tasks.protocols import Task, TaskData
 
 
 class Costs(NamedTuple):
-    """Of a variant, before any training: see `transduce.compare.worker.cost`."""
+    """The costs of a variant, measured before training; see `transduce.compare.worker.cost`."""
 
     parameters: int
     operations_a_token: float
@@ -42,9 +42,9 @@ class Costs(NamedTuple):
 
 @dataclass(frozen=True)
 class Finished:
-    """What a training left behind.
+    """The results of a training.
 
-    measured: None where it did not end, and then perhaps the reason in `failed`.
+    measured: None if it did not end; `failed` may then hold the reason.
     events: of its log.
     """
 
@@ -64,7 +64,7 @@ class Finished:
 
 
 class Key(NamedTuple):
-    """Which figure: of which test, by which search ("" for likelihood), by which metric."""
+    """Identifies a figure: its test, its search ("" for likelihood) and its metric."""
 
     test: str
     search: str
@@ -74,7 +74,7 @@ class Key(NamedTuple):
 def make_results(
     comparison: Comparison, task: Task, data: TaskData, finished: dict[str, list[Finished]], costs: dict[str, Costs]
 ) -> dict[str, Any]:
-    """Everything that was found out, ready for JSON."""
+    """All results, ready for JSON."""
     tallies = {
         name: [_tallies(each, comparison, task, data) for each in runs if each.measured]
         for name, runs in finished.items()

@@ -1,10 +1,10 @@
-"""A comparison from its recipe to its page: what each variant costs, all trainings one after the other, the results.
+"""Run a comparison: measure what each variant costs, train one after the other, and write the results.
 
     DIR/VARIANT-seed1/    a run directory each, as `transduce train` makes them, with outputs/ and measured.json
     DIR/costs/            parameters, operations and growth with length of each variant
     DIR/compare.json, compare.md, compare.html
 
-Everything that was finished stays finished: the same command goes on where it was stopped.
+Finished parts are kept: the same command continues where it was stopped.
 """
 
 import json
@@ -70,7 +70,7 @@ def run_comparison(comparison: Comparison, folder: Path, display: Display) -> di
             display.tell(f"Training {number} of {len(trainings)}: {training.name}")
             _train(comparison, training, lock, display)
             if number % len(comparison.variants) == 0:
-                results = _write(comparison, folder, task, data, trainings, costs)
+                results = _write(comparison, folder, task, data, trainings, costs, display)
         return results
 
 
@@ -100,13 +100,13 @@ def _refuse_changed(comparison: Comparison, trainings: list[Training]) -> None:
         keys = changed_keys(training.run, training.recipe)
         if keys:
             problems.append(
-                f"{training.run}: {training.name} was trained by another recipe; these keys differ: {', '.join(keys)}. "
-                "Choose another directory with --run, or delete this one."
+                f"{training.run}: {training.name} was trained with another recipe; these keys differ: "
+                f"{', '.join(keys)}. Choose another directory with --run, or delete this one."
             )
         elif _spent_minutes(training.run) > comparison.budget.amount and comparison.budget.unit == "minutes":
             problems.append(
-                f"{training.run}: {training.name} was trained for longer than {comparison.budget.text}. Give that much "
-                "again, choose another directory with --run, or delete this one."
+                f"{training.run}: {training.name} was trained for longer than {comparison.budget.text}. Give at least "
+                "the budget it had, choose another directory with --run, or delete this one."
             )
     if problems:
         raise InputError(problems)
@@ -185,13 +185,14 @@ def _write(
     data: TaskData,
     trainings: list[Training],
     costs: dict[str, Costs],
+    display: Display,
 ) -> dict[str, Any]:
     finished: dict[str, list[Finished]] = {name: [] for name in comparison.variants}
     for training in trainings:
         finished[training.variant].append(Finished.read(training.seed, training.run))
     results = make_results(comparison, task, data, finished, costs)
     write_json(folder / "compare.json", results)
-    write_pages(results, folder)
+    write_pages(results, folder, display.tell)
     return results
 
 
@@ -217,8 +218,10 @@ def _alone_in(folder: Path, display: Display) -> Iterator[int | None]:
                 now = time.monotonic()
                 if waited_until is None:
                     waited_until = now + PATIENCE
-                    display.tell(f"{folder}: another comparison is at work, or saves what it was stopped at; waiting.")
+                    display.tell(
+                        f"{folder}: another comparison is running there, or is saving after it was stopped; waiting."
+                    )
                 if now > waited_until:
-                    raise InputError(f"{folder}: another comparison is at work there.") from None
+                    raise InputError(f"{folder}: another comparison is running there.") from None
                 time.sleep(0.2)
         yield file.fileno()

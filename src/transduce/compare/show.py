@@ -1,4 +1,4 @@
-"""A comparison's tables on the terminal."""
+"""Show the tables of a comparison on the terminal."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What compare.json holds, as tables for people: the same rows on the terminal, in Markdown and on the page."""
+"""Tables of compare.json for people, with the same rows on the terminal, in Markdown and on the page."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ NOTHING = "–"
 class Table(NamedTuple):
     """Rows of text. The first column is a name, the others are figures.
 
-    notes: what one must know to read it.
+    notes: what a reader needs to know.
     """
 
     title: str

@@ -1,18 +1,16 @@
-"""One piece of a comparison in a process of its own, so that its memory is its own: a training, or a model's costs.
+"""Run one part of a comparison, a training or a measurement of costs, in its own process with its own memory.
 
 `python -m transduce.compare.worker JOB.json`, started by `transduce.compare.run`; see
 `transduce.runtime.child_process`.
 """
 
-import contextlib
 import importlib
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
 
-import torch
+import psutil
 from rich.console import Console
 
 from transduce.compare.growth import measure_growth
@@ -26,8 +24,10 @@ from transduce.inference.likelihood import EVALUATION_BATCH, log_probabilities
 from transduce.pipeline.outline import make_model
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.recipe.recipe import Recipe, parse_recipe
+from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.child_process import answer
 from transduce.runtime.environment import peak_memory_bytes
+from transduce.runtime.settings import repeatable, threads
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Task
 from transduce.training.display import Display
@@ -46,9 +46,16 @@ def train(job: dict[str, Any]) -> None:
     (run / FAILED).unlink(missing_ok=True)
     for name in IMPORTED_LATER:
         importlib.import_module(name)
-    before = resident_memory_bytes()
+    keep_freed_memory()
+    before = psutil.Process().memory_info().rss
+    recipe = parse_recipe(job["recipe"], job["where"])
+    with repeatable(recipe.training.threads):  # so that decoding is measured under the settings of the training
+        _train(job, recipe, run, display, before)
+
+
+def _train(job: dict[str, Any], recipe: Recipe, run: Path, display: Display, before: int) -> None:
     try:
-        report = run_training(parse_recipe(job["recipe"], job["where"]), run, display)
+        report = run_training(recipe, run, display)
     except TransduceError as error:
         _note_memory(run, before, peak_memory_bytes())
         write_text(run / FAILED, str(error) + "\n")
@@ -103,32 +110,24 @@ def costs(job: dict[str, Any]) -> None:
 def cost(job: dict[str, Any], display: Display) -> dict[str, Any]:
     """A model's parameters, operations of a target token in training, and growth with length."""
     recipe = parse_recipe(job["recipe"], job["where"])
-    if recipe.training.threads:
-        torch.set_num_threads(recipe.training.threads)
-    task, data = open_task(recipe, display)
-    model = make_model(recipe, task)
-    batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
-    return {
-        "parameters": sum(weight.numel() for weight in model.parameters()),
-        "operations_a_token": operations_a_token(recipe, model, task, batches),
-        "growth": measure_growth(recipe, job["lengths"]),
-    }
+    with threads(recipe.training.threads):
+        task, data = open_task(recipe, display)
+        model = make_model(recipe, task)
+        batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
+        return {
+            "parameters": sum(weight.numel() for weight in model.parameters()),
+            "operations_a_token": operations_a_token(recipe, model, task, batches),
+            "growth": measure_growth(recipe, job["lengths"]),
+        }
 
 
-def resident_memory_bytes() -> int | None:
-    """What this process holds now, where the system tells (Linux)."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return None
-
-
-def _note_memory(run: Path, before: int | None, peak: int | None) -> dict[str, int | None]:
+def _note_memory(run: Path, before: int, peak: int) -> dict[str, int]:
     """The largest of all processes that worked on this training: the last of them may have had little to do."""
-    now = {"peak_bytes": peak, "training_bytes": None if before is None or peak is None else peak - before}
+    now = {"peak_bytes": peak, "training_bytes": peak - before}
     path = run / MEMORY
     if path.exists():
         earlier = json.loads(path.read_text(encoding="utf-8"))
-        now = {key: max(filter(None, (value, earlier[key])), default=None) for key, value in now.items()}
+        now = {key: max(value, earlier[key]) for key, value in now.items()}
     write_json(path, now)
     return now
 

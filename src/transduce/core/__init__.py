@@ -1,1 +1,1 @@
-"""What everything stands on: errors, settings, names, files that are whole or not there, tensors in files."""
+"""The base of all other packages: errors, settings, the registry, atomic files, tensor files and model files."""

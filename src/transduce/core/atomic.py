@@ -1,7 +1,7 @@
-"""Files that are whole or not there.
+"""Atomic file writes.
 
-A file is written under a temporary name beside its place, flushed to the disk, then renamed: a reader sees
-the old file or the new one, never half of either, whatever happens to the writer.
+A file is written under a temporary name in the same folder, flushed to disk, then renamed. A reader sees the old file
+or the new one, never a partial one, whatever happens to the writer.
 """
 
 import errno
@@ -18,11 +18,11 @@ from typing import Any, BinaryIO
 
 from transduce.core.errors import InputError, TransduceError
 
-FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}  # the system failed; all else is a wrong place to write to
+FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}  # system failures; anything else is a wrong path
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Writes `text` as UTF-8, line ends as they are, whole or not at all.
+    """Writes `text` atomically as UTF-8, without changing line ends.
 
     Raises:
         InputError: the folder does not exist, `path` is one itself, or nothing may be written there.
@@ -33,9 +33,9 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Writes `value` as indented JSON, whole or not at all.
+    """Writes `value` atomically as indented JSON.
 
-    Raises as `write_text` does, and InputError for what JSON cannot say (NaN, a tensor).
+    Raises the errors of `write_text`, and InputError for values that JSON cannot represent (NaN, a tensor).
     """
     try:
         text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
@@ -45,9 +45,9 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def replace(path: Path, chunks: Iterable[Any], size: int) -> None:
-    """Puts a file made of `chunks` (bytes-like, `size` bytes in all) in the place of `path`.
+    """Replaces `path` atomically by a file made of `chunks` (bytes-like, `size` bytes in all).
 
-    Raises as `write_text` does.
+    Raises the errors of `write_text`.
     """
     with writing(path, size) as file:
         for chunk in chunks:
@@ -56,10 +56,11 @@ def replace(path: Path, chunks: Iterable[Any], size: int) -> None:
 
 @contextmanager
 def writing(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
-    """A file that gets the name `path` when the block ends, whole and on the disk; or, if anything fails, never.
+    """A file that gets the name `path` when the block ends, complete and on disk. If anything fails, it never does.
 
     Args:
-        size: how many bytes it will have, for the message when there is no room.
+        path: the name.
+        size: the expected size in bytes, for the error message if the disk is full.
 
     Raises:
         InputError: the folder does not exist, `path` is one itself, or nothing may be written there.
@@ -101,7 +102,7 @@ def _renamed_at_the_end(path: Path) -> Iterator[BinaryIO]:
 
 
 def _created(path: Path) -> tuple[Path, BinaryIO]:
-    """A new file beside `path`, and what holds its lock: nobody sweeps it until that is closed."""
+    """A new temporary file beside `path`, and the object that holds its lock, which protects it from being removed."""
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
         guard = temporary.open("xb")
@@ -143,7 +144,7 @@ def _lock(file: BinaryIO) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Makes a rename last through a power cut. Windows has no such call and needs none."""
+    """Makes a rename survive a power failure. Windows has no such call and needs none."""
     if sys.platform == "win32":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -1,6 +1,6 @@
-"""JSON of files that anybody may have made, read without more work or memory than it has characters.
+"""A JSON reader for untrusted files, whose time and memory are bounded by the length of the text.
 
-Python makes objects of JSON that take 20 times its room, whatever they are; here what cannot be meant is refused first.
+Python objects can take 20 times the memory of the JSON text. So implausible input is rejected before it is converted.
 """
 
 import json
@@ -26,7 +26,7 @@ def table_of_settings(text: str) -> dict[str, Any]:
         ValueError: it is none such; what is wrong with it goes on from "it".
     """
     if len(text) > TABLE_LIMIT:
-        raise ValueError(f"has {len(text):,} characters; {TABLE_LIMIT:,} are the most")
+        raise ValueError(f"has {len(text):,} characters; the limit is {TABLE_LIMIT:,}")
     found = json.loads(text, parse_int=_whole, parse_float=_real, parse_constant=_real)
     if not isinstance(found, dict):
         raise ValueError("is not a table")
@@ -64,7 +64,7 @@ def table_of_values(text: str, long: str) -> dict[str, Any]:
     def read(name: str, at: int) -> tuple[Any, int]:
         if name != long:
             return _short(text, at)
-        return _members(text, at, lambda key, place: _value_text(text, place, "has metadata that are no texts"))
+        return _members(text, at, lambda key, place: _value_text(text, place, "has metadata that is not text"))
 
     return _whole_text(text, read)
 
@@ -92,7 +92,7 @@ def _members(text: str, at: int, read: Read) -> tuple[dict[str, Any], int]:
         return found, at + 1
     while True:
         if text[at : at + 1] != '"':
-            raise ValueError(f"is not JSON (a name is wanted at character {at})")
+            raise ValueError(f"is not JSON (expected a name at character {at})")
         name, at = _text(text, at)
         if name in found:
             raise ValueError(f'is not JSON (a key appears twice: "{name[:80]}")')
@@ -108,7 +108,7 @@ def _members(text: str, at: int, read: Read) -> tuple[dict[str, Any], int]:
 def _sign(text: str, at: int, sign: str) -> int:
     at = _skip(text, at)
     if text[at : at + 1] != sign:
-        raise ValueError(f'is not JSON ("{sign}" is wanted at character {at})')
+        raise ValueError(f'is not JSON (expected "{sign}" at character {at})')
     return at
 
 

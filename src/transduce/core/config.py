@@ -1,18 +1,18 @@
-"""The base of every configuration: unknown keys are errors, values cannot change after they are read."""
+"""The base class of all settings: unknown keys are errors, and values are frozen after they are read."""
 
 from types import NoneType
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-UNSET = "none"  # what a key that may be left out is unset by, on the command line or over a base; TOML has no null
+UNSET = "none"  # unsets an optional key, on the command line or over a base; TOML has no null
 
 
 class Config(BaseModel):
     """A frozen set of settings. A default is written once: in the subclass, beside the class that reads it.
 
-    A key that takes a list takes one of its entries as well, and so does one that takes tables by name: a table without
-    a name is called as its key. "none" unsets a key that may be left out.
+    A key for a list also accepts a single entry. A key for named tables also accepts a single unnamed table, which gets
+    the name of the key. "none" unsets an optional key.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)

@@ -1,4 +1,4 @@
-"""What is wrong with a table of settings, in sentences: the key, what was wanted, what came."""
+"""What is wrong with a table of settings, in sentences: the key, what was expected, what came instead."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,32 +9,33 @@ from transduce.core.registry import suggest
 
 Context = dict[str, Any]
 WANTED: dict[str, Callable[[Context], str]] = {
-    "bool": lambda about: "true or false is wanted",
-    "float": lambda about: "a number is wanted",
-    "int": lambda about: "a whole number is wanted",
-    "string": lambda about: "text is wanted",
-    "list": lambda about: "a list is wanted",
-    "tuple": lambda about: "a list is wanted",
-    "dict": lambda about: "a table of keys is wanted",
-    "model": lambda about: "a table of keys is wanted",
-    "finite_number": lambda about: "a finite number is wanted",
-    "greater_than": lambda about: f"a number above {about['gt']:g} is wanted",
-    "greater_than_equal": lambda about: f"a number from {about['ge']:g} on is wanted",
-    "less_than": lambda about: f"a number below {about['lt']:g} is wanted",
-    "less_than_equal": lambda about: f"a number up to {about['le']:g} is wanted",
-    "literal_error": lambda about: f"{about['expected']} is wanted".replace("'", '"'),
-    "too_short": lambda about: f"a list of at least {about['min_length']} is wanted",
-    "too_long": lambda about: f"a list of at most {about['max_length']} is wanted",
+    "bool": lambda about: "expected true or false",
+    "float": lambda about: "expected a number",
+    "int": lambda about: "expected a whole number",
+    "string": lambda about: "expected text",
+    "list": lambda about: "expected a list",
+    "tuple": lambda about: "expected a list",
+    "dict": lambda about: "expected a table of keys",
+    "model": lambda about: "expected a table of keys",
+    "finite_number": lambda about: "expected a finite number",
+    "greater_than": lambda about: f"expected a number above {about['gt']:g}",
+    "greater_than_equal": lambda about: f"expected a number of at least {about['ge']:g}",
+    "less_than": lambda about: f"expected a number below {about['lt']:g}",
+    "less_than_equal": lambda about: f"expected a number of at most {about['le']:g}",
+    "literal_error": lambda about: f"expected {about['expected']}".replace("'", '"'),
+    "too_short": lambda about: f"expected a list of length at least {about['min_length']}",
+    "too_long": lambda about: f"expected a list of length at most {about['max_length']}",
 }
 KINDS = ("_type", "_parsing", "_from_float", "_attributes_type")  # int_type, int_parsing, model_attributes_type, ..
 
 
 def explain(error: ValidationError, kind: type[BaseModel], section: str) -> list[str]:
-    """Pydantic's errors as sentences, one each.
+    """Pydantic's errors, one sentence for each.
 
     Args:
-        kind: what was validated.
-        section: what its keys stand under, as `training`.
+        error: the error.
+        kind: the class that was validated.
+        section: the section of its keys, such as `training`.
     """
     return [_explain_one(detail, kind, section) for detail in error.errors() if not _follows(detail)]
 
@@ -48,10 +49,11 @@ def _explain_one(detail: Any, kind: type[BaseModel], section: str) -> str:
     location = [str(part) for part in detail["loc"]]
     key = ".".join([section, *location])
     if detail["type"] == "extra_forbidden":
-        return f"unknown key {key}.{suggest(location[-1], _keys_at(kind, location[:-1]))}"
+        meant = getattr(kind, "OTHER_NAMES", {}).get(location[-1], location[-1])
+        return f"unknown key {key}.{suggest(meant, _keys_at(kind, location[:-1]))}"
     if detail["type"] == "missing":
         return f"{key} is missing."
-    came = "" if isinstance(detail["input"], dict) else f"; this was given: {detail['input']!r}"
+    came = "" if isinstance(detail["input"], dict) else f"; got {detail['input']!r}"
     return f"{key}: {_wanted(detail)}{came}."
 
 

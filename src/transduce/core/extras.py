@@ -1,4 +1,4 @@
-"""Libraries that not everybody needs: which command installs them, from wherever this package came from."""
+"""Optional libraries, and the command that installs them, wherever this package was installed from."""
 
 import json
 import shlex
@@ -14,7 +14,7 @@ NAME = "transduce"
 
 
 def missing(what: str, library: str, extra: str) -> InputError:
-    """The error of somebody who wants `what`, which takes `library` of an extra of ours, and does not have it."""
+    """The error for using `what` without `library`, which belongs to one of Transduce's extras."""
     return InputError(f"{what} needs {library}, which is not installed: {installing(extra)}")
 
 

@@ -1,8 +1,8 @@
-"""The one model file, `model.safetensors`: weights, what is needed to use them, and how good they are.
+"""The model file, `model.safetensors`: weights, everything that is needed to use them, and scores.
 
-Beside the weights, as JSON in the file's metadata:
+The file's metadata contains, as JSON:
 
-| key | holds |
+| key | contents |
 |---|---|
 | `format`, `format_version` | `transduce-model`, `2` |
 | `config` | the resolved recipe |
@@ -10,14 +10,14 @@ Beside the weights, as JSON in the file's metadata:
 | `columns` | `{"source": {"kind": "tokens", ..}, "target": {"kind": "label", "labels": [..]}}` |
 | `provenance` | hashes of data, seed, versions, updates, whether pairs were single sentences; some validation sources |
 | `metrics` | scores on the validation data |
-| `tied` | `{name: name}`: weights that are one and the same tensor; stored, and counted, once |
+| `tied` | `{name: name}`: weights that share one tensor, which is stored and counted once |
 
-Beside the weights there may be a lexicon, int32 tensors `shortlist.candidates` and `shortlist.frequent`, which are no
-weights: which target tokens translate each source token, and which are frequent (`transduce.data.lexicon`).
+The file may also contain a lexicon (`transduce.data.lexicon`): int32 tensors `shortlist.candidates`, the target tokens
+that translate each source token, and `shortlist.frequent`, the frequent target tokens. They are not weights.
 
-Format 1 had no `columns`: all were tokens, of pairs between start and end, of language models as they stand.
+Format 1 had no `columns`: all were tokens, of pairs with start and end, of language models as they are.
 
-No clock time and no path of the machine belongs in it, so that training again gives the same bytes.
+The file contains no times and no paths of the machine, so that repeating a training gives the same bytes.
 """
 
 import os
@@ -50,11 +50,11 @@ NAMES_A_CLASS = {"kind", "score", "weighing", "positions"}
 LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
 NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
 UNSAFE = (
-    "a checkpoint of PyTorch, a pickle, which can run code when it is read, so it is not. Constraints is the "
-    "model.safetensors of a run."
+    "this looks like a PyTorch checkpoint, which is a pickle. Opening one can run code, so Transduce never does; give "
+    "the model.safetensors of a run."
 )
 NO_MODELS = {
-    ".toml": "a recipe, which a model is trained by: transduce train {path}",
+    ".toml": "this is a recipe, not a model; train it first: transduce train {path}",
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin"), UNSAFE),
 }
 TOLD = 100  # weights that a message names
@@ -67,11 +67,11 @@ Check = Callable[[dict[str, Any], dict[str, str], ColumnTables, dict[str, Tensor
 
 @dataclass(frozen=True)
 class ModelFile:
-    """What a model file holds.
+    """The contents of a model file.
 
-    `tokenizers` maps "source" and "target", or "joint", to the text of a tokenizer.json. `lexicon` is the candidates
-    (S, C), -1 behind the last, and the frequent tokens (F,), both int32; None = there is none. `columns` says by side
-    what it is, and holds what is no tokenizer; by default all is text.
+    `tokenizers` maps "source" and "target", or "joint", to the text of a tokenizer.json. `lexicon` contains the
+    candidates (S, C), padded with -1, and the frequent tokens (F,), both int32; None = there is no lexicon.
+    `columns` describes each side, and contains what is no tokenizer; by default all is text.
     """
 
     weights: "dict[str, Tensor]"
@@ -99,10 +99,10 @@ def columns_of_text(tokenizers: Mapping[str, str]) -> ColumnTables:
 
 
 def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
-    """Writes `model`, whole or not at all; equal content gives equal bytes.
+    """Writes `model` atomically. Equal content gives equal bytes.
 
     Raises:
-        InputError: something in it cannot be said in JSON or in safetensors; a weight has a lexicon's name.
+        InputError: a value cannot be represented in JSON or safetensors, or a weight is named like a lexicon.
         TransduceError: the system could not write it; the old file is unchanged.
     """
     tied = _tied(model.weights)
@@ -122,7 +122,9 @@ def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
             metadata[key] = canonical_json(table)
         except (TypeError, ValueError) as error:
             problems.append(f"{path}: the model's {key} cannot be written as JSON: {error}.")
-    problems += [f'{path}: "{name}" is no name for a weight: a lexicon has it.' for name in LEXICON if name in tensors]
+    problems += [
+        f'{path}: "{name}" cannot name a weight: the shortlist has this name.' for name in LEXICON if name in tensors
+    ]
     if problems:
         raise InputError(problems)
     if model.lexicon is not None:
@@ -136,8 +138,8 @@ def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, c
     Args:
         path: the file, or the folder of a finished run.
         trust_code: accept a config that names classes outside Transduce; building the model will import them.
-        check: told what the file says of itself before its weights are read: config, tokenizers, columns, and what
-            each weight is, by name.
+        check: called before the weights are read, with the config, the tokenizers, the columns, and the shapes and
+            dtypes of the weights by name.
 
     Raises:
         InputError: not a model file, newer than this Transduce, incomplete, damaged, or naming foreign code.
@@ -168,16 +170,16 @@ def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, c
 
 
 def find_model_file(path: str | os.PathLike[str]) -> Path:
-    """The model file that `path` means: itself, or the one in the folder of a finished run.
+    """The model file at `path`: the path itself, or the model in the folder of a finished run.
 
     Raises:
-        InputError: there is none; an unfinished run is told from any other folder.
+        InputError: there is none; the message distinguishes unfinished runs from other folders.
     """
     path = Path(path)
     if not path.is_dir():
         if not path.exists():
             raise InputError(
-                f"{path}: there is no such file or folder; a model file or a run's folder is wanted.{_meant(path)}"
+                f"{path}: there is no such file or folder; expected a model file or a run directory.{_meant(path)}"
             )
         if path.suffix in NO_MODELS:
             raise InputError(f"{path}: {NO_MODELS[path.suffix].format(path=path)}")
@@ -187,16 +189,16 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
     if _is_run(path):
         begun = any((path / "checkpoints").glob("update-*.safetensors"))
         what = (
-            f"`transduce train --finish {path}` makes one of its best checkpoint so far; its training can go on later."
+            f"`transduce train --finish {path}` makes one from its best checkpoint so far; training can go on later."
             if begun
-            else "Let its training end, or come to its first checkpoint."
+            else "Wait until its training ends, or reaches its first checkpoint."
         )
         raise InputError(f"{path}: this run is not finished: it has no {NAME} yet. {what}")
-    raise InputError(f"{path}: this folder has no {NAME}, so it is not the folder of a finished run.")
+    raise InputError(f"{path}: this folder has no {NAME}, so it is not the directory of a finished run.")
 
 
 def _meant(path: Path) -> str:
-    """What a path that is not there may have been meant for: a run beside it or in runs/, a recipe."""
+    """What a missing path may have been meant for: a run beside it or in runs/, or a recipe."""
     for folder in dict.fromkeys((path.parent, Path("runs"))):
         runs = [each.name for each in folder.iterdir() if each.is_dir()] if folder.is_dir() else []
         if near := suggest(path.name, runs):
@@ -216,7 +218,7 @@ def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, 
     """Compares a model's weights, name -> shape, with those of a file.
 
     Raises:
-        InputError: some are missing, not the model's, or of another shape; the first of them are listed.
+        InputError: weights are missing, unexpected, or have another shape; the message lists the first of them.
     """
     problems = [
         f'weight "{name}" {list(shape)} is missing from the file.'
@@ -235,10 +237,10 @@ def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, 
 
 
 def check_dtypes(expected: "Mapping[str, Tensor]", weights: "Mapping[str, Tensor | TensorInfo]") -> None:
-    """Whether the weights of a file are of the model's types: a type that cannot hold them would round them unseen.
+    """Checks that a file's weights have the model's dtypes. Another dtype could silently round them.
 
     Raises:
-        InputError: some are of another; all of them are named.
+        InputError: some have another dtype; the message names all of them.
     """
     wanted = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in expected.items()}
     found = {name: _type_of(each) for name, each in weights.items() if name in wanted}
@@ -256,10 +258,10 @@ def _type_of(each: "Tensor | TensorInfo") -> str:
 
 
 def check_finite(weights: "Mapping[str, Tensor]") -> None:
-    """Whether the weights are numbers: with others a model says nothing, or in 8 bits something.
+    """Checks that all weights are finite. Otherwise a model's output would be meaningless.
 
     Raises:
-        InputError: some hold NaN or infinities; all of them are named.
+        InputError: some weights contain NaN or infinities; the message names all of them.
     """
     import torch
 
@@ -269,22 +271,24 @@ def check_finite(weights: "Mapping[str, Tensor]") -> None:
             wrong = int((~torch.isfinite(weight)).sum())
             problems.append(f'weight "{name}": {wrong:,} of its {weight.numel():,} numbers are NaN or infinite.')
     if problems:
-        raise InputError([*problems, "the file was written by a training that failed, or changed since."])
+        raise InputError([*problems, "the training that wrote this file failed, or the file was changed since."])
 
 
 def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor] | None":
-    """What of a lexicon is among the tensors, which is taken from them.
+    """The lexicon among the tensors, which is removed from them; None if there is none.
 
     Raises:
-        InputError: half of it, or none that this could be.
+        InputError: the lexicon is incomplete or invalid.
     """
     found = {name: tensors.pop(name) for name in LEXICON if name in tensors}
     if not found:
         return None
-    problems = [f'{path}: damaged: half a lexicon: "{name}" is missing.' for name in LEXICON if name not in found]
+    problems = [
+        f'{path}: damaged: its shortlist is incomplete: "{name}" is missing.' for name in LEXICON if name not in found
+    ]
     problems += [
-        f'{path}: damaged: "{name}" is {found[name].dtype} {list(found[name].shape)}; wanted are int32 numbers on '
-        f"{axes} axes, each {least} or more."
+        f'{path}: damaged: "{name}" is {found[name].dtype} {list(found[name].shape)}; expected int32 numbers on '
+        f"{axes} axes, each at least {least}."
         for name, axes, least in zip(LEXICON, (2, 1), (-1, 0), strict=True)
         if name in found and not _is_of(found[name], axes, least)
     ]
@@ -299,9 +303,9 @@ def _is_of(tensor: "Tensor", axes: int, least: int) -> bool:
 
 
 def lasting_tensors(model: "nn.Module") -> "dict[str, Tensor]":
-    """All that makes `model` predict as it does, by name: parameters, and the buffers that are no mere tables.
+    """All tensors that determine the predictions of `model`, by name: parameters and persistent buffers.
 
-    The tensors themselves, once each: batch norm's running statistics belong to a model as its weights do.
+    Buffers such as the running statistics of batch norm belong to a model, too. Each tensor is listed once.
     """
     lasting = model.state_dict()
     buffers = {name: buffer for name, buffer in model.named_buffers() if name in lasting}
@@ -332,8 +336,8 @@ def _tables(path: Path, metadata: Mapping[str, str], trust_code: bool) -> dict[s
     foreign = foreign_code([tables["config"], kinds])
     if foreign and not trust_code:
         raise InputError(
-            f"{path}: this file names code outside Transduce: {', '.join(foreign)}. Only if you trust "
-            "whoever made it, load with trust_code=True / --trust-code."
+            f"{path}: this file names code outside Transduce: {', '.join(foreign)}. If you trust whoever "
+            "made it, load it with trust_code=True / --trust-code."
         )
     return tables
 
@@ -365,7 +369,7 @@ def parsed_tables(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
 
 def _check_format(path: Path, metadata: Mapping[str, str]) -> None:
     if metadata.get("format") != FORMAT:
-        found = f'says "{metadata["format"]}"' if "format" in metadata else "says nothing of its format"
+        found = f'says "{metadata["format"]}"' if "format" in metadata else "does not name its format"
         raise InputError(f'{path}: not a Transduce model file: it should say "{FORMAT}", but {found}.')
     version = metadata.get("format_version", "")
     if not re.fullmatch(r"[1-9][0-9]{0,8}", version):
@@ -378,9 +382,9 @@ def _check_format(path: Path, metadata: Mapping[str, str]) -> None:
 
 
 def foreign_code(config: Any) -> list[str]:
-    """Every text in `config` that could make Transduce import something outside it, sorted.
+    """Every text in `config` that could make Transduce import code from outside the package, sorted.
 
-    Under a key that names a class, anything but a plain name; anywhere else, what reads as `module:Class`.
+    For keys that name a class, that is anything but a plain name; for other keys, any text like `module:Class`.
     """
     found = set()
     waiting = [(config, False)]  # a list, not recursion: a hostile file may be nested thousands deep

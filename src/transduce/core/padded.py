@@ -1,4 +1,4 @@
-"""Sequences of different lengths in one tensor: what models read and write."""
+"""Padded sequences, the input and output of models."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
@@ -10,7 +10,7 @@ from torch import Tensor
 class Padded(NamedTuple):
     """Sequences of different lengths in one tensor.
 
-    values: (B, S) token ids or (B, S, F) features; anything may stand behind a sequence's end.
+    values: (B, S) token ids or (B, S, F) features. Values after the end of a sequence are arbitrary.
     lengths: (B,) int64, at least 1.
     """
 

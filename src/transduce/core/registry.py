@@ -1,9 +1,9 @@
-"""A name is a file name: `transformer` in the room `models` is the class `Transformer` of `models/transformer.py`.
+"""Classes by file name: `transformer` in `models` is the class `Transformer` of `models/transformer.py`.
 
-Where a room is one file, as `attention.scores` is, a name is a class of it: `scaled_dot` is the class `ScaledDot`.
+In a package that is a single file, such as `attention.scores`, a name is a class of it: `scaled_dot` is `ScaledDot`.
 
-There is no registry. `my_package.my_file:MyModel` names a user's own class. What a model file may name is
-narrower: see `transduce.core.model_file`.
+Nothing has to be registered. `my_package.my_file:MyModel` names a user's own class. Model files may name less; see
+`transduce.core.model_file`.
 """
 
 import ast
@@ -24,7 +24,7 @@ NOT_A_KIND = {"base", "learnt", "packed", "protocols"}
 
 @cache
 def known(room: str) -> tuple[str, ...]:
-    """The names that `room` offers, from its file names alone, or from its text: nothing of it is imported."""
+    """The names in the package or module `room`, read from its file names or its source text without importing it."""
     folder = Path(__file__).parents[1] / room.replace(".", "/")
     if not folder.is_dir():
         return tuple(_classes_in(folder.with_suffix(".py")))
@@ -32,16 +32,16 @@ def known(room: str) -> tuple[str, ...]:
 
 
 def suggest(wrong: str, right: Sequence[str]) -> str:
-    """` Did you mean "x"?`, or nothing when no name is near."""
+    """` Did you mean "x"?`, or an empty text if no name is similar."""
     near = difflib.get_close_matches(wrong, right, n=1, cutoff=0.5)
     return f' Did you mean "{near[0]}"?' if near else ""
 
 
 def resolve(room: str, name: str) -> Any:
-    """The class that `name` stands for in `room`.
+    """The class with this name in the package or module `room`.
 
     Raises:
-        InputError: no such file, or no such class in it; the nearest name is suggested.
+        InputError: there is no such file or class; the message suggests the nearest name.
     """
     if ":" in name:
         return _users_own(room, name)
@@ -57,10 +57,10 @@ def resolve(room: str, name: str) -> Any:
 
 
 def check(room: str, name: str) -> str:
-    """`name` itself, for a config to use as a validator: a name that the room knows, or a user's own class.
+    """Returns `name` if it is known in `room` or names a user's own class; a validator for configs.
 
     Raises:
-        ValueError: the room has no such name; the nearest is suggested.
+        ValueError: the name is unknown; the message suggests the nearest one.
     """
     if ":" not in name and name not in known(room):
         raise ValueError(f'there is no "{name}".{suggest(name, known(room))} Known: {", ".join(known(room))}')
@@ -68,7 +68,7 @@ def check(room: str, name: str) -> str:
 
 
 def _classes_in(file: Path) -> list[str]:
-    """The classes of a file that stand on one of its own, which is what they have in common, in snake case."""
+    """The classes of a file that derive from a base class in the same file, in snake case."""
     classes = [node for node in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
     own = {each.name for each in classes}
     public = [each.name for each in classes if any(getattr(base, "id", None) in own for base in each.bases)]
@@ -78,7 +78,7 @@ def _classes_in(file: Path) -> list[str]:
 def _users_own(room: str, name: str) -> Any:
     module_name, _, class_name = name.partition(":")
     if not all(part.isidentifier() for part in [*module_name.split("."), class_name]):
-        raise InputError(f'{room}: "{name}" does not name a class; my_package.my_file:MyClass is wanted.')
+        raise InputError(f'{room}: "{name}" does not name a class; expected my_package.my_file:MyClass.')
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

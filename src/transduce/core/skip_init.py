@@ -1,7 +1,7 @@
-"""Models that are built to be filled from a file draw no random start, and grow no larger than the file.
+"""Building models whose weights will be loaded from a file: without random initialization, and no larger than the file.
 
-A random start would be time for nothing, and would move on the random numbers of the program around them. And a file's
-settings may ask for more than its tensors are: what is built is compared with these while it is built.
+Random initialization would waste time and advance the program's random state. A malicious file's settings may describe
+a model that is much larger than its tensors, so sizes are compared while the model is built.
 """
 
 import math
@@ -25,9 +25,9 @@ DRAWS = {Tensor.normal_, Tensor.uniform_, init.normal_, init.uniform_, init.kaim
 
 @contextmanager
 def undrawn() -> Iterator[None]:
-    """Parameters, all of which a file holds, are zero where they would be drawn; torch's random state is put back.
+    """Inside the block, parameters are initialized with zeros instead of random numbers. Restores torch's random state.
 
-    What else a model draws, as a buffer that it keeps to itself, it draws.
+    Random buffers are still drawn, because a file may not contain them.
     """
     with torch.random.fork_rng(devices=[]), _Undrawn():
         yield
@@ -50,10 +50,10 @@ class _Undrawn(TorchFunctionMode):
 
 @contextmanager
 def no_larger_than(shapes: Collection[Sequence[int]]) -> Iterator[None]:
-    """What is built has about as many parameters, and as many numbers in them, as tensors of these shapes.
+    """Inside the block, a model can have only about as many parameters and elements as tensors of these shapes.
 
     Raises:
-        InputError: more are asked for; nothing was allocated for what is too large.
+        InputError: the model is larger; nothing was allocated for the part that is too large.
     """
     thread = threading.get_ident()  # others may build models of their own
     counts = dict.fromkeys(("weights", "modules"), 0)
@@ -113,13 +113,13 @@ class _NoLarger(TorchFunctionMode):
         self._check(numbers)
         self._left -= int(numbers)
         if self._left < 0:
-            raise InputError("the settings ask for a model that holds many times as many numbers as the file.")
+            raise InputError("the settings ask for a model with many times as many numbers as the file holds.")
 
     def _check(self, numbers: float) -> None:
         if numbers > self._greatest:
             raise InputError(
-                f"the settings ask for a model that holds {numbers:.3g} numbers at once; more than {self._greatest:,} "
-                "are in no weight of the file."
+                f"the settings ask for {numbers:.3g} numbers in one piece; the largest weight that the file "
+                f"allows for has {self._greatest:,}."
             )
 
 

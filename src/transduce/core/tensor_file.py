@@ -1,4 +1,4 @@
-"""Tensors in files that cannot carry code, with a checksum; every file whole or not there.
+"""Tensor files, which cannot contain code, have a checksum and are written atomically.
 
 The format is safetensors: 8 bytes with the header's length, a JSON header, then the numbers, little-endian.
 The safetensors library orders a header's metadata at random, so the header is written here: equal input gives
@@ -85,12 +85,13 @@ def canonical_json(value: Any) -> str:
 def write_tensors(
     path: str | os.PathLike[str], tensors: Mapping[str, "torch.Tensor"], metadata: Mapping[str, str]
 ) -> None:
-    """Writes `tensors` and `metadata` as safetensors with a checksum, whole or not at all.
+    """Writes `tensors` and `metadata` atomically as safetensors with a checksum.
 
     Equal input gives equal bytes; the order of the two mappings does not matter.
 
     Raises:
-        InputError: a dtype outside `DTYPES`, a reserved name, metadata that is not text; all of them at once.
+        InputError: a dtype outside `DTYPES`, a reserved name, or metadata that is not text; reports all problems at
+            once.
         TransduceError: the system could not write it (disk full, no permission); the old file is unchanged.
     """
     path = Path(path)
@@ -113,7 +114,7 @@ def _check_writable(path: Path, tensors: Mapping[str, "torch.Tensor"], metadata:
         if _dtype_name(tensor) is None
     ]
     if METADATA in tensors:
-        problems.append(f'{path}: "{METADATA}" is no name for a tensor: the format uses it for itself.')
+        problems.append(f'{path}: "{METADATA}" cannot name a tensor: the format reserves this name.')
     if CHECKSUM in metadata:
         problems.append(f'{path}: the metadata key "{CHECKSUM}" is written by Transduce; choose another.')
     problems += [
@@ -189,7 +190,7 @@ def read_tensors(
         verify: compare the content with its checksum, so that one changed bit is noticed.
 
     Raises:
-        InputError: not there, empty, truncated, damaged, or not such a file; what is wrong with it is said.
+        InputError: the file is missing, empty, truncated, damaged, or not a safetensors file; the message says which.
     """
     path = Path(path)
     tensors: dict[str, torch.Tensor] = {}
@@ -212,21 +213,21 @@ def read_header(path: str | os.PathLike[str]) -> Header:
     Lengths are checked; the checksum is not, since it needs the numbers.
 
     Raises:
-        InputError: not there, empty, truncated, or not such a file.
+        InputError: the file is missing, empty, truncated, or not a safetensors file.
     """
     with _opened(Path(path)) as file:
         return _parse_header(Path(path), file)
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The metadata alone; cheap whatever the size of the file. Raises as `read_header` does."""
+    """Only the metadata, which is fast for files of any size. Raises the errors of `read_header`."""
     return read_header(path).metadata
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BufferedReader]:
     if path.is_dir():
-        raise InputError(f"{path}: this is a folder; a safetensors file is wanted.")
+        raise InputError(f"{path}: this is a folder; expected a safetensors file.")
     try:
         with path.open("rb") as file:
             yield file
@@ -266,7 +267,7 @@ def _parse_header(path: Path, file: BufferedReader) -> Header:
     metadata = entries.pop(METADATA, {})
     problems: list[str] = []
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        problems.append("its metadata is not a table of texts")
+        problems.append("its metadata is not a table of strings")
         metadata = {}
     tensors: dict[str, TensorInfo] = {}
     for name, entry in entries.items():

@@ -39,7 +39,7 @@ class BatchConfig(Config):
     def _number_or_auto(cls, tokens: object) -> object:
         if tokens == "auto" or (isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 1):
             return tokens
-        raise ValueError('a number from 1 on is wanted, or "auto"')
+        raise ValueError('expected a number of at least 1, or "auto"')
 
 
 class Rows(NamedTuple):
@@ -81,9 +81,11 @@ class Batches:
         self._config, self._seed = config, seed
         fields = {store.fields for store in self.stores}
         if len(fields) != 1:
-            raise InputError(f"batches: wanted stores with the same fields, got {sorted(fields) or 'no store at all'}.")
+            raise InputError(
+                f"batches: expected stores with the same fields; got {sorted(fields) or 'no store at all'}."
+            )
         if config.tokens == "auto":
-            raise InputError('batch.tokens = "auto" has to be measured first, as training does; name a number here.')
+            raise InputError('batch.tokens = "auto" is measured by training; give a number here.')
         self._budget = config.tokens
 
     def epoch(self, number: int, start: int = 0, rank: int = 0, world: int = 1) -> Iterator[Rows]:

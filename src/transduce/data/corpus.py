@@ -275,7 +275,7 @@ def open_examples(
     store = cached_store(cache, cache_key(parts), build)
     if not len(store):
         what = Dropped.from_dict(store.metadata["dropped"]).report()
-        raise InputError(f"{', '.join(map(str, paths))}: no pair to learn from. {what}")
+        raise InputError(f"{', '.join(map(str, paths))}: there is no pair to learn from. {what}")
     return store
 
 
@@ -307,7 +307,7 @@ def open_text_store(
 
     store = cached_store(cache, cache_key(parts), build)
     if not len(store):
-        raise InputError(f"{path}: no text to learn from; the file is empty.")
+        raise InputError(f"{path}: there is no text to learn from: the file is empty.")
     return store
 
 
@@ -351,7 +351,7 @@ def _read_two(source: Path, target: Path) -> Iterator[tuple[int, str, str]]:
     if sources != targets:
         raise InputError(
             f"{source} has {sources:,} lines and {target} has {targets:,}: the n-th lines must belong "
-            "together. Find where they part, or make both again from one source; nothing is cut off silently."
+            "together. Find where they diverge, or export both again from one source; Transduce cuts neither."
         )
     pairs = zip(read_lines(source), read_lines(target), strict=True)
     return ((number, *pair) for number, pair in enumerate(pairs, 1))
@@ -369,9 +369,9 @@ def _check_columns(path: Path, wanted: int) -> None:
     if short:
         named = ", ".join(map(str, short[:LINES_NAMED])) + (", …" if len(short) > LINES_NAMED else "")
         raise InputError(
-            f"{path}: wanted {wanted} columns parted by tabs in every line, but {len(short):,} "
+            f"{path}: expected {wanted} tab-separated columns in every line, but {len(short):,} "
             f"line{'s have' if len(short) > 1 else ' has'} fewer (line {named}). "
-            "Mend or delete them, or choose other columns."
+            "Correct or delete them, or choose other columns."
         )
 
 

@@ -35,7 +35,7 @@ def open_bytes(path: str | Path) -> BinaryIO:
     try:
         return _open_by_suffix(path)
     except PermissionError as error:
-        raise InputError(f"{path}: may not be read ({error.strerror}).") from error
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
 def _open_by_suffix(path: Path) -> BinaryIO:
@@ -62,7 +62,7 @@ def existing_file(path: str | Path) -> Path:
     if path.is_file() or path.is_fifo():
         return path
     if path.is_dir():
-        raise InputError(f"{path}: a file was wanted, this is a folder.")
+        raise InputError(f"{path}: expected a file, but this is a folder.")
     if not path.parent.is_dir():
         raise InputError(f"{path}: no such file; even the folder {path.parent} does not exist.")
     neighbours = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
@@ -85,7 +85,7 @@ def _next_block(stream: BinaryIO, path: str | Path) -> bytes:
         return stream.read(BLOCK_BYTES)
     except DAMAGED as error:
         raise InputError(
-            f"{path}: cannot be read to its end, it is damaged or cut off ({error}). Fetch or compress it again."
+            f"{path}: cannot be read to the end: it is damaged or cut off ({error}). Get or compress it again."
         ) from error
 
 

@@ -53,7 +53,7 @@ def refuse_surrogates(texts: Sequence[str]) -> None:
     """Raises InputError for texts that no encoding can write; all are named."""
     problems = [
         f"text {number}: its character {found.start() + 1} is U+{ord(found[0]):04X}, half of a character (a lone "
-        'surrogate), which no UTF-8 text holds; take it out: text.encode("utf-8", "replace").decode().'
+        'surrogate), which UTF-8 cannot hold; remove it: text.encode("utf-8", "replace").decode().'
         for number, text in enumerate(texts, 1)
         if isinstance(text, str) and (found := SURROGATE.search(text))
     ]
@@ -72,4 +72,4 @@ def as_our_errors(texts: Sequence[str]) -> Iterator[None]:
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # pyo3's, which cannot be imported
             raise
-        raise TransduceError(f"the tokenizer broke down over this text: {error}.") from error
+        raise TransduceError(f"the tokenizer failed on this text: {error}.") from error

@@ -26,7 +26,7 @@ class Resegmenter:
     def __init__(self, tokenizer: Tokenizer, rate: float, seed: int) -> None:
         model = json.loads(tokenizer.to_json())["model"]
         if model.get("type") != "BPE" or not model["merges"]:
-            raise InputError('data.bpe_dropout is for tokenizer.kind = "bpe"; this tokenizer knows no merges.')
+            raise InputError('data.bpe_dropout is for tokenizer.kind = "bpe"; this tokenizer has no merges.')
         self.unknown = tokenizer.unknown
         self._tokenizer, self._rate = tokenizer, rate
         self._ids: dict[str, int] = model["vocab"]

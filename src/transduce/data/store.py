@@ -163,7 +163,7 @@ def _closing_metadata(path: Path, reader: Any) -> dict[str, Any]:
         noted = notes[b"metadata"]
         metadata: dict[str, Any] = json.loads(noted)
         if metadata["format"] != FORMAT:
-            raise ValueError(f"format {metadata['format']}, wanted {FORMAT}")
+            raise ValueError(f"format {metadata['format']}, expected {FORMAT}")
         blocks_fit = closing.num_rows == 0 and len(metadata["checksums"]) == reader.num_record_batches - 1
         is_as_written = int(notes[b"checksum"]) == zlib.crc32(noted)
         if not (blocks_fit and is_as_written and reader.schema.names == metadata["fields"]):

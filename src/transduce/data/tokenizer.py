@@ -124,7 +124,7 @@ class Tokenizer:
         except BaseException as error:
             if not is_the_librarys(error):
                 raise
-            raise TransduceError(f"the tokenizer broke down over an output: {error}.") from error
+            raise TransduceError(f"the tokenizer failed on an output: {error}.") from error
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The vocabulary's own spelling of each id, "▁" for a space; for figures."""
@@ -138,7 +138,7 @@ class Tokenizer:
         """
         refuse_surrogates(tokens)
         found = {token: self._inner.token_to_id(token) for token in tokens}
-        missing = [f'"{token}" is no token of this model.' for token, index in found.items() if index is None]
+        missing = [f'"{token}" is not a token of this model.' for token, index in found.items() if index is None]
         if missing:
             raise InputError(missing)
         return [index for token in tokens if (index := found[token]) is not None]
@@ -163,7 +163,7 @@ class Tokenizer:
         }
         if kind not in spell:
             raise InputError(
-                f"the tokenizer's decoder is {kind}; how its tokens write a text is known of {', '.join(spell)} only."
+                f"the tokenizer's decoder is {kind}; constraints on text work only with {', '.join(spell)}."
             )
         names = [None if index in self._silent else self._inner.id_to_token(index) for index in ids]
         return [b"" if name is None else spell[kind](name) for name in names]
@@ -193,7 +193,7 @@ class Tokenizer:
             if not is_the_librarys(error):
                 raise
             raise InputError(
-                f"{name}: wanted a tokenizer.json of the library tokenizers, but it cannot be read: {error}."
+                f"{name}: expected a tokenizer.json of the library tokenizers, but it cannot be read: {error}."
             ) from error
         try:
             tokenizer = cls(inner)
@@ -229,7 +229,7 @@ def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], root: Path = 
     tokenizer = Tokenizer(_with_special(learn(config, texts)))
     if tokenizer.size == len(SPECIAL):
         raise InputError(
-            f"tokenizer: nothing to learn from: no {config.kind} unit occurs {config.min_frequency} times in "
+            f"tokenizer: there is nothing to learn from: no {config.kind} unit occurs {config.min_frequency} times in "
             "the training text. Give it text, or lower min_frequency."
         )
     return tokenizer
@@ -239,7 +239,7 @@ def _open(path: Path) -> Tokenizer:
     try:
         return Tokenizer.from_json(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: wanted a tokenizer.json, but it cannot be read: {error}.") from error
+        raise InputError(f"{path}: expected a tokenizer.json, but it cannot be read: {error}.") from error
 
 
 def _find_special(vocabulary: dict[str, int]) -> dict[str, int]:

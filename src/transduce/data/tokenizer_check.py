@@ -57,16 +57,16 @@ def check_tokenizer(text: str, name: str) -> None:
     for part in PARTS:
         steps = list(_steps(table.get(part)))
         if len(steps) > STEPS:
-            problems.append(f"its {part} has {len(steps)} steps; {STEPS} are the most.")
+            problems.append(f"its {part} has {len(steps)} steps; the limit is {STEPS}.")
             continue
         problems += [f"its {part}: {problem}" for step in steps for problem in _problems_of(step)]
     grown = _growth(_steps(table.get("normalizer"))) * _growth(_steps(table.get("pre_tokenizer")))
     for what, growth in (("normalizer and pre_tokenizer", grown), ("decoder", _growth(_steps(table.get("decoder"))))):
         if growth > GROWTH:
-            problems.append(f"its {what} can make a text {growth:.3g} times as long; {GROWTH:,} times are the most.")
+            problems.append(f"its {what} can make a text {growth:.3g} times as long; the limit is {GROWTH:,}.")
     model = table.get("model")
     if isinstance(model, dict) and model.get("dropout"):
-        problems.append("its model.dropout cuts a text otherwise each time: set it to null.")
+        problems.append("its model.dropout splits a text differently each time: set it to null.")
     if problems:
         raise InputError(f"{name}: {problem}" for problem in problems)
 
@@ -84,7 +84,7 @@ def probe(inner: "Tokenizer", name: str) -> None:
     except BaseException as error:
         if not is_the_librarys(error):
             raise
-        raise InputError(f"{name}: it fails over a text: {error}.") from error
+        raise InputError(f"{name}: it fails on a text: {error}.") from error
 
 
 def is_the_librarys(error: BaseException) -> bool:
@@ -119,7 +119,7 @@ def _problems_of(step: dict[str, Any]) -> Iterator[str]:
             each["Sequence"] for each in pieces if isinstance(each, dict) and isinstance(each.get("Sequence"), dict)
         ]
         if len(texts) != 1 or texts[0].get("id") != "A":
-            yield "its template for one text does not hold that text once."
+            yield "its template for a single text must hold that text exactly once."
 
 
 def _growth(steps: Iterator[dict[str, Any]]) -> float:
@@ -166,7 +166,7 @@ def _charsmap_problem(encoded: Any) -> str | None:
     except (binascii.Error, TypeError, ValueError):
         return "its precompiled_charsmap is not Base64."
     if not size or size % 4 or size != len(trie) or not texts:
-        return "its precompiled_charsmap is damaged: its parts are not of the length that it says."
+        return "its precompiled_charsmap is damaged: its parts do not have the stated length."
     return None
 
 
@@ -176,7 +176,7 @@ def pattern_problem(pattern: str) -> str | None:
     What is asked is that nothing repeats what repeats itself, and nothing is referred to.
     """
     if len(pattern) > PATTERN:
-        return f"has {len(pattern):,} characters; {PATTERN:,} are the most"
+        return f"has {len(pattern):,} characters; the limit is {PATTERN:,}"
     return next(_pattern_problems(pattern), None)
 
 
@@ -188,7 +188,7 @@ def _pattern_problems(pattern: str) -> Iterator[str]:
             if max([0, *map(int, re.findall(r"\d+", part))]) > REPEATS:
                 yield f"repeats something more than {REPEATS} times"
             if repeated or (inner and not part.startswith("?")):
-                yield "repeats what repeats itself"
+                yield "repeats a part that repeats already"
             groups[-1] = repeated = True
             continue
         inner = repeated = False
@@ -198,9 +198,9 @@ def _pattern_problems(pattern: str) -> Iterator[str]:
             inner = groups.pop()
             groups[-1] |= inner
         elif kind == "other":
-            yield f"has a part that is not known: {part}"
+            yield f"has a part that Transduce does not know: {part}"
         if len(groups) > DEPTH:
-            yield f"has groups more than {DEPTH} deep"
+            yield f"nests groups more than {DEPTH} deep"
 
 
 def _parts(pattern: str) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,6 @@
 Shapes: B sentences, N encoder blocks, H heads, T queries, S keys.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,8 +21,6 @@ from transduce.models.protocols import Encodes
 from transduce.pipeline.pipeline import Pipeline
 
 Array = NDArray[np.floating[Any]]
-
-BLOCK = re.compile(r"encoder\.blocks\.(\d+)\.")
 
 
 class Sought(NamedTuple):
@@ -103,10 +100,10 @@ def _self_attention(pipeline: Pipeline, sentences: Sequence[str]) -> list[tuple[
     source = padded([np.asarray(each, np.int32) for each in ids]).to(next(pipeline.model.parameters()).device)
     with torch.inference_mode(), capture(pipeline.model) as record:
         model.encode(source)
-    blocks = {int(match[1]): weights[0] for name, weights in record.items() if (match := BLOCK.match(name))}
+    blocks = [record[name][0] for name in record.of("self", "encoder")]
     if not blocks:
-        raise InputError("the encoder of this model has no blocks that attend.")
-    weights_BNHTS = torch.stack([blocks[block] for block in sorted(blocks)], 1).cpu().numpy()
+        raise InputError("the encoder of this model has no attention.")
+    weights_BNHTS = torch.stack(blocks, 1).cpu().numpy()
     reads = task.tokenizers["source"]
     sides = [side(each, [*read_tokens(reads, each), end_token(reads, each)]) for each in sentences]
     return [_by_words(*both) for both in zip(sides, weights_BNHTS, strict=True)]

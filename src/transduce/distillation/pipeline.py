@@ -1,10 +1,10 @@
-"""A student and its teachers from one recipe: train the teachers, let them translate, train the student on it.
+"""Distillation from one recipe: train the teachers, translate with them, train the student on their translations.
 
-    RUN/teachers/SEED/   a teacher's run: the recipe as [teachers] changes it, with that seed
-    RUN/taught/          what they make of the training sources, searching as one ensemble (Kim and Rush 2016)
-    RUN/                 the student's run, with an ordinary recipe.toml of its own
+    RUN/teachers/SEED/   a teacher's run: the recipe with the changes in [teachers], and this seed
+    RUN/taught/          the teachers' translations of the training sources, made as an ensemble (Kim and Rush 2016)
+    RUN/                 the student's run, with its own ordinary recipe.toml
 
-Each stage goes on where it was stopped, and a finished one is not done again.
+Each stage continues where it was stopped, and a finished stage is not repeated.
 """
 
 import json
@@ -28,6 +28,7 @@ from transduce.distillation.translations import (
 from transduce.pipeline.pipeline import load
 from transduce.recipe.recipe import Recipe, lay_over, parse_recipe
 from transduce.runtime.event_log import REPORT
+from transduce.runtime.settings import repeatable
 from transduce.search.settings import Search
 from transduce.tasks.translation import TranslationData
 from transduce.training.batch_size import with_earlier_batch
@@ -42,12 +43,12 @@ Report = dict[str, Any]
 
 
 def train_taught(recipe: Recipe, run: Path, display: Display) -> Report:
-    """Train what `recipe` says into `run`, after its teachers if it has any; returns the student's report.
+    """Train the recipe's teachers, if it has any, then the model, in the directory `run`. Returns the model's report.
 
-    That names the teachers and what each took, so that the whole price of the student is known.
+    The report lists the teachers with the cost of each.
 
     Raises:
-        InputError: as `run_training`; the recipe is not one of translation.
+        InputError: see `run_training`; or a recipe with teachers is not for translation.
     """
     if not recipe.teachers:
         return run_training(recipe, run, display)
@@ -58,7 +59,7 @@ def train_taught(recipe: Recipe, run: Path, display: Display) -> Report:
         tell_finished(run, learner, report, display)
         return report
     make_directory(run)
-    with alone_in(run, PATIENCE):
+    with alone_in(run, PATIENCE), repeatable(recipe.training.threads):
         claim(run, learner)  # before hours are spent on teachers
         train_all(_untrained(plans), recipe.teachers.together, display)
         trained = [_trained(plan, folder) for folder, plan in plans.items()]
@@ -73,31 +74,31 @@ def train_taught(recipe: Recipe, run: Path, display: Display) -> Report:
 
 
 def finish_taught(recipe: Recipe, run: Path, display: Display) -> Report:
-    """As `transduce.training.run.finish_training`; of a recipe with teachers it is the student that is finished.
+    """`transduce.training.run.finish_training`; for a recipe with teachers, it finishes the student.
 
     Raises:
-        InputError: as that; the student's training has not begun.
+        InputError: see `finish_training`; or the student's training has not begun.
     """
     if not recipe.teachers:
         return finish_training(recipe, run, display)
     begun = [str(folder) for folder in _plans(recipe, run) if is_begun(folder)]
     if not is_begun(run) and begun:
         raise InputError(
-            f"{run}: its student has no checkpoint yet. A teacher alone: transduce train --finish {begun[0]}."
+            f"{run}: the student has no checkpoint yet. To finish a teacher: transduce train --finish {begun[0]}."
         )
     return finish_training(student(recipe, run), run, display)
 
 
 def _plans(recipe: Recipe, run: Path) -> dict[Path, Recipe]:
-    """Where each teacher is trained, and by which recipe."""
+    """The run directory and the recipe of each teacher."""
     return {run / "teachers" / str(plan.training.seed): plan for plan in teachers_of(recipe)}
 
 
 def _finished(recipe: Recipe, run: Path, plans: Mapping[Path, Recipe], learner: Recipe) -> Report | None:
-    """The report of a run that is finished with all that `recipe` says of teachers; nothing is written.
+    """The report of a run that is finished, including all of its teachers; None if it is not. Writes nothing.
 
     Raises:
-        InputError: as `finished_report`, of the student and of each teacher.
+        InputError: see `finished_report`, for the student and for each teacher.
     """
     report, asked = finished_report(run, learner), recipe.teachers
     names = [each["name"] for each in (report or {}).get("teachers", [])]
@@ -110,12 +111,12 @@ def _finished(recipe: Recipe, run: Path, plans: Mapping[Path, Recipe], learner: 
 
 
 def _search(plans: Mapping[Path, Recipe]) -> Search:
-    """How the teachers translate."""
+    """The search settings of the teachers."""
     return next(iter(plans.values())).search
 
 
 def teachers_of(recipe: Recipe) -> list[Recipe]:
-    """The recipes of its teachers, if it has any. Raises InputError where [teachers] gives keys wrong values."""
+    """The recipes of the teachers, if there are any. Raises InputError if [teachers] has wrong values."""
     changes = recipe.teachers
     if not changes:
         return []
@@ -131,14 +132,14 @@ def teachers_of(recipe: Recipe) -> list[Recipe]:
 
 
 def student(recipe: Recipe, run: Path) -> Recipe:
-    """The recipe that the student is trained by: it reads what the teachers wrote and begins as the first of them.
+    """The student's recipe: its data are the teachers' translations, and it may start from the first teacher.
 
     Raises:
-        InputError: it is no recipe of translation.
+        InputError: the recipe is not for translation.
     """
     teachers, data = recipe.teachers, recipe.data
     if not teachers or not isinstance(data, TranslationData):
-        raise InputError(f"{recipe.name}: [teachers] translate the training sources, which takes a task with pairs.")
+        raise InputError(f"{recipe.name}: [teachers] translate the training sources, so the task must be translation.")
     table = recipe.to_table()
     del table["teachers"]
     references = table["data"]["train"] if teachers.references else []
@@ -150,18 +151,18 @@ def student(recipe: Recipe, run: Path) -> Recipe:
 
 
 def _untrained(plans: Mapping[Path, Recipe]) -> dict[Path, Recipe]:
-    """Those of the teachers that are not trained to their end; one of another recipe is refused."""
+    """The teachers whose training is not finished. Raises InputError if one has another recipe."""
     return {folder: plan for folder, plan in plans.items() if finished_report(folder, plan) is None}
 
 
 def _trained(recipe: Recipe, folder: Path) -> Report:
-    """What a teacher is and what it took."""
+    """A teacher's entry in the report, with its cost."""
     found = json.loads((folder / REPORT).read_text(encoding="utf-8"))
     return {"name": recipe.name, "sha256": found["model"]["sha256"], "seconds": found["training"]["seconds"]}
 
 
 def _translated(recipe: Recipe, teachers: Sequence[Path], folder: Path, display: Display) -> Report:
-    """Let the teachers translate the training sources, unless they have; how much it was."""
+    """Translate the training sources with the teachers, unless that is done; returns the counts."""
     asked, data = recipe.teachers, recipe.data
     assert asked and isinstance(data, TranslationData)  # which `student` has checked
     sources, root = training_sources(data.train), Path(data.root)

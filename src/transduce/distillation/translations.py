@@ -1,13 +1,13 @@
-"""Sequence-level knowledge distillation: a teacher's own translations as a student's training targets.
+"""Sequence-level knowledge distillation: a teacher's translations as training targets of a student.
 
     y* = argmax_y log p_teacher(y | x) / L^alpha, by beam search, for every training source x     (Kim and Rush 2016)
 
-A folder fills up part by part, each whole or not there, and a killed distillation goes on with the next part:
+Translations are written in parts, each atomically, and an interrupted distillation continues with the next part:
 
-| file | holds |
+| file | contents |
 |---|---|
-| `parts/` | what is done so far; gone in the end |
-| `source.gz`, `target.gz` | the sources as they were, and line by line what the teacher made of them |
+| `parts/` | the finished parts; removed at the end |
+| `source.gz`, `target.gz` | the unchanged sources, and line by line the teacher's translations |
 | `distillation.json` | teacher, files, search, precision, counts; written last |
 """
 
@@ -43,21 +43,27 @@ def distil(
     advance: Advance = lambda lines: None,
     workers: int = 1,
 ) -> Table:
-    """Translate `sources` into `folder`, or go on where a stopped distillation of them stands; returns the report.
+    """Translate `sources` into `folder`, or continue an interrupted distillation of them; returns the report.
 
-    Its counts: lines; empty_sources and empty_targets, which training will drop; unfinished targets, cut off at the
-    length limit; long sources, which were translated in pieces.
+    The report counts: lines; empty_sources and empty_targets, which training will drop; unfinished targets, which were
+    cut off at the length limit; and long sources, which were translated in pieces.
 
     Args:
-        checksum: the SHA-256 of the teacher's file; an ensemble's are joined by "+".
-        advance: told how many more lines are done, those of earlier runs included.
-        workers: with one thread each, that translate side by side.
+        teacher: the model or ensemble.
+        checksum: SHA-256 of the teacher's file; those of an ensemble are joined by "+".
+        sources: the files to translate.
+        root: the directory to which their names are relative.
+        folder: the directory for the translations.
+        search: the search settings.
+        batch_size: number of lines in a batch.
+        advance: called with the number of further lines that are done, including those of earlier runs.
+        workers: number of parallel workers, with one thread each.
 
     Raises:
-        InputError: the teacher reads no source; `folder` holds another distillation; a source cannot be read.
+        InputError: the teacher has no source, `folder` contains another distillation, or a source cannot be read.
     """
     if "source" not in teacher.task.columns:
-        raise InputError("A language model translates nothing: the teacher must be a translation model.")
+        raise InputError("The teacher must be a translation model; this is a language model.")
     plan = _plan(teacher, checksum, sources, root, search)
     if _claim(folder, plan):
         advance(plan["lines"])
@@ -78,13 +84,13 @@ def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
 
 
 def taught_pairs(folder: Path) -> dict[str, str]:
-    """What `distil` wrote into `folder` as an entry of data.train, whatever data.root is, or how it is reached."""
+    """The translations in `folder` as an entry of data.train, which is valid for any data.root."""
     here = folder.absolute().as_posix()
     return {"source": f"{here}/source.gz", "target": f"{here}/target.gz"}
 
 
 def read_distillation(folder: Path) -> Table | None:
-    """The report of a distillation that is finished, if there is one."""
+    """The report of a finished distillation; None if there is none."""
     try:
         report: Table = json.loads((folder / REPORT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -93,7 +99,7 @@ def read_distillation(folder: Path) -> Table | None:
 
 
 def is_searched_so(report: Table, search: Search, precision: str) -> bool:
-    """Whether a finished distillation was made by these settings."""
+    """Whether a finished distillation was made with these settings."""
     return bool(report.get("search") == _settings(search) and report.get("precision") == precision)
 
 
@@ -102,7 +108,7 @@ def _settings(search: Search) -> Table:
 
 
 def _plan(teacher: Pipeline, checksum: str, sources: Sequence[TextFile], root: Path, search: Search) -> Table:
-    """All that decides the targets."""
+    """Everything that determines the targets."""
     named = [
         {"file": file.text, "sha256": fingerprint(root / file.text)}
         | ({} if file.column is None else {"column": file.column})
@@ -128,7 +134,7 @@ def _claim(folder: Path, plan: Table) -> bool:
     noted = next((path for path in (folder / REPORT, folder / "parts" / "plan.json") if path.exists()), None)
     if noted is None:
         if folder.exists() and any(entry.name != "parts" for entry in folder.iterdir()):
-            raise InputError(f"{folder}: holds other files; choose a new folder for --output.")
+            raise InputError(f"{folder}: this folder holds other files; choose a new one with --output.")
         (folder / "parts").mkdir(parents=True, exist_ok=True)
         write_json(folder / "parts" / "plan.json", plan)
         return False
@@ -137,7 +143,7 @@ def _claim(folder: Path, plan: Table) -> bool:
     if different:
         raise InputError(
             f"{folder}: holds another distillation ({noted.relative_to(folder)} says so); different: "
-            f"{', '.join(different)}. Choose another folder for --output, or delete this one."
+            f"{', '.join(different)}. Choose another folder with --output, or delete this one."
         )
     return noted.name == REPORT
 

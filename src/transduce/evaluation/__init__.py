@@ -1,1 +1,1 @@
-"""Trained models against known answers, and which of them is better."""
+"""Evaluate trained models on known answers, and compare them."""

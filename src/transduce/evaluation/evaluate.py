@@ -1,6 +1,6 @@
-"""Trained models against texts with known answers: metrics of what they find, likelihood of what they should find.
+"""Evaluate trained models on a test set: metrics of their outputs, and likelihood of the references.
 
-With two or more systems also: which is better, and how sure is that.
+Two or more systems are also compared: which is better, and how certain that is.
 """
 
 import math
@@ -29,12 +29,12 @@ DEFAULT_METRICS = ("bleu", "chrf")  # of outputs that come without a model, whos
 
 @dataclass(frozen=True)
 class Files:
-    """What systems are given and what they should answer.
+    """The inputs of systems and the answers expected from them.
 
     source: one input a line; None for language models, and where all outputs are given.
-    references: for each input a right answer, a line each; several files for several right answers.
-    outputs: what other systems answered, by their names.
-    language: the target's code, by which words are split; by default each model's own.
+    references: files with one correct answer a line; several files hold several correct answers.
+    outputs: the outputs of other systems, by name.
+    language: the code of the target language, which decides how words are split; by default each model's own.
     """
 
     source: Path | Column | None
@@ -102,12 +102,12 @@ def evaluate_files(
 
 
 def verdict(first: str, second: str, name: str, difference: Difference, digits: int = 2) -> str:
-    """One sentence: is `second` better than `first` by the metric `name`, and how sure is that.
+    """Say in one sentence whether `second` is better than `first` by the metric `name`, and how certain that is.
 
     The difference is that of the system called better less the other's; where neither is, of `second` less `first`.
     """
     if difference.p_value is None or difference.interval is None or difference.wins is None:
-        return f"{name}: two sentences at least are needed to tell {first} and {second} apart."
+        return f"{name}: at least two sentences are needed to tell {first} and {second} apart."
     form = f"+z.{digits}f"  # z: what rounds to 0 has no sign
     told, (low, high), wins = difference.value, difference.interval, difference.wins
     better, worse = second, first
@@ -117,9 +117,9 @@ def verdict(first: str, second: str, name: str, difference: Difference, digits: 
     figures = f"{told:{form}} [{low:{form}}, {high:{form}}]{direction}, p = {difference.p_value:.3f}"
     change = f"from {first} to {second} {name} changes by {figures}"
     if difference.better and not round(told, digits):
-        return f"{first} and {second} differ by less than is worth telling: {change}."
+        return f"The difference between {first} and {second} rounds to 0: {change}."
     if not difference.better:
-        return f"No difference can be told between {first} and {second}: {change}; more sentences might show one."
+        return f"No difference was found between {first} and {second}: {change}; more sentences might show one."
     return f"{better} is better than {worse}: {name} {figures}; it wins in {wins:.1%} of resampled test sets."
 
 
@@ -203,13 +203,13 @@ def _read(models: Mapping[str, Pipeline], files: Files) -> _Texts:
         raise InputError("name a file of references.")
     needs = {"source" in model.task.columns for model in models.values()}
     if len(needs) > 1:
-        raise InputError("Translators and language models have no figure in common; compare them among themselves.")
+        raise InputError("Translation models and language models share no metric; compare models of one kind.")
     if needs == {True} and files.source is None:
-        raise InputError("This model translates: name --source.")
+        raise InputError("This model translates: name the texts to translate with --source.")
     if needs == {False} and files.source is not None:
-        raise InputError("A language model has no --source.")
+        raise InputError("A language model reads no --source; leave it out.")
     if needs == {False} and files.outputs:
-        raise InputError("A language model is judged by likelihood; outputs of others have none.")
+        raise InputError("A language model is judged by likelihood, which --outputs do not have; leave them out.")
     first = files.references[0]
     references = [_paired(first, path) for path in files.references]
     sources = _paired(first, files.source) if files.source else [""] * len(references[0])

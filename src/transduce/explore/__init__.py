@@ -1,1 +1,1 @@
-"""Attention, looked at."""
+"""The explorer: a page that shows what a model does with a sentence."""

@@ -1,8 +1,8 @@
-"""The worked example of lecture notes: "Thinking Machines", whose first word looks at both.
+"""The worked example of lecture notes: "Thinking Machines", whose first word attends to both words.
 
     q . k = 112, 96     / sqrt(64) = 14, 12     softmax = 0.88, 0.12            (Alammar, "The Illustrated Transformer")
 
-The notes give the products and no vectors; those here are the simplest that have these products.
+The notes give the dot products but no vectors. The vectors here are the simplest with these dot products.
 
 Shapes: E = 64.
 """
@@ -21,7 +21,7 @@ WORDS = ("Thinking", "Machines")
 
 
 def example() -> dict[str, Any]:
-    """The example as `steps` has it, with "example": True; its one head is all there is to join."""
+    """The example in the form of `steps`, with "example": True. It has a single head."""
     query_E = torch.ones(WIDTH)
     key_SE = torch.tensor(PRODUCTS)[:, None] / WIDTH * query_E
     value_SE = torch.eye(2).repeat(1, WIDTH // 2)  # 1 0 1 0 .. and 0 1 0 1 ..: the output reads as the weights

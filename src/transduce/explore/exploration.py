@@ -1,6 +1,6 @@
-"""One sentence seen through a model: what it predicts, what else it weighed, and what it looked at.
+"""The exploration of one sentence: the prediction, its alternatives, the beam, and attention.
 
-What is computed here is what the browser's page shows; docs/explorer.md says what each number means.
+These are the numbers of the explorer's page; docs/explorer.md defines each of them.
 
 Shapes: T target positions, V vocabulary, H heads, S keys.
 """
@@ -28,20 +28,22 @@ MOST = 2_000_000  # attention weights in one answer
 def explore(
     pipeline: Pipeline, text: str, name: str = "", most: int = MOST, sentence: int = 0, **search: Any
 ) -> dict[str, Any]:
-    """The prediction with its n-best list, the ten likeliest tokens at each place, the beam, and all attention.
+    """The prediction with its n-best list, the ten most likely tokens at each position, the beam, and all attention.
 
-    Of a text that the model reads sentence by sentence they are those of one sentence, which `text` then is; "whole"
-    holds what `Pipeline.predict` makes of all.
+    If the model reads the text sentence by sentence, these are the results of one sentence, and "whole" contains the
+    outputs of `Pipeline.predict` for all of them.
 
     Args:
-        name: what the model is called in the answer.
-        most: attention weights at most.
-        sentence: which of several, from 0; the last where there are fewer.
-        search: any key of `transduce.search.settings.Search` in place of the recipe's.
+        pipeline: the model.
+        text: the text.
+        name: the model's name in the result.
+        most: maximum number of attention weights.
+        sentence: number of the sentence, from 0; the last one if there are fewer.
+        search: keys of `transduce.search.settings.Search` that override the recipe's.
 
     Raises:
-        InputError: an ensemble; an empty text, or one that the model does not read in one piece; too many weights; a
-            wrong setting.
+        InputError: the pipeline is an ensemble, the text is empty or cannot be read in one piece, there are too many
+            weights, or a setting is wrong.
     """
     whole = _whole(pipeline, text, sentence, search)
     text = whole["sentences"][whole["sentence"]]["text"] if whole else text
@@ -70,13 +72,13 @@ def explore(
 
 
 def sentences_of(pipeline: Pipeline, text: str) -> list[str]:
-    """What of a text is explored by itself: its sentences, if the model reads them so, else the text."""
+    """The parts of a text that are explored separately: its sentences if the model reads them so, else the text."""
     cut = sentences(text, str(getattr(pipeline.recipe.task, "source", ""))) if pipeline.splits("auto") else []
     return [text[start:end] for start, end in cut] if len(cut) > 1 else [text]
 
 
 def _whole(pipeline: Pipeline, text: str, sentence: int, search: dict[str, Any]) -> dict[str, Any] | None:
-    """The outputs of all sentences, and how they stand in the text's; None where there is one."""
+    """The outputs of all sentences, and their positions in the whole output; None if there is only one."""
     each = sentences_of(pipeline, text)
     if len(each) < 2 or isinstance(pipeline, EnsemblePipeline):
         return None
@@ -95,7 +97,7 @@ def _whole(pipeline: Pipeline, text: str, sentence: int, search: dict[str, Any])
 
 
 def alternatives(next_TV: Tensor, column: Column) -> list[list[dict[str, Any]]]:
-    """At each place the likeliest tokens, best first, with their log-probabilities of all tokens there are."""
+    """The most likely tokens at each position, best first, with their log-probabilities by the full softmax."""
     found = next_TV.topk(min(ALTERNATIVES, next_TV.shape[1]))
     rows = zip(found.values.tolist(), found.indices.tolist(), strict=True)
     return [
@@ -108,13 +110,16 @@ def alternatives(next_TV: Tensor, column: Column) -> list[list[dict[str, Any]]]:
 
 
 def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: int = MOST) -> Given:
-    """A source and an output: what the model predicts for it, or `target`.
+    """A source and an output: `target`, or the model's prediction.
 
     Args:
-        target: a text, or the tokens of one as `nbest` lists them; None = the prediction.
+        pipeline: the model.
+        text: the source.
+        target: a text, or a list of tokens as in `nbest`; None = the prediction.
+        most: maximum number of attention weights.
 
     Raises:
-        InputError: as `explore`; the target's tokens are not the model's.
+        InputError: see `explore`; or a token of the target is not in the vocabulary.
     """
     check_text(pipeline, text)
     if target is None:
@@ -131,13 +136,15 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
 def check_text(pipeline: Pipeline, text: str) -> None:
     """Raises InputError for what cannot be explored: an ensemble, no text, one too long for one piece."""
     if isinstance(pipeline, EnsemblePipeline):
-        raise InputError("an ensemble cannot be explored; name one of its members alone.")
+        raise InputError("an ensemble cannot be explored; name a single one of its members.")
     reads = pipeline.task.tokenizers.get("source") or pipeline.task.tokenizers["target"]
     length = len(reads.encode([text])[0])
     if not length or not text.strip():
-        raise InputError("text: a sentence is wanted, and this one is empty.")
+        raise InputError("text: expected a sentence; this one is empty.")
     if length > pipeline.task.readable:
-        raise InputError(f"text: {length} tokens; the model reads {pipeline.task.readable} in one piece: shorten it.")
+        raise InputError(
+            f"text: {length} tokens; the model reads at most {pipeline.task.readable} at once: shorten it."
+        )
 
 
 def check_size(pipeline: Pipeline, given: Given, most: int) -> None:

@@ -1,4 +1,4 @@
-"""The explorer without a server: everything that its page shows of a few sentences, computed beforehand."""
+"""The explorer without a server: all data that its page shows for a few sentences, computed in advance."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,16 +15,17 @@ from transduce.pipeline.pipeline import Pipeline
 from transduce.runtime.event_log import trained
 from transduce.version import __version__
 
-VERSION = 1  # of the data's form
+VERSION = 1  # of the data format
 POSITIONS = 50
 
 
 def offline(pipelines: Mapping[str, Pipeline], texts: Sequence[str], run: Path | None = None) -> dict[str, Any]:
-    """What the offline file holds: every text through every model.
+    """The data of the offline file, for every text and every model.
 
     Args:
-        pipelines: by name.
-        run: the directory of a training.
+        pipelines: the models, by name.
+        texts: the texts.
+        run: the run directory of a training to show.
 
     Raises:
         InputError: a text cannot be explored; see `explore`.
@@ -47,12 +48,12 @@ def offline(pipelines: Mapping[str, Pipeline], texts: Sequence[str], run: Path |
 
 
 def _single(pipeline: Pipeline, texts: Sequence[str]) -> list[str]:
-    """The texts, each sentence of those of several by itself."""
+    """The texts, split into sentences if the model reads sentences."""
     return list(dict.fromkeys(sentence for text in texts for sentence in sentences_of(pipeline, text)))
 
 
 def explored(name: str, pipeline: Pipeline, text: str) -> dict[str, Any]:
-    """An exploration, and beside it which heads matter and the roll-out; steps are asked of a server."""
+    """An exploration with head importance and rollout. Steps need a server."""
     found = explore(pipeline, text, name)
     model, task = pipeline.model, pipeline.task
     given = asked(pipeline, text, found["nbest"][0]["tokens"])

@@ -1,60 +1,44 @@
-"""The explorer's page as one HTML file that brings all it needs: its styles and scripts inside, nothing from elsewhere.
+"""The explorer's page as one self-contained HTML file.
 
-In `page/index.html` each `<link rel="stylesheet" href="X.css">` and `<script src="Y.js"></script>` stands for the file
-beside it. With data in it the page needs no server either.
+In `page/index.html.jinja` each `style("X.css")` and `script("Y.js")` stands for the file beside it. With data in it the
+page needs no server either.
 """
 
-import json
-import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError
+from transduce.core.templates import render
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 FOLDER = Path(__file__).parent / "page"
-STYLE = re.compile(r'<link rel="stylesheet" href="([\w./-]+\.css)">')
-SCRIPT = re.compile(r'<script src="([\w./-]+\.js)"></script>')
-HEAD = '<meta charset="utf-8">'
-# A file has no server that could say it in a header: no address but its own contents.
-ALONE = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
-    "base-uri 'none'; form-action 'none'"
-)
 
 
 def page(data: dict[str, Any] | None = None, folder: Path = FOLDER) -> str:
-    """The page; with `data` it is the file that works offline.
+    """The page; with `data`, the file that works offline.
 
     Raises:
-        InputError: the page's files are not there, or one of them would end its own element.
+        InputError: the page's files are missing, or one of them contains the end tag of its element.
     """
-    html = _read(folder, "index.html")
-    if data is not None:
-        html = _with_data(html, data)
-    html = STYLE.sub(lambda match: f"<style>{_inside(folder, match[1], 'style')}</style>", html)
-    return SCRIPT.sub(lambda match: f"<script>{_inside(folder, match[1], 'script')}</script>", html)
+
+    def style(name: str) -> "Markup":
+        return _inside(folder / name, "style")
+
+    def script(name: str) -> "Markup":
+        return _inside(folder / name, "script")
+
+    return render(folder / "index.html.jinja", data=data, style=style, script=script)
 
 
-def _with_data(html: str, data: dict[str, Any]) -> str:
-    """Before the first script, which may look for it at once."""
-    first = SCRIPT.search(html)
-    if first is None or HEAD not in html:
-        raise InputError(f"index.html: the explorer's page needs {HEAD} and a script.")
-    written = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    element = f'<script type="application/json" id="data">{written}</script>\n'
-    html = f"{html[: first.start()]}{element}{html[first.start() :]}"
-    return html.replace(HEAD, f'{HEAD}\n<meta http-equiv="Content-Security-Policy" content="{ALONE}">', 1)
+def _inside(path: Path, element: str) -> "Markup":
+    from markupsafe import Markup
 
-
-def _inside(folder: Path, name: str, element: str) -> str:
-    text = _read(folder, name)
-    if f"</{element}" in text.lower():
-        raise InputError(f"{folder / name}: holds </{element}, which would end it inside the page.")
-    return text
-
-
-def _read(folder: Path, name: str) -> str:
     try:
-        return (folder / name).read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{folder / name}: the explorer's page is not whole: {error.strerror}.") from None
+        raise InputError(f"{path}: the explorer's page is incomplete: {error.strerror}.") from None
+    if f"</{element}" in text.lower():
+        raise InputError(f"{path}: holds </{element}, which would end it inside the page.")
+    return Markup(f"<{element}>{text}</{element}>")

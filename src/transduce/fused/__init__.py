@@ -1,1 +1,1 @@
-"""Kernels that stand in for whole stacks: an encoder's pass, a decoder's step, a search."""
+"""Kernels that replace a whole stack: an encoder's pass, a decoder's step, a search."""

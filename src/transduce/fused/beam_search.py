@@ -1,4 +1,4 @@
-"""A beam search in one call, of a decoder whose blocks are one call (`transduce.kernels.native.beam`)."""
+"""Beam search in one call, for decoders with a fused step (`transduce.kernels.native.beam`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,23 +22,23 @@ from transduce.layers.stack import Sources, Stack
 
 @dataclass(frozen=True, slots=True)
 class FusedBeamSearch:
-    """What writes, each with what it reads; of several the mean of what they say is searched."""
+    """One or more decoders, each with its source. With several, the mean of their predictions is searched."""
 
     each: tuple[tuple[Writer, Read], ...]
     mean: Mean = "probability"
 
     @property
     def words(self) -> int:
-        """Of the vocabulary, which is the same for all."""
+        """The size of the vocabulary, which is the same for all decoders."""
         return self.each[0][0].output.outputs
 
     @property
     def members(self) -> int:
-        """How many write."""
+        """The number of decoders."""
         return len(self.each)
 
     def joined(self, others: Sequence[Self], mean: Mean) -> Self:
-        """These and those as one."""
+        """An ensemble of these decoders and the others."""
         return replace(self, each=sum((other.each for other in others), self.each), mean=mean)
 
     def search(self, request: BeamRequest) -> tuple[list[list[Found]], float]:
@@ -49,9 +49,10 @@ class FusedBeamSearch:
 def search_of(
     kernel: OneToken, decoder: Stack, embedding: Embedding, output: Embedding, sources: Sources, longest: int
 ) -> FusedBeamSearch | None:
-    """For outputs of up to `longest` tokens; None where something is not plain or not packed, or somebody looks on.
+    """A search for outputs of up to `longest` tokens; None if a part is unsupported, not packed, hooked or captured.
 
-    kernel: of the decoder's blocks. embedding, output: what tokens enter by, and what tells the next.
+    kernel: the fused step of the decoder's blocks.
+    embedding, output: the embeddings of tokens and of the output layer.
     """
     if not kernel.reads(embedding.weight, sources):
         return None
@@ -74,7 +75,7 @@ def search_of(
 
 
 def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:
-    """Whether what stands around the blocks is known."""
+    """Whether the parts around the blocks are supported."""
     positions, norm, width = decoder.positions, decoder.norm, embedding.weight.shape[1]
     return (
         all(is_exactly(each, Embedding, weight=tuple(embedding.weight.shape)) for each in (embedding, output))
@@ -86,7 +87,7 @@ def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:
 
 
 def _first_positions(positions: Sinusoidal | Learned | NoPositions, length: int, like: Tensor) -> Tensor | None:
-    """What is added to the first positions, (T, D); None where that is not told for so many."""
+    """What is added to the first positions, (T, D); None if there are not as many positions."""
     if isinstance(positions, Learned) and length > len(positions.weight_TD):
         return None
     first_1TD: Tensor = positions(like.new_zeros(1, length, like.shape[1]))

@@ -1,4 +1,4 @@
-"""A decoder's next token in one call, where its blocks are of the plainest parts (`transduce.kernels.native.decoder`).
+"""A decoder's next token in one call, if the kernel supports its blocks (`transduce.kernels.native.decoder`).
 
 Shapes: N hypotheses, B sources, S source positions, D model width.
 """
@@ -18,27 +18,27 @@ from transduce.layers.block import Block
 
 
 class OneToken:
-    """All blocks of a decoder as one kernel; made of packed blocks, as they are now."""
+    """All blocks of a decoder as one kernel, made from the current packed blocks."""
 
     def __init__(self, blocks: Sequence[Block], around: nn.Module) -> None:
         self.decoder = in_kernel(blocks)
         self.parts = Parts(blocks, around)
         self.stands_in: tuple[object, ...] = ()
-        """What a search in one call found plain around it, see `transduce.fused.beam_search`."""
+        """What fused search found out about the parts around the blocks; see `transduce.fused.beam_search`."""
 
     def serves(self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]) -> bool:
-        """Whether hypotheses share what they attend to, and nobody looks on: no capture, no hook, no gradient."""
+        """Whether it can run: hypotheses share caches, and there is no capture, hook or gradient."""
         return isinstance(past[0], Branch) and self.reads(x_N1D, sources)
 
     def reads(self, x: Tensor, sources: Sequence[KeyValue | Shared]) -> bool:
-        """The same of the sources alone."""
+        """Whether it can run, judged by the sources only."""
         shared = isinstance(sources[0], Shared)
         return shared and predicts(x) and active_record() is None and self.parts.are_untouched()
 
     def step(
         self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]
     ) -> tuple[Tensor, tuple[Branch, ...]]:
-        """As `Stack.extend_causally` with one token: what leaves the last block, (N, 1, D), and the state behind it."""
+        """`Stack.extend_causally` with one token: the output of the last block (N, 1, D), and the new state."""
         past, sources = cast(Sequence[Branch], past), cast(Sequence[Shared], sources)
         before = past[0].family
         stores = [branch.store.grown(before.columns, before.groups.widest) for branch in past]
@@ -50,13 +50,13 @@ class OneToken:
 
 
 def read_from(sources: Sequence[Shared]) -> native.Read:
-    """What hypotheses share of their sources, for a kernel."""
+    """The shared sources in the form that the kernel takes."""
     first = sources[0]
     real_BS = first.allowed_B11S[:, 0, 0]
     return native.Read([shared.source for shared in sources], first.family.groups.source_N, real_BS)
 
 
 def in_one_call(blocks: Sequence[nn.Module], around: nn.Module) -> OneToken | None:
-    """`blocks`, which stand in `around`, as one kernel; None where a part is unknown to it, or not packed."""
+    """The `blocks` of the module `around` as one kernel; None if a part is unsupported or not packed."""
     plain = plain_blocks(blocks)
     return OneToken(plain, around) if plain and all(block.cross_attention for block in plain) else None

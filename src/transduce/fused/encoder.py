@@ -1,6 +1,6 @@
-"""An encoder's pass in one call, where its blocks are made of the plainest parts (`transduce.kernels.native.decoder`).
+"""An encoder's pass in one call, if the kernel supports its blocks (`transduce.kernels.native.decoder`).
 
-What stands behind a source's end is not computed: rows of all sources go through the products one behind the other.
+Nothing is computed for padding: the products process the concatenated real positions of all sources.
 
 Shapes: B sources, S source positions, N real positions of all sources, D model width.
 """
@@ -16,18 +16,18 @@ from transduce.layers.block import Block
 
 
 class OnePass:
-    """All blocks of an encoder as one kernel; made of packed blocks, as they are now."""
+    """All blocks of an encoder as one kernel, made from the current packed blocks."""
 
     def __init__(self, blocks: Sequence[Block], around: nn.Module) -> None:
         self._blocks = in_kernel(blocks)
         self.parts = Parts(blocks, around)
 
     def serves(self, x_BSD: Tensor) -> bool:
-        """Whether nobody looks on: no capture, no hook, no gradient."""
+        """Whether it can run: there is no capture, hook or gradient."""
         return predicts(x_BSD) and active_record() is None and self.parts.are_untouched()
 
     def __call__(self, x_BSD: Tensor, real_BS: Tensor) -> Tensor:
-        """What leaves the last block (B, S, D) where `real_BS`, which begin each source; 0 elsewhere."""
+        """The output (B, S, D) of the last block at real positions, which come first in each source; 0 for padding."""
         length_B = real_BS.sum(1)
         if int(length_B.min()) == x_BSD.shape[1]:
             return self._blocks.encode(x_BSD.flatten(0, 1), length_B).view_as(x_BSD)
@@ -37,6 +37,6 @@ class OnePass:
 
 
 def in_one_pass(blocks: Sequence[nn.Module], around: nn.Module) -> OnePass | None:
-    """`blocks`, which stand in `around`, as one kernel; None where a part is unknown to it, or not packed."""
+    """The `blocks` of the module `around` as one kernel; None if a part is unsupported or not packed."""
     plain = plain_blocks(blocks)
     return OnePass(plain, around) if plain and not any(block.cross_attention for block in plain) else None

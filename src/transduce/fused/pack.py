@@ -1,4 +1,4 @@
-"""A model made ready to predict: its products laid out, and kernels attached that stand in for whole stacks."""
+"""Preparing a model for prediction: packs its weights and attaches fused kernels to its stacks."""
 
 from torch import nn
 
@@ -8,10 +8,10 @@ from transduce.layers.stack import Stack
 
 
 def pack_all(model: nn.Module, precision: Precision = "fp32") -> None:
-    """Pack everything in the model that can be: from now on it predicts and does nothing else.
+    """Pack all weights of a model that can be packed. The model should then only be used for prediction.
 
     Raises:
-        InputError: no 8-bit products on this machine.
+        InputError: this machine has no int8 products.
     """
     pack_products(model, precision)
     for module in model.modules():

@@ -1,4 +1,4 @@
-"""Which blocks a kernel knows (`transduce.kernels.native.decoder`), and how they are handed over to it.
+"""Which blocks the kernel supports (`transduce.kernels.native.decoder`), and how they are passed to it.
 
 Shapes: D model width.
 """
@@ -36,20 +36,21 @@ SETTINGS = {
     LayerNorm: ("eps",),
     FeedForward: ("activation",),
 }
-"""By kind of part, what decides what it does, besides its parameters. Who changes that later calls `pack_all` again."""
+"""For each kind of part, the attributes that determine its behaviour. After changing one, call `pack_all` again."""
 
 
 def plain_blocks(blocks: Sequence[nn.Module]) -> list[Block] | None:
-    """`blocks`, if all of them are made of parts that the kernel knows, alike, and are packed; else None."""
+    """`blocks`, if all are equal, packed and made of supported parts; else None."""
     plain = [block for block in blocks if type(block) is Block and _is_plain(block)]
     alike = len({(_settings(block), block.feed_forward.inner.out_features) for block in plain}) == 1
     return plain if alike and len(plain) == len(blocks) else None
 
 
 def is_exactly(module: nn.Module | None, kind: type[nn.Module], parts: str = "", **shapes: tuple[int, ...]) -> bool:
-    """Whether it is of this very class and does what that does: it has these parameters and parts and nothing else.
+    """Whether a module is exactly of this class, unmodified, with these parameters and submodules and nothing else.
 
-    parts: the names of its modules, with spaces between them. shapes: those of its parameters, by name.
+    parts: the names of its submodules, separated by spaces.
+    shapes: the shapes of its parameters, by name.
     """
     if type(module) is not kind or "forward" in vars(module):
         return False
@@ -59,9 +60,9 @@ def is_exactly(module: nn.Module | None, kind: type[nn.Module], parts: str = "",
 
 
 class Parts:
-    """What plain blocks are made of, as a kernel took it over. To look at all takes a tenth of a millisecond.
+    """The parts of plain blocks when a kernel was made from them. Checking all of them takes 0.1 ms.
 
-    around: the module that the blocks stand in.
+    around: the module that contains the blocks.
     """
 
     def __init__(self, blocks: Sequence[Block], around: nn.Module) -> None:
@@ -78,7 +79,7 @@ class Parts:
         self._made_of = Snapshot(*self._tensors())
 
     def are_untouched(self) -> bool:
-        """Whether nobody has hooked one or packed it anew since."""
+        """Whether no part has been hooked or packed again since."""
         hooked = RemovableHandle.next_id  # of the next hook of all
         if hooked != self._hooked:
             if any(self._hooks):
@@ -87,7 +88,7 @@ class Parts:
         return all(each.packed is packed for each, packed in zip(self._products, self._packed, strict=True))
 
     def are_unchanged(self) -> bool:
-        """Whether they are still the same, with the same numbers in them, and nothing was added."""
+        """Whether all parts and their values are unchanged, and nothing was added."""
         if self._changes != CHANGES.count:
             if any(self._empty) or any(not _same(*each) for each in self._tables):
                 return False
@@ -95,7 +96,7 @@ class Parts:
         return self._made_of.shows(*self._tensors())
 
     def _tensors(self) -> tuple[list[Any], list[Any]]:
-        """What the kernel has copies of, and what it reads where it lies."""
+        """The tensors that the kernel has copied, and those that it reads in place."""
         biases = [table["bias"] for table in self._linears]
         return [table["weight"] for table in self._linears], biases + [
             x for table in self._norms for x in table.values()
@@ -103,7 +104,7 @@ class Parts:
 
 
 class _Changes:
-    """How many parameters, buffers and modules were put into modules, anywhere, since this was imported."""
+    """Counts the parameters, buffers and submodules that were assigned to any module since this was imported."""
 
     count = 0
 
@@ -122,7 +123,7 @@ def _same(table: dict[str, Any], then: dict[str, Any]) -> bool:
 
 
 def in_kernel(blocks: Sequence[Block]) -> native.Blocks:
-    """Plain blocks, as they are now."""
+    """Plain blocks in the form that the kernel takes."""
     first = blocks[0]
     norm = cast(LayerNorm, first.self_residual.norm)
     pre, own = first.self_residual.placement == "pre", first.self_attention
@@ -136,7 +137,7 @@ def norm_of(norm: nn.Module) -> native.Norm | None:
 
 
 def hooks_of(modules: Iterable[nn.Module]) -> list[dict[int, Any]]:
-    """Where those who look on at what goes through these modules are entered."""
+    """The dictionaries that hold the hooks of these modules."""
     return [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
 
 
@@ -186,7 +187,7 @@ def _is_plain_residual(residual: Residual, width: int) -> bool:
 
 
 def is_plain_norm(norm: nn.Module, width: int) -> bool:
-    """Whether it is a layer norm of so many features and nothing else."""
+    """Whether it is exactly a layer norm over `width` features."""
     return is_exactly(norm, LayerNorm, weight=(width,), bias=(width,)) and norm.normalized_shape == (width,)
 
 
@@ -195,7 +196,7 @@ def _is_plain_linear(linear: Linear, inputs: int, outputs: int) -> bool:
 
 
 def _settings(block: Block) -> tuple[Any, ...]:
-    """What decides what plain parts do, besides their parameters; equal in all blocks of a kernel."""
+    """The attributes that determine the behaviour of plain parts; equal in all blocks of a kernel."""
     return tuple((name, getattr(part, name)) for part in block.modules() for name in SETTINGS.get(type(part), ()))
 
 

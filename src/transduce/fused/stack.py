@@ -1,4 +1,4 @@
-"""What computes in the place of a whole stack, where its blocks are plain and packed and nobody looks on.
+"""A fused implementation of a whole stack, used if its blocks are plain and packed, without captures and hooks.
 
 Shapes: B batch, T positions, S source positions, D model width.
 """
@@ -20,13 +20,13 @@ Kernel = TypeVar("Kernel", OneToken, OnePass)
 
 
 class FusedBlocks:
-    """The kernels made of one stack's blocks; see `transduce.layers.stack.FusedStack`."""
+    """The kernels for one stack's blocks; see `transduce.layers.stack.FusedStack`."""
 
     def __init__(self) -> None:
         self._kernels: dict[Callable[..., Any], tuple[Product, Any]] = {}
 
     def encode(self, stack: Stack, embedded_BSD: Tensor, real_BS: Tensor) -> Tensor | None:
-        """As `Stack.encode`; None where the stack must do it itself."""
+        """The result of `Stack.encode`; None if the stack must compute it itself."""
         kernel = self._kernel(stack, in_one_pass)
         if kernel is None or not kernel.serves(embedded_BSD) or any(hooks_of((stack, stack.dropout))):
             return None
@@ -36,7 +36,7 @@ class FusedBlocks:
     def step(
         self, stack: Stack, embedded_B1D: Tensor, past: State | None, sources: Sources | None
     ) -> tuple[Tensor, State] | None:
-        """As `Stack.extend_causally` with one token; None where the stack must do it itself."""
+        """The result of `Stack.extend_causally` with one token; None if the stack must compute it itself."""
         if not past or not sources:
             return None
         kernel = self.decoder(stack, begun=past[0].length > 0)
@@ -48,14 +48,14 @@ class FusedBlocks:
     def search(
         self, stack: Stack, embedding: Embedding, output: Embedding, sources: Sources, longest: int
     ) -> FusedBeamSearch | None:
-        """What searches outputs of up to `longest` tokens by itself; None where it must go step by step."""
+        """A search for outputs of up to `longest` tokens in one call; None if it must go step by step."""
         kernel = self.decoder(stack)
         return None if kernel is None else search_of(kernel, stack, embedding, output, sources, longest)
 
     def decoder(self, stack: Stack, begun: bool = False) -> OneToken | None:
-        """All blocks in one call, where they are packed and plain, and each token sees all that came before it.
+        """All blocks in one call, if they are packed and plain, and each token attends to all earlier ones; else None.
 
-        begun: a search goes on, within which weights do not change.
+        begun: a search is running, during which weights do not change.
         """
         return self._kernel(stack, in_one_call, begun) if stack.pattern == "full" else None
 
@@ -65,9 +65,9 @@ class FusedBlocks:
         make: Callable[[Sequence[nn.Module], nn.Module], Kernel | None],
         unchanged: bool = False,
     ) -> Kernel | None:
-        """What `make` makes of the blocks, once, where they are packed; again where they are not what they were.
+        """The result of `make` for the packed blocks, cached until they change.
 
-        unchanged: they are.
+        unchanged: the blocks are known to be unchanged.
         """
         query = getattr(getattr(next(iter(stack.blocks)), "self_attention", None), "query", None)
         packed = getattr(query, "packed", None)
@@ -83,5 +83,5 @@ class FusedBlocks:
 
 
 def _is_plain(stack: Stack) -> bool:
-    """Whether around its blocks there is nothing but what `Stack` has."""
+    """Whether the stack has no parts besides those of `Stack`."""
     return is_exactly(stack, Stack, "positions dropout blocks norm") and "extend" not in vars(stack)

@@ -1,1 +1,1 @@
-"""What is done with a trained model: decoding, likelihood, constraints, texts of several sentences."""
+"""Using a trained model: decoding, likelihood, constraints, and texts of several sentences."""

@@ -1,6 +1,6 @@
-"""What a person wants of an output beyond the likeliest: phrases that must or must not appear, and how it begins.
+"""Constraints on an output: phrases that must or must not appear, and a prefix.
 
-As text, for one input or all of them; here it becomes what search knows: tokens, and automata over characters.
+They are given as text, for one input or for all. Here they become what search uses: tokens and character automata.
 """
 
 import json
@@ -25,9 +25,9 @@ KEYS = ["must", "must_not", "prefix"]
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """Of one output. What it means that a phrase appears is said in `transduce.search.phrases`.
+    """The constraints on one output. `transduce.search.phrases` defines when a phrase appears.
 
-    must: each a set of alternatives; the same one n times asks for n places.
+    must: each entry is a set of alternatives; an entry given n times must appear in n places.
     prefix: the output's first tokens are those of this text; its last word may be gone on with.
     """
 
@@ -40,15 +40,15 @@ class Constraints:
 
 
 def both(wants: Sequence[Constraints], more: Sequence[Constraints]) -> list[Constraints]:
-    """What both want of each output.
+    """The constraints of both lists together, output by output.
 
     Raises:
         InputError: they are of different numbers of outputs, or both have a prefix for one.
     """
     if len(wants) != len(more):
-        raise InputError(f"wanted: {len(more)} are given for {len(wants)} inputs.")
+        raise InputError(f"wanted: got {len(more)} for {len(wants)} inputs; give one for each.")
     problems = [
-        f'line {number}: two prefixes are wanted, "{one.prefix}" and "{other.prefix}".'
+        f'line {number}: got two prefixes, "{one.prefix}" and "{other.prefix}"; give one.'
         for number, (one, other) in enumerate(zip(wants, more, strict=True), 1)
         if one.prefix and other.prefix
     ]
@@ -66,7 +66,9 @@ def wanted_of_each(
     must_not: Sequence[str] | Sequence[list[str]] = (),
     prefix: str | Sequence[str] = "",
 ) -> list[Constraints]:
-    """For `count` texts what is wanted of each: one list of phrases for all, or a list of lists, one for each text.
+    """The constraints on each of `count` texts, from one list of phrases for all or a list of lists, one for each text.
+
+    A single text in place of a list is one phrase.
 
     Raises:
         InputError: something is no phrase, or there are not as many lists as texts.
@@ -92,8 +94,7 @@ def wanted_of_each(
 
 def _lists(given: Any, name: str, count: int, problems: list[str]) -> list[list[Any]]:
     if isinstance(given, str):
-        problems.append(f"{name}: a list of phrases is wanted, and this is one text: {given!r}.")
-        return [[]] * count
+        given = [given]
     of_each = [isinstance(each, list) for each in given]
     if not any(of_each):
         lists = [list(given)] * count
@@ -101,13 +102,13 @@ def _lists(given: Any, name: str, count: int, problems: list[str]) -> list[list[
         lists = [list(each) for each in given]
     else:
         problems.append(
-            f"{name}: one list of phrases for all, or {count} lists, one for each input; "
-            f"{sum(of_each)} lists and {len(of_each) - sum(of_each)} phrases were given."
+            f"{name}: expected one list of phrases for all inputs, or {count} lists, one for each; got "
+            f"{sum(of_each)} lists and {len(of_each) - sum(of_each)} phrases."
         )
         return [[]] * count
     for phrase in {repr(each): each for phrases in lists for each in phrases}.values():
         if not _is_phrase(phrase, name == "must"):
-            problems.append(f"{name}: {phrase!r} is no phrase; text is wanted, and its first a character.")
+            problems.append(f"{name}: {phrase!r} is not a phrase; expected text that begins with a whole character.")
     return lists
 
 
@@ -120,7 +121,7 @@ def _is_phrase(value: Any, alternatives: bool) -> bool:
 
 
 def read_constraints(path: Path, count: int) -> list[Constraints]:
-    """The wants of `count` inputs in a file, one JSON object a line; {} for none.
+    """Read the constraints on `count` inputs from a file with a JSON object on each line; {} is no constraint.
 
         {"must": ["New York", ["colour", "color"]], "must_not": ["he"], "prefix": "In the"}
 
@@ -148,12 +149,12 @@ def _parsed(line: str) -> Constraints:
     except (ValueError, RecursionError) as error:
         raise InputError(f"not JSON: {error}.") from None
     if not isinstance(table, dict):
-        raise InputError(f"an object is wanted, with keys of {', '.join(KEYS)}; this came: {line[:200]}")
+        raise InputError(f"expected an object with keys among {', '.join(KEYS)}; got: {line[:200]}")
     unknown = [f'unknown key "{key}".{suggest(key, KEYS)}' for key in table if key not in KEYS]
     lists = {key: table.get(key, []) for key in ("must", "must_not")}
     prefix = table.get("prefix", "")
-    wrong = [f"{key}: a list of phrases is wanted." for key, value in lists.items() if not isinstance(value, list)]
-    wrong += [] if isinstance(prefix, str) else ["prefix: text is wanted."]
+    wrong = [f"{key}: expected a list of phrases." for key, value in lists.items() if not isinstance(value, list)]
+    wrong += [] if isinstance(prefix, str) else ["prefix: expected text."]
     if unknown or wrong:
         raise InputError(unknown + wrong)
     must = [tuple(each) if isinstance(each, list) else each for each in lists["must"]]
@@ -162,7 +163,7 @@ def _parsed(line: str) -> Constraints:
 
 
 class ConstraintCompiler:
-    """Wants in the words of one tokenizer. Equal ones share their automata."""
+    """Compiles constraints for one tokenizer. Equal constraints share their automata."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -205,7 +206,7 @@ class ConstraintCompiler:
                 problems.append(f"{names} must appear, but {self._known_parts(self._encode(given[0]))}.")
             elif not free:
                 wrong = held(Phrases(must_not=must_not), written[0])
-                problems.append(f'{names} must appear, but holds "{wrong[0]}", which must not.')
+                problems.append(f'{names} must appear, but contains "{wrong[0]}", which must not appear.')
             must.append(free)
         if problems:
             raise InputError(problems)

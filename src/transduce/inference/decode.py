@@ -1,4 +1,4 @@
-"""From texts to predictions: what a trained model is used for. Each text gets the same alone or in any batch."""
+"""From texts to predictions. A text gets the same prediction alone or in any batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ from transduce.search import fused_search
 from transduce.search.dispatch import quickest, search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
+from transduce.search.request import OnStep
 from transduce.search.settings import Search
 
 
@@ -53,8 +54,9 @@ def decode(
     lattice: bool = False,
     workers: int = 1,
     lexicon: Lexicon | None = None,
+    on_step: OnStep | None = None,
 ) -> list[Prediction]:
-    """One prediction a text, in their order. A text without a token gives an empty prediction.
+    """Predict an output for each text, in order. A text without tokens gives an empty prediction.
 
     Args:
         batch_size: texts searched together; like lengths are put together, whatever their order.
@@ -64,6 +66,8 @@ def decode(
         lattice: keep everything that a beam weighed.
         workers: search side by side, with one thread each: threads where a search is one call, else processes.
         lexicon: what a shortlist that the settings ask for is made of.
+        on_step: called with a `transduce.search.request.Step` after each token of a batch's search; its rows are
+            indices into `texts`. It is called in this process, so it requires workers = 1.
 
     Raises:
         InputError: what is wanted cannot be; all such lines are named; no workers can be had here; a shortlist is asked
@@ -73,6 +77,8 @@ def decode(
     _refuse_unequal_readings(task, others, settings)
     if settings.shortlist is not None:
         _check_shortlist(task, settings.shortlist, lexicon)
+    if on_step and workers > 1:
+        raise InputError(f"on_step is called in this process and requires workers = 1; got workers = {workers}.")
     numbers = range(len(texts)) if lines is None else lines
     requests, predictions = _asked(task, texts, settings, numbers, wanted or [Constraints()] * len(texts))
     order = sorted(requests, key=lambda place: -_work(requests[place]))
@@ -92,7 +98,8 @@ def decode(
         lattices: list[Lattice] | None = [] if lattice else None
         members = read(places)
         shortlist = _shortlist(lexicon, members[0], settings, task)
-        return _search(model, task, members, [numbers[p] for p in places], settings, lattices, shortlist), lattices
+        lined, told = [numbers[place] for place in places], _told(on_step, places)
+        return _search(model, task, members, lined, settings, lattices, shortlist, told), lattices
 
     outside = False
     if workers > 1 and len(batches) > 1 and not lattice:
@@ -110,6 +117,14 @@ def decode(
         if advance:
             advance(len(places))
     return [predictions[place] for place in range(len(texts))]
+
+
+def _told(on_step: OnStep | None, places: Sequence[int]) -> OnStep | None:
+    """`on_step` for a batch of the texts at `places`: its rows become indices into all texts."""
+    if on_step is None:
+        return None
+    place_B, tell = torch.tensor(places), on_step
+    return lambda step: tell(step._replace(rows=place_B[step.rows]))
 
 
 def _asked(
@@ -144,17 +159,19 @@ def _refuse_unequal_readings(task: Generates, others: Sequence[Generates], setti
         return
     reads = {each.tokenizers["source"].to_json() for each in (task, *others) if "source" in each.tokenizers}
     if len(reads) > 1:
-        raise InputError("search.coverage: the members of this ensemble read their sources in different tokens.")
+        raise InputError(
+            "search.coverage: the members of this ensemble tokenize their sources differently; set it to 0."
+        )
 
 
 def _check_shortlist(task: Generates, asked: int, lexicon: Lexicon | None) -> None:
     """Raises InputError where there is no lexicon, or too small a one."""
     if "source" not in task.tokenizers:
-        raise InputError("search.shortlist: a language model reads no source that its words could be translations of.")
+        raise InputError("search.shortlist: a language model has no source to make a shortlist from; leave it out.")
     if lexicon is None:
         raise InputError(
             "search.shortlist: this model has no table of which words translate which: `transduce shortlist MODEL` "
-            "makes one out of the training data and puts it into the model's file."
+            "learns one from the training data and adds it to the model file."
         )
     held = lexicon.candidates_SC.shape[1]
     if asked > held:
@@ -200,7 +217,7 @@ def _demanded(request: Request, wanted: Constraints, demands: ConstraintCompiler
     if demands is None or not wanted:
         return request
     if wanted.prefix and request.source is None:
-        raise InputError("a language model goes on from its text: put the prefix there.")
+        raise InputError("a language model continues its text: put the prefix at the end of the text.")
     prefix = [*request.prefix, *demands.prefix(wanted)]
     return replace(request, prefix=prefix, constraint=demands.constraint(wanted))
 
@@ -213,6 +230,7 @@ def _search(
     settings: Search,
     lattices: list[Lattice] | None,
     shortlist: Tensor | None,
+    on_step: OnStep | None,
 ) -> list[list[Hypothesis]]:
     """members: the requests as each member of an ensemble reads them; of one alone, as the model does."""
     device = next(model.parameters()).device
@@ -232,5 +250,6 @@ def _search(
         constraints=[request.constraint for request in requests],
         lattices=lattices,
         shortlist=shortlist,
+        on_step=on_step,
         device=device,
     )

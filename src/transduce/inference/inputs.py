@@ -33,7 +33,7 @@ def sources(members: Sequence[Sequence[Sequence[int] | None]], device: torch.dev
 def check_batch_size(size: int) -> None:
     """Raises InputError where a batch would hold nothing."""
     if size < 1:
-        raise InputError(f"batch_size = {size}: a batch holds 1 or more.")
+        raise InputError(f"batch_size = {size}: expected at least 1.")
 
 
 def batches_of(stores: Sequence[Store], columns: Columns, device: torch.device) -> Callable[[Any], Batch]:

@@ -1,4 +1,4 @@
-"""How probable given texts are to a trained model, in fp32, the same alone and in any batch."""
+"""The probability that a trained model gives to texts, in fp32, the same alone and in any batch."""
 
 import math
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ EVALUATION_BATCH = BatchConfig(tokens=8192)
 
 @dataclass(frozen=True)
 class Likelihood:
-    """How probable texts are to a model: natural logarithms, summed over `tokens` target tokens, ends included.
+    """The log-probability of texts: natural logarithms, summed over `tokens` target tokens, ends included.
 
-    pieces, token_log_probabilities: of one text each of these tokens and its own; empty for several texts.
+    pieces, token_log_probabilities: the tokens of a single text and the log-probability of each; empty for several.
     unit: what `tokens` counts, if not tokens.
     """
 
@@ -80,7 +80,7 @@ def log_probabilities(objective: Objective, model: nn.Module, batch: Batch) -> T
 
 
 def dataset_likelihood(model: nn.Module, task: Judged, store: Store) -> Likelihood:
-    """Of all examples of a store."""
+    """The likelihood of all examples of a store."""
     objective, batches = task.objective(model), Batches([(store, 1.0)], EVALUATION_BATCH, seed=0)
     total = Likelihood(0.0, 0, unit=objective.unit)
     for rows in batches.epoch(0):
@@ -99,7 +99,7 @@ def pair_likelihoods(
     advance: Advance | None = None,
     others: Sequence[Judged] = (),
 ) -> list[Likelihood]:
-    """Of each (source, target), in their order; a task without sources looks at the target alone.
+    """The likelihood of each (source, target) pair, in order; a task without sources uses the target alone.
 
     Args:
         others: see `transduce.inference.decode.decode`.
@@ -131,5 +131,5 @@ def _source_ids(task: Judged, texts: Sequence[str]) -> list[list[int] | None]:
 
 
 def likelihood_context(model: nn.Module, task: Judged) -> str:
-    """What a token's likelihood sees, in words."""
+    """In words, what the likelihood of a token is conditioned on."""
     return "the source and the number of target tokens" if isinstance(model, Fills) else task.context

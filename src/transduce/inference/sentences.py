@@ -1,7 +1,7 @@
-"""Sentences of a text: where they are, how outputs of them are put together, whether training pairs were single ones.
+"""Split a text into sentences, join their outputs, and tell whether training pairs were single sentences.
 
-Lines are always apart, sentences within them are found by `sentencex` by the rules of their language. What stands
-between two sentences is white space, and is kept as it is.
+A line break always ends a sentence; within a line, `sentencex` finds sentences by the rules of the language. The white
+space between two sentences is kept as it is.
 """
 
 import re
@@ -13,10 +13,10 @@ Split = Literal["auto", "sentences", "none"]
 """auto: a text is cut into its sentences if the model's training pairs were single sentences."""
 
 LINES = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
-SPACE = re.compile(r"\s|[\ud800-\udfff]")  # whatever is white space to us, sentencex is shown as a space
+SPACE = re.compile(r"\s|[\ud800-\udfff]")  # what sentencex is shown as a space
 NO_SENTENCE = re.compile(r"\W*(?:\d+|[^\W\d_])\W*")  # "1.", "M.": the next words belong to it
 ENDED = re.compile(r"[.!?…。！？｡؟۔।॥።][\"'”’»)\]」』）]*$")
-GOES_ON = {"fr": re.compile(r"(?:^|\W)MM?\.$")}  # Monsieur
+GOES_ON = {"fr": re.compile(r"(?:^|\W)M\.$")}  # Monsieur, which sentencex does not know
 WINDOW = 2000  # characters that sentencex is shown at once
 
 MANY = 0.1  # of the training sources, that hold several sentences: pairs are no single sentences then
@@ -25,7 +25,7 @@ LOOKED_AT = 10_000  # training pairs
 
 
 class Segment(NamedTuple):
-    """A span of a text, characters [start, end), that is read by itself."""
+    """A span of a text, characters [start, end), that the model reads by itself."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ def sentences(text: str, language: str = "") -> list[Segment]:
 
 
 def rejoined(text: str, cut: Sequence[Segment], outputs: Sequence[str]) -> str:
-    """`text` with each of its segments replaced, and all between them as it is.
+    """`text` with each segment replaced and everything between them unchanged.
 
     Where nothing stands between two, as in Chinese, a space is put between outputs in a script that has spaces.
     """
@@ -72,7 +72,7 @@ def rejoined(text: str, cut: Sequence[Segment], outputs: Sequence[str]) -> str:
 
 
 def examined(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, Any]:
-    """What training pairs say of sentences, for a model's file.
+    """Facts about the sentences in training pairs, for the model file.
 
     several: the share of sources with more than one sentence. ended: of pairs both sides of which end as sentences do,
     which those of words, dates or queries do not. single: a text is best cut into its sentences.
@@ -121,17 +121,16 @@ def _is_none(part: str) -> bool:
 
 
 def _ends(text: str, start: int, end: int, code: str) -> Iterator[int]:
-    """Behind each sentence and the white space that follows it, the last at `end`; sentencex is slow on long texts."""
+    """Behind each sentence and the white space that follows it, the last at `end`.
+
+    sentencex sees spaces alone, as it panics at white space of several bytes, and a part of a long text at a time, as
+    its time grows with the square of a text that opens quotation marks and never closes them.
+    """
     from sentencex import segment
 
     while start < end:
         shown = SPACE.sub(" ", text[start : min(end, start + WINDOW)])
-        try:
-            parts = segment(code, shown)
-        except BaseException as error:
-            if type(error).__name__ != "PanicException":  # of its Rust, which is no Exception
-                raise
-            parts = [shown]
+        parts = segment(code, shown)
         assert "".join(parts) == shown
         unfinished = start + len(shown) < end
         if unfinished and len(parts) > 1:

@@ -1,4 +1,4 @@
-"""What of a text a model reads at once: all of it, each of its sentences, or, of one that is too long, pieces.
+"""Split a text into what the model reads at once: all of it, its sentences, or pieces of one that is too long.
 
 A piece ends at a sentence's end, else at a comma, else at a space, else anywhere.
 """
@@ -20,10 +20,10 @@ BREAKS = (re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])"), re.compile(r"\s+"))
 
 @dataclass
 class Pieces:
-    """Of several texts.
+    """The pieces of several texts.
 
-    cuts: of each text the spans that are read by themselves; of a text in one piece its only one.
-    long: for each text that has something too long, what it is; done: and what became of it.
+    cuts: for each text, the spans that are read by themselves; one span for a text in one piece.
+    long: for each text with a part that is too long, which part that is. done: what was done about it.
     """
 
     texts: Sequence[str]
@@ -100,15 +100,15 @@ def pieces_of(
         if place in found.done and len(fitting) > 1:
             found.done[place] = f"translated in {len(fitting)} pieces"
     if found.long and how == "refuse":
-        raise InputError(f"{known}; shorten it, or ask for split or truncate." for known in found.long.values())
+        raise InputError(f'{known}; shorten it, or choose "split" or "truncate".' for known in found.long.values())
     return found
 
 
 def refuse_wants_of_pieces(wants: Sequence[Constraints], pieces: Pieces) -> None:
-    """Raises InputError where something is wanted of the output of a text that is read in several pieces."""
+    """Raises InputError for constraints on a text that is read in several pieces."""
     problems = [
-        f"line {place + 1}: is translated in {len(cut)} pieces, which cannot share phrases or a prefix between "
-        'them; shorten it, or ask for truncate; "none" as split reads several sentences as one.'
+        f"line {place + 1}: constraints cannot apply to a text that is translated in {len(cut)} pieces; "
+        'shorten it, choose long = "truncate", or read its sentences as one with split = "none".'
         for place, (wanted, cut) in enumerate(zip(wants, pieces.cuts, strict=True))
         if wanted and len(cut) > 1
     ]
@@ -229,7 +229,7 @@ def _side_by_side(text: str, cut: Sequence[Segment], parts: Sequence[Prediction]
 def tell_of_pieces(
     pieces: Pieces, wants: Sequence[Constraints], otherwise: Callable[[], Pieces], tell: Callable[[str], None]
 ) -> None:
-    """What was long, and what is read as one because of its wants.
+    """Tell which texts were too long, and which are read as one because of constraints.
 
     Args:
         otherwise: how the texts were read if nothing were wanted of their outputs.
@@ -239,18 +239,18 @@ def tell_of_pieces(
     cuts = otherwise().cuts if any(wants) else pieces.cuts
     for place, (cut, other) in enumerate(zip(pieces.cuts, cuts, strict=True)):
         if wants[place] and len(cut) < len(other):
-            tell(f"line {place + 1}: its {len(other)} sentences are read as one, as something is wanted of its output.")
+            tell(f"line {place + 1}: its {len(other)} sentences are read as one, because constraints apply to it.")
 
 
 def tell_unmet(predictions: Sequence[Prediction], tell: Callable[[str], None]) -> None:
-    """Which phrases an output should hold and does not."""
+    """Tell which required phrases are missing from an output."""
     for number, prediction in enumerate(predictions, 1):
         if prediction.unmet:
             names = ", ".join(f'"{phrase}"' for phrase in prediction.unmet)
-            why = "it has no tokens" if not prediction.source.strip() else "its limit came first"
-            tell(f"line {number}: {names} must appear and does not: {why}.")
+            why = "it has no tokens" if not prediction.source.strip() else "the output reached its length limit"
+            tell(f"line {number}: {names} must appear but does not: {why}.")
 
 
 def refuse_attention_of_pieces(prediction: Prediction) -> Any:
-    """In the place of its attention."""
-    raise InputError("this text was read in several pieces, each with an attention of its own: predict a shorter one.")
+    """Stands in for the attention of a text that was read in several pieces."""
+    raise InputError("this text was read in several pieces, each with its own attention: predict a shorter one.")

@@ -1,1 +1,1 @@
-"""What a model did with a text: its attention, which heads matter, its steps; pictures of them."""
+"""Interpretation of what a model did with a text: attention, important heads, single steps, and figures of them."""

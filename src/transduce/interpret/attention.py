@@ -1,4 +1,4 @@
-"""What a model attended to while it gave one output: every head of every part that attends, beside the tokens.
+"""The attention weights behind one output: every head of every attention module, with the tokens.
 
     found = transduce.load("runs/multi30k-en-de").predict(["Two dogs run."])[0].attention()
     found                     # in a notebook: draws itself
@@ -38,14 +38,14 @@ LENGTH_TOKEN = "<length>"  # what a model that writes all words at once reads be
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """One part that attends, and its weights (H, T, S) in fp32."""
+    """An attention module, and its weights (H, T, S) in fp32."""
 
     part: Attends
     weights: Tensor
 
     @property
     def name(self) -> str:
-        """Of the module."""
+        """The name of the module."""
         return self.part.name
 
     def to_dict(self, whole: bool = True) -> dict[str, Any]:
@@ -60,12 +60,12 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """The weights of one output, computed with all of it given.
+    """The attention weights of one output, computed in one pass over the complete output.
 
-    source: as the model read it, end token included; None for a language model.
-    target: what rows of a decoder predict, end token included, except of a model that writes all words at once.
-    start: the token before the first, which the decoder read first.
-    layers: the encoder's, the decoder's own, those that look at the source, then others.
+    source: the source as the model read it, including the end token; None for a language model.
+    target: the tokens that a decoder predicts, including the end token; without it for models that write all at once.
+    start: the start token, which the decoder reads first.
+    layers: encoder self-attention, decoder self-attention, cross-attention, then others.
     """
 
     source: Side | None
@@ -83,26 +83,26 @@ class Attention:
         return [layer for layer in self.layers if layer.part.kind == kind]
 
     def layer(self, name: str) -> Layer:
-        """The layer of a module.
+        """The layer of the module with this name.
 
         Raises:
-            InputError: none has this name.
+            InputError: there is none.
         """
         found = [layer for layer in self.layers if layer.name == name]
         if not found:
             known = ", ".join(layer.name for layer in self.layers) or "nothing"
-            raise InputError(f'nothing that attends is called "{name[:80]}"; there is {known}.')
+            raise InputError(f'there is no attention called "{name[:80]}"; the model has {known}.')
         return found[0]
 
     def alignment(self) -> NDArray[np.float64] | None:
-        """(T, S) the mean of all attention to the source; None where there is none."""
+        """(T, S) the mean of all cross-attention; None if there is none."""
         cross = self.of("cross")
         if not cross:
             return None
         return np.stack([layer.weights.double().mean(0).numpy() for layer in cross]).mean(0)
 
     def labels(self, axis: Axis, size: int) -> list[str]:
-        """The tokens along an axis; numbers from 1 where they are none."""
+        """The tokens along an axis, or numbers from 1 if it has no tokens."""
         written = [token.text for token in self.target.tokens]
         if axis == "source" and self.source:
             return [token.text for token in self.source.tokens]
@@ -119,14 +119,13 @@ class Attention:
         return {"source": self.source.to_dict() if self.source else None, "target": self.target.to_dict()}
 
     def matrix(self, name: str | None = None, head: int | None = None) -> tuple[list[str], list[str], Tensor, str]:
-        """Row labels, column labels, weights (T, S) and a title of one head, of a layer's mean, or of all of a kind.
+        """Row labels, column labels, weights (T, S) and title, of one head, of a layer's mean, or of a kind's mean.
 
-        Heads are numbered from 0, as Python does; a title counts layers and heads from 1, as people do.
+        `head` counts from 0, as Python does. Titles count layers and heads from 1, as people do.
 
         Args:
-            name: of a module; None = the mean of all attention to the source, or where there is none of the first kind
-                there is.
-            head: from 0; None = the mean of the layer's heads.
+            name: name of a module; None = the mean of all cross-attention, or without any, of the first kind there is.
+            head: number of the head, from 0; None = the mean of the layer's heads.
 
         Raises:
             InputError: there is no such layer or head; the model has no attention.
@@ -141,14 +140,14 @@ class Attention:
             layer = self.layer(name)
             part = layer.part
             if head is not None and not 0 <= head < part.heads:
-                raise InputError(f"{name} has heads 0 to {part.heads - 1} here, counted from 0, and no head {head}.")
+                raise InputError(f"{name} has no head {head}; heads are numbered from 0 to {part.heads - 1}.")
             weights_TS = layer.weights.mean(0) if head is None else layer.weights[head]
             title = f"{part.title}, {'mean of heads' if head is None else f'head {head + 1}'}"
         rows, columns = weights_TS.shape
         return self.labels(part.rows, rows), self.labels(part.columns, columns), weights_TS, title
 
     def plot(self, name: str | None = None, head: int | None = None) -> "Figure":
-        """A heat map, by matplotlib; see `matrix` for what of.
+        """A heat map with matplotlib. Arguments are those of `matrix`.
 
         Raises:
             InputError: there is no such layer or head, or no matplotlib.
@@ -168,7 +167,7 @@ class Attention:
 
 
 def attention_of(model: nn.Module, task: Task, prediction: Prediction) -> Attention:
-    """The weights behind a prediction that was read and written in one piece.
+    """The attention weights behind a prediction that was made in one piece.
 
     Raises:
         InputError: its text was empty.
@@ -178,7 +177,7 @@ def attention_of(model: nn.Module, task: Task, prediction: Prediction) -> Attent
 
 @torch.inference_mode()
 def looked(model: nn.Module, task: Task, given: Given, source_text: str, target_text: str) -> tuple[Attention, Tensor]:
-    """The weights, and beside them `next_tokens` (T, V), all from one pass of the model."""
+    """The attention weights, and `next_tokens` (T, V), from one pass of the model."""
     with capture(model) as record:
         next_TV = next_tokens(model, task, given)
     calls: Calls = record
@@ -188,7 +187,7 @@ def looked(model: nn.Module, task: Task, given: Given, source_text: str, target_
 
 
 def read_record(model: nn.Module, task: Task, record: Calls, texts: tuple[str, str], given: Given) -> Attention:
-    """What one pass over `given`, whose source and output spell `texts`, left in a record."""
+    """The attention weights in the record of one pass over `given`, whose source and output have these `texts`."""
     parts = [part for part in attending(model, task) if part.name in record]
     before = max((part.before for part in parts), default=0)
     layers = tuple(Layer(part, _weights(record[part.name], part, before)) for part in parts)

@@ -1,4 +1,4 @@
-"""What a model is, and what of it can be shown."""
+"""A description of a model for the explorer: what it is, and which views it supports."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,11 +19,15 @@ EXAMPLES, LONGEST = 16, 500  # sentences, characters of one: a model file may ho
 def described(
     name: str, model: nn.Module, task: Task, recipe: Recipe, training: bool, provenance: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A model for the explorer's list: its kind, its languages, its parts that attend, and which views it has.
+    """The explorer's entry for a model: its kind, languages, attention modules and views.
 
     Args:
+        name: the model's name.
+        model: the model.
+        task: its task.
+        recipe: its recipe.
         training: whether there is a log of its training.
-        provenance: what the model file says of it, sentences to begin with among it.
+        provenance: the model file's provenance, which may contain example sentences.
     """
     table = recipe.to_table()
     parts = attending(model, task)
@@ -48,7 +52,7 @@ def described(
 
 
 def _examples(found: Any) -> list[str]:
-    """The sentences of a model file that can be shown; older files hold none."""
+    """The example sentences of a model file that can be shown; older files have none."""
     texts = [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
     whole = [text for text in texts if text.encode(errors="ignore").decode() == text]  # no half of a surrogate pair
     return [text for text in whole if text.strip() and len(text) <= LONGEST][:EXAMPLES]

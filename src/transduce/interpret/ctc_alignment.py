@@ -1,10 +1,10 @@
-"""The places of a model that aligns, put together to the tokens that they say.
+"""Combining the places of a CTC model into tokens.
 
-Of all rows of places that say an output the likeliest is taken (by max instead of sum, Viterbi). There a token owns
-the places that hold it and the blanks behind them, the first one also those before it. As sub-words to words, so
-places to tokens: a token receives what its places receive, and attends as they do on average.
+The most likely alignment of the output is used (Viterbi: max instead of sum). In it, a token owns the places that
+contain it and the blanks after them; the first token also owns the blanks before it. A token receives the sum of the
+weights of its places, and attends with their mean, just as words do with sub-words.
 
-Shapes: P places, T tokens, U T + 1: numbers of tokens said, V vocabulary, B = 1, H heads, Q queries, K keys.
+Shapes: P places, T tokens, U = T + 1 numbers of emitted tokens, V vocabulary, B = 1, H heads, Q queries, K keys.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ Calls = Mapping[str, list[Tensor]]  # each module's name and the weights (B, H, 
 def by_token(
     next_PV: Tensor, record: Calls, parts: Sequence[Attends], tokens: Sequence[int], blank: int
 ) -> tuple[Tensor, Calls]:
-    """What the surest place of each token says (T, V), and the record with tokens for places."""
+    """The predictions (T, V) of the most certain place of each token, and the record with tokens instead of places."""
     held_P = held(next_PV, tokens, blank)
     owner_P = held_P.cummax(0).values.clamp(min=0)
     share_TP = (owner_P == torch.arange(len(tokens), device=owner_P.device)[:, None]).to(next_PV.dtype)
@@ -43,7 +43,7 @@ def _merged(weights_BHQK: Tensor, share_TP: Tensor, part: Attends | None) -> Ten
 
 
 def held(next_PV: Tensor, tokens: Sequence[int], blank: int) -> Tensor:
-    """(P,) which token each place holds in the likeliest row of places that says the tokens; -1 = the blank."""
+    """(P,) the token of each place in the most likely alignment of the tokens; -1 = the blank."""
     state_S = torch.full((2 * len(tokens) + 1,), blank)  # blank, token, blank, token, .., blank
     state_S[1::2] = torch.tensor(tokens)
     skips_S = torch.zeros(len(state_S), dtype=torch.bool)  # whether the blank before may be left out

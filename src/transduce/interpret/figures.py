@@ -1,24 +1,18 @@
-"""Attention and training as figures, with matplotlib (extra `figures`).
-
-Figures are made object by object, without pyplot and its current figure, so that they can be made beside any
-other use of matplotlib. The same input gives the same file, with the same matplotlib and fonts.
+"""Attention and training as figures; `drawing` says how they are made.
 
 Shapes: H heads, T queries (rows), S keys (columns).
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.core.atomic import writing
 from transduce.core.errors import InputError
-from transduce.core.extras import missing
 from transduce.interpret.colours import HEADS, ink, readable_on
+from transduce.interpret.drawing import Points, few_ticks, in_style, marker, new_figure
 from transduce.interpret.terminal import checked
 
 if TYPE_CHECKING:
@@ -28,17 +22,11 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating[Any]]
 Record = Mapping[str, Any]
 
-TEXT, FAINT, RULE, EMPTY = "#1d2433", "#6b7385", "#d5d9e2", "#f3f4f7"
+INK, FAINT, EMPTY = "#1d2433", "#6b7385", "#f3f4f7"
 TRAIN, VALIDATION = HEADS[0], HEADS[1]
-DPI = 160
-FORMATS = (".png", ".svg")
 MANY = 24  # rows or columns from which cells and labels are drawn smaller
 GAP = 1.3  # inches between the two columns of words
 STRIP = 0.13  # width of a head's square, in gaps
-FAMILIES = (  # matplotlib's own, and where installed what writes Chinese, Japanese, Korean
-    "DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Micro Hei",
-    "Microsoft YaHei", "PingFang SC", "Hiragino Sans", "Arial Unicode MS",
-)  # fmt: skip
 
 
 class Spotlight(NamedTuple):
@@ -56,6 +44,7 @@ class Spotlight(NamedTuple):
     title: str = ""
 
 
+@in_style
 def attention_figure(rows: Sequence[str], columns: Sequence[str], weights: Array, title: str = "") -> "Figure":
     """A heat map of `weights` (T, S): queries downwards, keys across, the darker the heavier.
 
@@ -68,25 +57,27 @@ def attention_figure(rows: Sequence[str], columns: Sequence[str], weights: Array
     cell, size = (0.42, 10.0) if max(weights.shape) <= MANY else (0.24, 7.5)  # inches, points
     height, width = cell * len(rows), cell * len(columns)
     label = 0.0095 * size  # inches a letter takes
-    figure = _figure(
+    figure = new_figure(
         max(width + label * _longest(rows), 0.11 * len(title)) + 1.2,
         height + 0.75 * label * _longest(columns) + (0.9 if title else 0.5),
     )
     axes = figure.subplots()
     image = axes.imshow(weights, cmap=_colour_map(), vmin=0, vmax=weights.max() or 1, aspect="equal")
-    axes.set_xticks(range(len(columns)), columns, rotation=45, ha="left", rotation_mode="anchor", **_font(size))
-    axes.set_yticks(range(len(rows)), rows, **_font(size))
-    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0, labelcolor=TEXT)
+    axes.set_xticks(range(len(columns)), columns, rotation=45, ha="left", rotation_mode="anchor", fontsize=size)
+    axes.set_yticks(range(len(rows)), rows, fontsize=size)
+    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0, labelcolor=INK)
     _grid_between_cells(axes, *weights.shape)
     shrink = min(1.0, 2.4 / height)
     bar = figure.colorbar(image, ax=axes, shrink=shrink, aspect=shrink * height / 0.13, pad=0.03)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(length=0, labelsize=8.5, labelcolor=FAINT)
+    bar.ax.tick_params(length=0)
+    bar.ax.grid(visible=False)
     if title:
-        figure.suptitle(title, **_font(12), color=TEXT, fontweight="bold")
-    return _settled(figure)
+        figure.suptitle(title)
+    return figure
 
 
+@in_style
 def spotlight_figure(examples: Sequence[Spotlight]) -> "Figure":
     """Sentences side by side: lines from one word to the words it attends to, the heavier the stronger.
 
@@ -100,14 +91,15 @@ def spotlight_figure(examples: Sequence[Spotlight]) -> "Figure":
     tallest = max(len(example.words) for example in examples)
     word = 0.105 * longest / GAP + 0.15  # width of the longest word, the gap being 1
     strips = max(map(_room_of_strips, sheaves))
-    figure = _figure(GAP * (1 + 2 * word + strips) * len(examples), 0.3 * tallest + 0.75)
+    figure = new_figure(GAP * (1 + 2 * word + strips) * len(examples), 0.3 * tallest + 0.75)
     panels = figure.subplots(1, len(examples), squeeze=False)[0]
     for axes, example, sheaf in zip(panels, examples, sheaves, strict=True):
         _sheaf_of_lines(axes, example, sheaf, word)
         axes.set(xlim=(-word, 1 + word + strips), ylim=(tallest - 0.4, -0.6))
-    return _settled(figure)
+    return figure
 
 
+@in_style
 def training_curves(records: Sequence[Record]) -> "Figure":
     """Loss, perplexity, BLEU, learning rate and speed over the updates, a panel for each that was recorded.
 
@@ -125,7 +117,7 @@ def training_curves(records: Sequence[Record]) -> "Figure":
         )
     columns = min(len(panels), 3)
     rows = math.ceil(len(panels) / columns)
-    figure = _figure(4.2 * columns, 2.9 * rows + 0.1)
+    figure = new_figure(4.2 * columns, 2.9 * rows + 0.1)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, (title, curves) in zip(grid, panels.items(), strict=False):
         for (label, colour), points in curves.items():
@@ -133,27 +125,7 @@ def training_curves(records: Sequence[Record]) -> "Figure":
         _plain(axes, title, legend=len(curves) > 1)
     for unused in grid[len(panels) :]:
         unused.remove()
-    return _settled(figure)
-
-
-def save(figure: "Figure", path: str | Path) -> Path:
-    """Writes `figure` to a .png or .svg file, which appears whole or not at all; folders are made.
-
-    The file holds no date and no program name, so that the same figure is the same file.
-
-    Raises:
-        InputError: another suffix.
-    """
-    path = Path(path)
-    if path.suffix not in FORMATS:
-        raise InputError(f"{path}: figures are saved as {' or '.join(FORMATS)}, not as {path.suffix or 'no suffix'!r}.")
-    import matplotlib as mpl
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {"Software": None} if path.suffix == ".png" else {"Date": None, "Creator": None}
-    with mpl.rc_context({"svg.hashsalt": "transduce"}), writing(path) as file:
-        figure.savefig(file, format=path.suffix[1:], dpi=DPI, metadata=metadata)
-    return path
+    return figure
 
 
 # ---- attention -----------------------------------------------------------------------------------
@@ -171,7 +143,7 @@ def _checked_examples(examples: Sequence[Spotlight]) -> list[Array]:
         except InputError as error:
             problems.append(f"example {number}: {error}")
         if not 0 <= example.query < len(example.words):
-            problems.append(f"example {number}: query {example.query} is none of its {len(example.words)} words.")
+            problems.append(f"example {number}: query {example.query} is not one of its {len(example.words)} words.")
     if not examples:
         problems.append("a spotlight figure needs at least one example.")
     if problems:
@@ -185,15 +157,15 @@ def _sheaf_of_lines(axes: "Axes", example: Spotlight, weights_HS: Array, word_wi
     axes.axis("off")
     for i, word in enumerate(example.words):
         asks = i == example.query
-        axes.text(-0.04, i, word, ha="right", va="center", color=TEXT if asks else FAINT,
-                  fontweight="bold" if asks else "normal", **_font(11))  # fmt: skip
+        axes.text(-0.04, i, word, ha="right", va="center", color=INK if asks else FAINT,
+                  fontsize=11, fontweight="bold" if asks else "normal")  # fmt: skip
         _key(axes, word, i, shares_HS[:, i], word_width)
     for head, i in np.argwhere(shares_HS > 0.01):
         share = shares_HS[head, i]
         axes.plot([0, 1], [example.query, i], color=_head_colour(head), alpha=float(share),
                   linewidth=0.6 + 2.4 * share, solid_capstyle="round")  # fmt: skip
     if example.title:
-        axes.set_title(example.title, **_font(11), color=TEXT, pad=10)
+        axes.set_title(example.title, loc="center", fontweight="normal", pad=10)
 
 
 def _key(axes: "Axes", word: str, row: int, shares_H: Array, width: float) -> None:
@@ -207,9 +179,9 @@ def _key(axes: "Axes", word: str, row: int, shares_H: Array, width: float) -> No
             corner = (1.02 + STRIP * head, row)
             _box(axes, corner, STRIP * 0.92, EMPTY)
             _box(axes, corner, STRIP * 0.92, (_head_colour(head), float(share)))
-        colour = TEXT
+        colour = INK
     left = 1.07 + _room_of_strips(shares_H)
-    axes.text(left, row, word, ha="left", va="center", color=colour, **_font(11))
+    axes.text(left, row, word, ha="left", va="center", color=colour, fontsize=11)
 
 
 def _box(axes: "Axes", place: tuple[float, float], width: float, colour: Any) -> None:
@@ -232,7 +204,8 @@ def _head_colour(head: int) -> str:
 def _grid_between_cells(axes: "Axes", rows: int, columns: int) -> None:
     axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
-    axes.grid(which="minor", color="white", linewidth=1)
+    axes.grid(visible=False)
+    axes.grid(which="minor", color="white", linewidth=1, alpha=1)
     axes.tick_params(which="minor", length=0)
     axes.spines[:].set_visible(False)
 
@@ -244,8 +217,6 @@ def _colour_map() -> Any:
 
 
 # ---- training ------------------------------------------------------------------------------------
-
-Points = list[tuple[float, float]]  # (update, value), by update
 
 CURVES = (  # panel, event, key, label, colour
     ("Loss", "train", "loss", "training", TRAIN),
@@ -272,31 +243,16 @@ def _numbers(record: Record, *keys: str) -> bool:
 
 def _curve(axes: "Axes", label: str, colour: str, points: Points) -> None:
     updates, values = zip(*points, strict=True)
-    marker = "o" if len(points) <= 40 else ""
-    axes.plot(updates, values, color=colour, label=label, linewidth=1.6, marker=marker, markersize=3.5)
+    axes.plot(updates, values, color=colour, label=label, marker=marker(points))
 
 
 def _plain(axes: "Axes", title: str, legend: bool) -> None:
-    """The frame of a panel: what is needed to read the curve, and nothing else."""
-    axes.set_title(title, loc="left", color=TEXT, fontweight="bold", **_font(11))
-    axes.set_xlabel("update", color=FAINT, **_font(9))
-    _scales(axes, title)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(RULE)
-    axes.grid(color=RULE, linewidth=0.6, alpha=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(which="both", labelsize=8.5, labelcolor=FAINT, color=RULE)
-    axes.margins(x=0.02)
-    if legend:
-        axes.legend(frameon=False, labelcolor=TEXT, prop={"size": 9})
-
-
-def _scales(axes: "Axes", title: str) -> None:
-    """Perplexity spans decades: a logarithmic scale. Speed starts at 0: its noise looks as small as it is."""
+    """What is needed to read the curves. Perplexity spans decades. Speed from 0: its noise looks as small as it is."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.set_title(title)
+    axes.set_xlabel("update")
+    few_ticks(axes, integer=True)
     if title == "Perplexity":
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -305,43 +261,8 @@ def _scales(axes: "Axes", title: str) -> None:
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-
-
-# ---- matplotlib ----------------------------------------------------------------------------------
-
-
-def _figure(width: float, height: float) -> "Figure":
-    """An empty figure of that size in inches, with a canvas of its own."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError as error:
-        raise missing("drawing figures", "matplotlib", "figures") from error
-    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
-    figure = Figure(figsize=(width, height), dpi=DPI, layout=layout, facecolor="white")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _settled(figure: "Figure") -> "Figure":
-    """The figure with its layout done once and for all: matplotlib's moves a little at every drawing."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    return figure
-
-
-def _font(size: float) -> dict[str, Any]:
-    return {"fontsize": size, "fontfamily": _families()}
-
-
-@cache
-def _families() -> list[str]:
-    """Those of `FAMILIES` that this machine has."""
-    from matplotlib.font_manager import fontManager
-
-    installed = {font.name for font in fontManager.ttflist}
-    return [family for family in FAMILIES if family in installed]
+    if legend:
+        axes.legend()
 
 
 def _longest(labels: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""Which heads matter: what an output's log-probability loses when one head is switched off (Michel et al. 2019)."""
+"""Head importance: the change of an output's log-probability when one head is switched off (Michel et al. 2019)."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,10 +15,13 @@ TOKENS = 2048  # in a batch
 
 
 def importance(model: nn.Module, task: Task, given: Given, check: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """log p(output | source) with all heads, and for each head by how much it changes without that one.
+    """log p(output | source) with all heads, and its change without each head, in nats.
 
     Args:
-        check: called before each pass; what it raises ends the work.
+        model: the model.
+        task: its task.
+        given: the source and the output.
+        check: called before each pass; an exception that it raises ends the computation.
     """
     heads = [(part, head) for part in attending(model, task) for head in range(_switches(model, part))]
     rows = max(1, TOKENS // (len(given.source or ()) + len(given.target)))
@@ -38,5 +41,5 @@ def importance(model: nn.Module, task: Task, given: Given, check: Callable[[], N
 
 
 def _switches(model: nn.Module, part: Attends) -> int:
-    """How many heads of a part can be switched off."""
+    """The number of heads of a module that can be switched off."""
     return part.heads if isinstance(model.get_submodule(part.name), HasHeads) else 0

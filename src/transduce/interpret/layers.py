@@ -1,7 +1,8 @@
-"""Which of a model's parts attend, and what they look at: asked of the model itself, so that any architecture answers.
+"""Finding a model's attention modules and what they attend to, for any architecture.
 
-A made-up source of 3 tokens and an output of 5 go through the model once, and what a part attends to is told by the
-sizes of its weights: 3 columns are the source's, 6 are the start token and the output's.
+Each module declares what it attends to (`transduce.attention.capture`). An artificial source of 3 tokens and an output
+of 5 are passed through the model once, to find the modules, their numbers of heads, and whether their rows and columns
+are tokens. A module that declares nothing, or whose rows or columns are not tokens, is "other".
 """
 
 from typing import Literal, NamedTuple
@@ -11,10 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.attention.capture import capture
-from transduce.core.padded import Padded
+from transduce.attention.capture import Declared, capture
 from transduce.interpret.model_inputs import Given, next_tokens
-from transduce.models.protocols import Encodes, writes_at_once
+from transduce.models.protocols import writes_at_once
 from transduce.tasks.protocols import Task
 
 Kind = Literal["encoder", "decoder", "cross", "other"]
@@ -33,12 +33,15 @@ _known: WeakKeyDictionary[nn.Module, list["Attends"]] = WeakKeyDictionary()
 
 
 class Attends(NamedTuple):
-    """A part of a model that attends.
+    """An attention module of a model.
 
-    name: of the module. layer: its number among those of its kind, from 0. heads: H.
-    rows, columns: what its queries and its keys belong to. "decoder_input" is what a decoder reads, the start token and
-    then the output; "target" is what is predicted there.
-    before: how many tokens of the model's own stand before the source's first, as rows and as columns.
+    name: name of the module.
+    kind: "encoder", "decoder", "cross" or "other".
+    layer: its number among the modules of its kind, from 0.
+    heads: H.
+    rows, columns: the axes of its queries and keys. "decoder_input" is what a decoder reads: the start token, then the
+        output. "target" is what is predicted there.
+    before: the number of extra tokens that the model puts before the source, as rows and as columns.
     """
 
     name: str
@@ -51,17 +54,17 @@ class Attends(NamedTuple):
 
     @property
     def title(self) -> str:
-        """As people read it: layers are counted from 1."""
+        """The title for people, which counts layers from 1."""
         return f"{NAMES[self.kind]}, layer {self.layer + 1}"
 
     @property
     def causal(self) -> bool:
-        """A query sees what came before it and itself, nothing else."""
+        """Whether a query attends only to itself and to earlier positions."""
         return self.columns == "decoder_input"
 
 
 def attending(model: nn.Module, task: Task) -> list[Attends]:
-    """All parts of a model that attend: the encoder's, the decoder's own, those that look at the source, others."""
+    """All attention modules of a model: encoder self-attention, decoder self-attention, cross-attention, others."""
     if model not in _known:
         _known[model] = _asked(model, task)
     return _known[model]
@@ -70,43 +73,33 @@ def attending(model: nn.Module, task: Task) -> list[Attends]:
 @torch.inference_mode()
 def _asked(model: nn.Module, task: Task) -> list[Attends]:
     probe = Given([0] * SOURCE if "source" in task.columns else None, [0] * TARGET)
-    reading = _encoder_names(model, probe)
     with capture(model) as record:
         written = len(next_tokens(model, task, probe))
     at_once = writes_at_once(model)
-    found = [_attends(name, one_pass(calls), name in reading, written, at_once) for name, calls in record.items()]
+    found = [_attends(name, one_pass(calls), record.roles[name], written, at_once) for name, calls in record.items()]
     numbered = []
     for kind in KINDS:
         numbered += [each._replace(layer=place) for place, each in enumerate(e for e in found if e.kind == kind)]
     return numbered
 
 
-def _encoder_names(model: nn.Module, probe: Given) -> set[str]:
-    """The parts that attend while a source is read."""
-    if probe.source is None or not isinstance(model, Encodes):
-        return set()
-    device = next(model.parameters()).device
-    with capture(model) as record:
-        model.encode(Padded(torch.tensor([probe.source]), torch.tensor([SOURCE])).to(device))
-    return set(record)
-
-
-def _attends(name: str, weights_HTS: Tensor, reading: bool, written: int, at_once: bool) -> Attends:
+def _attends(name: str, weights_HTS: Tensor, said: Declared, written: int, at_once: bool) -> Attends:
     heads, rows, columns = weights_HTS.shape
-    if reading and rows == columns and columns - SOURCE in (0, 1):
+    if said == ("self", "encoder") and rows == columns and columns - SOURCE in (0, 1):
         return Attends(name, "encoder", 0, heads, "source", "source", columns - SOURCE)
-    if not reading and rows == columns == written:
+    if said == ("self", "decoder") and rows == columns == written:
         axis: Axis = "target" if at_once else "decoder_input"
         return Attends(name, "decoder", 0, heads, axis, axis)
-    if not reading and (rows, columns) == (written, SOURCE):
+    if said.role == "cross" and (rows, columns) == (written, SOURCE):
         return Attends(name, "cross", 0, heads, "target", "source")
-    return Attends(name, "other", 0, heads, "other", "source" if columns == SOURCE else "other")
+    reads = said.side == "encoder" and columns == SOURCE
+    return Attends(name, "other", 0, heads, "other", "source" if reads else "other")
 
 
 def one_pass(calls: list[Tensor]) -> Tensor:
-    """(H, T, S) from what one sentence left in a record: a part that went query by query left a row at a time.
+    """(H, T, S) weights of one sentence from a record, in which a module may have been called once per query.
 
-    Where the keys grew on the way, those that were not there yet have weight 0.
+    If the number of keys grew from call to call, keys that were not there yet get weight 0.
     """
     widest = max(call.shape[-1] for call in calls)
     return torch.cat([F.pad(call[0], (0, widest - call.shape[-1])) for call in calls], 1)

@@ -1,4 +1,4 @@
-"""One source and one output, both as a model reads them: what every number of the explorer is computed from.
+"""One source and one output as token ids, from which all numbers of the explorer are computed.
 
 Shapes: T target positions, V vocabulary.
 """
@@ -28,7 +28,7 @@ class Given(NamedTuple):
 
 
 def given_of(task: Task, prediction: Prediction) -> Given:
-    """What a prediction was made from, and what it is.
+    """The source and the output of a prediction.
 
     Raises:
         InputError: its text was empty.
@@ -39,7 +39,7 @@ def given_of(task: Task, prediction: Prediction) -> Given:
 
 
 def source_ids(task: Task, text: str) -> list[int] | None:
-    """A source text as the model reads it, the end token behind it; None for a language model."""
+    """The ids of a source text, with the end token; None for a language model."""
     source = task.columns.get("source")
     return source.closed(source.encode([text])[0]) if source else None
 
@@ -52,14 +52,14 @@ def start_of(task: Task) -> int:
 
 
 def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
-    """Log-probabilities (T, V) in fp32 of each token of the output given those before, and of what comes behind it.
+    """Log-probabilities (T, V) in fp32 of each token of the output given those before it, and of the token after it.
 
-    Of a model that fills: of each word with all of them hidden, as it begins to write; T is then the number of words,
-    otherwise one more. Of one that aligns: of each place; see `transduce.interpret.ctc_alignment`. Of a classifier:
-    of the labels, T = 1.
+    For a model that fills, they are those of its first pass, with all words hidden, and T is the number of words;
+    otherwise T is one more. For a model that aligns, they are those of each place; see
+    `transduce.interpret.ctc_alignment`. For a classifier, they are those of the labels, and T is 1.
 
     Raises:
-        InputError: a model that writes all words at once, and no words.
+        InputError: the output is empty and the model writes all words at once.
     """
     device = next(model.parameters()).device
     source = None if given.source is None else _row(given.source, device)
@@ -80,7 +80,7 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
 
 
 def log_probabilities(model: nn.Module, task: Task, given: Given, rows: int) -> list[float]:
-    """log p of the whole output, its end included, from each row of a batch in which it stands `rows` times."""
+    """log p of the whole output, including its end, from each row of a batch that contains it `rows` times."""
     source = None if given.source is None else padded([np.asarray(given.source, np.int32)] * rows)
     target = task.columns["target"].collate_texts([np.asarray(given.target, np.int32)] * rows)
     each_BN = batch_log_probabilities(task.objective(model), model, Batch(source, target, 0))

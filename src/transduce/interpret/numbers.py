@@ -1,4 +1,4 @@
-"""Tensors as JSON carries them: little-endian fp32 in base64, row after row."""
+"""Tensors in JSON: row-major, little-endian fp32 in base64."""
 
 import base64
 from typing import Any
@@ -13,10 +13,10 @@ def packed(tensor: Tensor) -> dict[str, Any]:
 
 
 def in_base64(tensor: Tensor) -> str:
-    """The numbers alone."""
+    """The values of a tensor in base64, without its shape."""
     return base64.b64encode(tensor.detach().cpu().numpy().astype("<f4").tobytes()).decode()
 
 
 def from_base64(text: str, shape: list[int]) -> "np.ndarray[Any, np.dtype[np.float32]]":
-    """What `packed` packed."""
+    """The array that `packed` encoded."""
     return np.frombuffer(base64.b64decode(text), "<f4").reshape(shape)

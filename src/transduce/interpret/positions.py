@@ -1,6 +1,6 @@
-"""Positions as figures show them: tables and clocks of added ones, biases of relative ones.
+"""Data for figures of positions: tables and clocks of absolute positions, biases of relative ones.
 
-Shapes: T positions, D width, H heads, E width of a head, K distances told apart.
+Shapes: T positions, D width, H heads, E width of a head, K distinct distances.
 """
 
 from typing import Any
@@ -17,15 +17,15 @@ WIDTH = 128  # without a model
 
 
 def placed(model: nn.Module | None, length: int, width: int | None = None) -> dict[str, Any]:
-    """What a model knows of `length` positions; without a model sinusoidal ones of `width`.
+    """The positions of a model for `length` positions; without a model, sinusoidal positions of `width`.
 
-    The first part of the model that has positions answers. The kinds, and beside them "kind":
+    The result describes the first module with positions. It contains "kind", and for each kind:
 
         sinusoidal   table (T, D), clock (T, D / 2) in radians, dots (T, T) with the diagonal 0
         learned      table (T, D), dots (T, T); T no more than the model has
         rotary       clock (T, E / 2) in radians
         shaw         table (K, E) of the distances' vectors, dots (K, K)
-        others that know distances: bias (H, T, T), by their own name
+        other relative positions, under their own name: bias (H, T, T)
         none         nothing
     """
     if model is None:

@@ -1,15 +1,14 @@
-"""Attention roll-out: how much of each token is left in each position after all blocks (Abnar & Zuidema 2020).
+"""Attention rollout: how much each token contributes to each position after all blocks (Abnar & Zuidema 2020).
 
     A = 0.5 W + 0.5 I,   rolled = A_L .. A_2 A_1                        (equation 1, W the mean of the heads)
 
-Half of a block's output is what stood there before, by its residual connection; half is what it attended to. For a
-decoder that looks at a source the paper says nothing; here the same halves are kept: with C the mean weights of a
-block's cross-attention,
+Half of a block's output comes from its residual connection, half from attention. The paper does not cover
+cross-attention. Here it gets the same weight of one half: with C the mean weights of a block's cross-attention,
 
     own <- 0.5 A own,   from_source <- 0.5 A from_source + 0.5 C
 
-and `cross` is from_source times the encoder's roll-out: what reached each position from each source token. What is
-missing of each row to 1 came from the output's own tokens.
+`cross` is from_source times the encoder's rollout: the contribution of each source token to each position. If a row
+sums to less than 1, the rest came from the output's own tokens.
 
 Shapes: T target positions, S source positions.
 """
@@ -24,7 +23,7 @@ from transduce.interpret.numbers import packed
 
 
 def rollout(attention: Attention) -> dict[str, Tensor]:
-    """What is there of "encoder" (S, S), "decoder" (T, T) by equation 1 and "cross" (T, S)."""
+    """The rollout of "encoder" (S, S) and "decoder" (T, T) by equation 1, and "cross" (T, S), as far as they exist."""
     found = {
         kind: rolled([layer.weights.mean(0) for layer in layers])
         for kind in ("encoder", "decoder")
@@ -58,7 +57,7 @@ def halved(weights_TT: Tensor) -> Tensor:
 
 
 def _blocks(attention: Attention) -> list[tuple[Layer, Layer]]:
-    """Self-attention and cross-attention of each block that has both, which is what stands under one parent."""
+    """Self-attention and cross-attention of each block that has both, that is, under the same parent module."""
     cross = {_parent(layer): layer for layer in attention.of("cross")}
     return [(own, cross[_parent(own)]) for own in attention.of("decoder") if _parent(own) in cross]
 

@@ -3,8 +3,8 @@
     scores = q . k     scaled = scores / sqrt(E)     weights = softmax(scaled + bias, where allowed)
     head_output = sum of weights times v             joined = [head_1; ..; head_H]     output = joined W^O
 
-The numbers are made anew from what the module was given, by its own parts, one after the other; a test compares them
-with its weights and its output.
+The numbers are computed again from the module's inputs, by its own parts, one after the other. A test compares them
+with the module's weights and output.
 
 Shapes: B batch of 1, H heads, T queries, S keys, E width of a head's keys, F of its values, D model width.
 """
@@ -74,30 +74,35 @@ class Call(NamedTuple):
 def steps(
     model: nn.Module, task: Task, given: Given, texts: tuple[str, str], name: str, head: int, query: int
 ) -> dict[str, Any]:
-    """What one head of one part computes for one query; every array a list of numbers.
+    """The computation of one head of one attention module for one query, with arrays as lists of numbers.
 
     Args:
-        texts: those of the source and of the output.
-        name: of the module that attends. head, query: numbers from 0.
+        model: the model.
+        task: its task.
+        given: the source and the output.
+        texts: the texts of the source and of the output.
+        name: name of the attention module.
+        head: number of the head, from 0.
+        query: number of the query, from 0.
 
     Raises:
-        InputError: there is no such part, head or query; the part has no queries and keys to show.
+        InputError: there is no such module, head or query, or the module has no queries and keys to show.
     """
     with _watched(model, name) as calls:
         attention, _ = looked(model, task, given, *texts)
     layer = attention.layer(name)
     module, part = model.get_submodule(name), layer.part
     problems = [
-        f"{what}: {number} is none of 0 to {count - 1}."
+        f"{what}: expected 0 to {count - 1}; got {number}."
         for what, number, count in (("head", head, part.heads), ("query", query, layer.weights.shape[1]))
         if not 0 <= number < count
     ]
     if not isinstance(module, HasSteps):
-        problems = [f"{type(module).__name__} has no queries and keys that could be shown."]
+        problems = [f"{type(module).__name__} has no queries and keys to show."]
     if isinstance(module, LinearAttention):
-        problems = ["linear attention sums keys and values up and never compares one query with one key: no steps."]
+        problems = ["linear attention never compares a single query with a single key: no steps to show."]
     if isinstance(model, Aligns) and "target" in (part.rows, part.columns):
-        problems = ["its queries are places, several of which are shown as one token: no steps."]
+        problems = ["its queries are positions, several of which make one token: no steps to show."]
     if problems:
         raise InputError(f"{name}: {problem}" for problem in problems)
     found = _query(module, *_call_of(calls, query))

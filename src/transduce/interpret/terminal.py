@@ -127,13 +127,13 @@ def checked(weights: Array, shape: tuple[int, ...]) -> Array:
     """
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != shape:
-        raise InputError(f"attention weights: wanted shape {shape}, one entry a label, but got {weights.shape}.")
+        raise InputError(f"attention weights: expected shape {shape}, one entry a label; got {weights.shape}.")
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise InputError(
             f"attention weights: {int(wrong.sum())} of {weights.size} are negative or not finite, "
-            f"the first at {where}: {weights[where]}. Constraints weights as softmax gives them, 0 or more."
+            f"the first at {where}: {weights[where]}. Expected weights as softmax gives them, 0 or more."
         )
     return weights
 

@@ -1,4 +1,4 @@
-"""Tokens as people see them: which characters of a text each one is, and which of them make up a word."""
+"""Tokens for display: which characters of a text each token covers, and which tokens form a word."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -14,9 +14,11 @@ from transduce.interpret.words import WORD_START, Span, words_in
 
 
 class Token(NamedTuple):
-    """A token: how it is shown, its characters [start, end) of the text, none for a special token; as the model has it.
+    """A token.
 
-    piece: the vocabulary's own spelling.
+    text: how it is shown.
+    start, end: its characters [start, end) of the text; empty for a special token.
+    piece: its entry in the vocabulary.
     """
 
     text: str
@@ -57,17 +59,17 @@ def side(text: str, tokens: Sequence[Token]) -> Side:
 
 
 def read_tokens(tokenizer: Tokenizer, text: str) -> list[Token]:
-    """What `text` is cut into on the way in."""
+    """The tokens of an input text."""
     return _tokens(tokenizer, tokenizer.encode([text])[0], tokenizer.offsets(text), text)
 
 
 def written_tokens(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[Token]:
-    """The tokens `ids`, of which `text` was written."""
+    """The tokens `ids` of an output whose text is `text`."""
     return _tokens(tokenizer, ids, written_spans(tokenizer, ids, text), text)
 
 
 def end_token(tokenizer: Tokenizer, text: str) -> Token:
-    """The one that ends a text, behind its last character."""
+    """The end token of a text, after its last character."""
     (name,) = tokenizer.tokens([tokenizer.end])
     return Token(name, len(text), len(text), name)
 

@@ -1,4 +1,4 @@
-"""What a word is, everywhere: on the page (page/words.js has the same rule), in the terminal, in figures.
+"""The definition of a word for display: in the terminal, in figures, and on the page (page/words.js has the same rule).
 
 A word is a run of letters, marks and digits. An apostrophe or a hyphen between two letters and a point or a comma
 between two digits are part of it: "didn't", "aujourd'hui", "well-known", "3.14". Everything else that is no white

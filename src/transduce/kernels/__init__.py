@@ -1,1 +1,1 @@
-"""Products and kernels in C++, with the same in torch for machines without them."""
+"""Matrix products and C++ kernels, with equivalents in torch for machines without them."""

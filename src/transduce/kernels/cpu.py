@@ -1,8 +1,8 @@
 """Which kind of matrix product is fast on which processor.
 
-AMX multiplies bf16 several times as fast as AVX-512 does fp32. The dot products of AVX-512 alone (vdpbf16ps) run twice
-as fast as fp32 where AMD made the processor, and half as fast where Intel did: on a Xeon whose AMX is switched off, as
-it may be on a rented machine, 2,048 x 2,048 matrices multiply at 151 GFLOP/s a core in fp32 and at 80 in bf16.
+AMX multiplies bf16 several times as fast as AVX-512 multiplies fp32. Without AMX, the bf16 dot products of AVX-512
+(vdpbf16ps) are twice as fast as fp32 on AMD processors, and half as fast on Intel processors. docs/speed.md has
+figures.
 """
 
 from collections.abc import Mapping
@@ -10,17 +10,17 @@ from typing import Any
 
 import torch
 
-Capabilities = Mapping[str, Any]  # as torch.cpu.get_capabilities tells them
+Capabilities = Mapping[str, Any]  # the result of torch.cpu.get_capabilities
 
 
 def capabilities() -> Capabilities:
-    """Of this machine's processor."""
+    """The capabilities of this machine's processor."""
     found: Capabilities = torch.cpu.get_capabilities()
     return found
 
 
 def foreign_x86(processor: Capabilities) -> bool:
-    """Whether it is an x86 processor that Intel did not make."""
+    """Whether it is an x86 processor not made by Intel."""
     return processor.get("architecture") == "x86_64" and "Intel" not in str(processor.get("cpu_name"))
 
 

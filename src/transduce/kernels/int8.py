@@ -1,13 +1,13 @@
-"""Matrix products in 8 bits, for prediction: a quarter of the bytes, a third of the time on processors with VNNI.
+"""Int8 matrix products for prediction: a quarter of the memory, and a third of the time on processors with VNNI.
 
     y_no = s_n t_o sum_i X_ni W_oi + b_o
 
-    s_n = max_i |x_ni| / 127,   X = round(x / s)       of each row as it comes
-    t_o = max_i |w_oi| / 127,   W = round(w / t)       of each row of the weight, once
+    s_n = max_i |x_ni| / 127,   X = round(x / s)       for each row, dynamically
+    t_o = max_i |w_oi| / 127,   W = round(w / t)       for each row of the weight, once
 
-Each row of x has a scale of its own, so that a sentence's numbers do not depend on the batch that it is in. The sum is
-exact, in 32 bits. (Symmetric quantisation by the greatest: Wu et al. 2020, "Integer quantization for deep learning
-inference", equations 5 to 9.)
+Each row of x has its own scale, so a sentence's result does not depend on its batch. The sum is exact, in 32 bits.
+(Symmetric quantization by the maximum: Wu et al. 2020, "Integer quantization for deep learning inference", equations 5
+to 9.)
 
 Shapes: N rows, I inputs, O outputs.
 """
@@ -21,20 +21,20 @@ from torch import Tensor
 from transduce.core.errors import InputError
 
 LARGEST = 127
-LEAST = 1e-36  # what is no greater is 0: the reciprocal of its scale would be infinite
+LEAST = 1e-36  # smaller maxima count as 0, because the reciprocal of the scale would be infinite
 ZERO = 128  # oneDNN is fast where x is unsigned
 
 
 class Int8:
-    """x W^T + b for one weight (O, I) and one bias (O,).
+    """x W^T + b in int8, for one weight (O, I) and one bias (O,).
 
     Raises:
-        InputError: this torch has no such product for this machine.
+        InputError: this build of torch has no int8 product for this machine.
     """
 
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
         if weight_OI.device.type != "cpu" or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
-            raise InputError("precision int8 is for x86 processors, with a torch that carries oneDNN; use fp32.")
+            raise InputError("precision int8 needs an x86 processor and a torch built with oneDNN; use fp32.")
         whole_OI, scale_O = quantised(weight_OI)
         self._weight = torch.ops.onednn.qlinear_prepack(whole_OI, None)
         self._scale_O, self._zero_O = scale_O, torch.zeros(len(scale_O), dtype=torch.int64)

@@ -1,8 +1,8 @@
-"""The linear map y = x W^T + b, by the fastest matrix product that the processor has.
+"""The linear map y = x W^T + b, with the fastest matrix product of the processor.
 
-torch multiplies fp32 matrices on a CPU with MKL, which runs at half speed or less on processors that Intel did not
-make; oneDNN, which torch carries as well, does not (benchmarks/matrix_products.py measures both). A model that only
-predicts can have its weights laid out for oneDNN once and for all: `pack`.
+On CPUs, torch multiplies fp32 matrices with MKL, which runs at half speed or less on processors not made by Intel.
+oneDNN, which torch includes too, does not (benchmarks/matrix_products.py measures both). In a model that only predicts,
+`pack` lays out weights for their product once.
 
 Shapes: N rows, I inputs, O outputs.
 """
@@ -29,25 +29,25 @@ BLOCK = 512  # rows that are multiplied at once
 
 @runtime_checkable
 class Packs(Protocol):
-    """A module that multiplies by a weight and can lay it out for that."""
+    """A module that multiplies by a weight and can pack it, that is, lay it out for the product."""
 
     packed: Product | None
     weight: Tensor
 
     def pack(self, precision: Precision = "fp32") -> None:
-        """For a model that predicts and does nothing else."""
+        """Pack the weight, for prediction only."""
         ...
 
 
 class Snapshot:
-    """Some tensors and their state at one time, to tell whether what was made of them still fits them.
+    """The state of some tensors at one time, to find out whether copies made from them are still valid.
 
-    In-place changes and other memory are noticed. What is written through `weight.data` or into a NumPy array that
-    shares the memory is not: `pack_all` then, or write as `with torch.no_grad(): weight.copy_(..)`.
+    It notices in-place changes and replaced tensors. It does not notice writes through `weight.data` or through a NumPy
+    array that shares the memory. After these, call `pack_all`, or write with `with torch.no_grad(): weight.copy_(..)`.
 
     Args:
-        copied: what copies were made of.
-        read: what is read where it lies, so that its numbers may change.
+        copied: tensors that were copied.
+        read: tensors that are read in place, so that their values may change.
     """
 
     __slots__ = ("_addresses", "_kept", "_versions")
@@ -57,7 +57,7 @@ class Snapshot:
         self._addresses, self._versions = [each.data_ptr() for each in self._kept], _versions(copied)
 
     def shows(self, copied: Sequence[Tensor], read: Sequence[Tensor] = ()) -> bool:
-        """Whether these lie where those lay, in their order, and none that was copied was written to since."""
+        """Whether these are the same tensors in memory, in the same order, and no copied one was written to since."""
         return [each.data_ptr() for each in (*copied, *read)] == self._addresses and _versions(copied) == self._versions
 
 
@@ -70,14 +70,14 @@ def _versions(tensors: Sequence[Tensor]) -> list[int]:
 
 
 class PacksOwnWeight(nn.Module):
-    """A module that multiplies by its parameter `weight`, and adds its parameter `bias` if it has one."""
+    """Base class of modules that multiply by their parameter `weight` and add their parameter `bias`, if any."""
 
     packed: Product | None = None
     _precision: Precision = "fp32"
     _made_of: Snapshot | None = None
 
     def pack(self, precision: Precision = "fp32") -> None:
-        """For a model that predicts and does nothing else. Where weight or bias change later, it is done again."""
+        """Pack the weight, for prediction only. If weight or bias change later, they are packed again."""
         weight, bias = self._parameters["weight"], self._parameters.get("bias")
         assert weight is not None
         self.packed, self._precision = pack(weight, bias, precision), precision
@@ -96,7 +96,7 @@ class PacksOwnWeight(nn.Module):
 
 
 class Linear(PacksOwnWeight, nn.Linear):
-    """`nn.Linear` with its name, its parameters and its start, and a faster product where there is one."""
+    """`nn.Linear` with the same parameters and initialization, and a faster product if there is one."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(.., I) -> (.., O)."""
@@ -105,7 +105,7 @@ class Linear(PacksOwnWeight, nn.Linear):
 
 
 def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
-    """x W^T + b, (.., I) -> (.., O). Under autocast in its type, as `F.linear`."""
+    """x W^T + b, (.., I) -> (.., O). Under autocast it uses autocast's dtype, like `F.linear`."""
     if not _by_onednn(x) or x.numel() * len(weight_OI) < SMALL or torch.is_autocast_enabled("cpu"):
         return F.linear(x, weight_OI, bias_O)
     product_NO: Tensor = _OneDnnLinear.apply(x.reshape(-1, x.shape[-1]), weight_OI, bias_O)  # type: ignore[no-untyped-call]
@@ -113,15 +113,15 @@ def linear(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor
 
 
 def predicts(x: Tensor) -> bool:
-    """Whether what `pack` made serves for x: no gradient is wanted, and x is of its type."""
+    """Whether a packed product can be used for x: no gradient is needed, and the dtype fits."""
     return x.dtype is torch.float32 and not torch.is_grad_enabled()
 
 
 def pack(weight_OI: Tensor, bias_O: Tensor | None = None, precision: Precision = "fp32") -> Product | None:
-    """The product with this weight, laid out in oneDNN's own order; None where that is no faster.
+    """The product with this weight in packed form; None if that is not faster.
 
     Raises:
-        InputError: no 8-bit products on this machine.
+        InputError: this machine has no int8 products.
     """
     bias_O = None if bias_O is None else bias_O.detach()
     weight_OI, whole = weight_OI.detach(), precision == "int8"
@@ -133,7 +133,7 @@ def pack(weight_OI: Tensor, bias_O: Tensor | None = None, precision: Precision =
 
 
 def pack_products(model: nn.Module, precision: Precision = "fp32") -> None:
-    """`pack` every product of the model that can be: from now on it predicts and does nothing else."""
+    """Pack every weight of the model that can be packed. The model should then only be used for prediction."""
     for module in model.modules():
         if isinstance(module, Packs):
             module.pack(precision)
@@ -141,9 +141,9 @@ def pack_products(model: nn.Module, precision: Precision = "fp32") -> None:
 
 @torch.inference_mode()
 def make_programs(model: nn.Module) -> None:
-    """Let oneDNN make now what it would make whenever a packed weight first meets a number of rows.
+    """Let oneDNN compile in advance the programs that it needs for each packed weight and number of rows.
 
-    That is a program of 0.6 MB, in a millisecond or more: a server would grow and now and then be late for hours.
+    Each takes 0.6 MB and at least a millisecond. Otherwise a server would grow, and occasionally be slow, for hours.
     """
     made = set()
     for module in model.modules():

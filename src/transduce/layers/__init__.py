@@ -1,1 +1,1 @@
-"""What attention is stacked with."""
+"""The layers around attention, recurrent and convolutional layers, and losses."""

@@ -1,6 +1,4 @@
-"""One block of a Transformer: self-attention, cross-attention if it has an encoder to look at, feed-forward.
-
-Source: Vaswani et al. 2017, section 3.1 and figure 1.
+"""A Transformer block: self-attention, optional cross-attention, feed-forward (Vaswani et al. 2017, section 3.1).
 
 Shapes: B batch, T positions, S source positions, D model width.
 """
@@ -16,13 +14,13 @@ from transduce.layers.residual import Residual
 
 
 class Block(nn.Module):
-    """Attention and feed-forward, each inside a residual connection. It is put together from its parts:
+    """Attention and feed-forward, each inside a residual connection.
 
     Args:
-        self_attention: looks at the positions of x.
-        cross_attention: looks at an encoder's states; None in an encoder and in a language model.
-        feed_forward: changes each position by itself.
-        residual: makes the connection around each of them.
+        self_attention: attends to the positions of x.
+        cross_attention: attends to an encoder's states; None in an encoder and in a language model.
+        feed_forward: transforms each position separately.
+        residual: makes a residual connection around each of them.
     """
 
     def __init__(
@@ -41,7 +39,7 @@ class Block(nn.Module):
         self.feed_forward_residual = residual()
 
     def cross_keys_values(self, encoded_BSD: Tensor) -> KeyValue:
-        """The encoder's states as this block's cross-attention sees them."""
+        """Keys and values of this block's cross-attention, from the encoder's states."""
         assert self.cross_attention is not None
         return self.cross_attention.keys_values(encoded_BSD)
 
@@ -54,14 +52,15 @@ class Block(nn.Module):
         source_allowed: Tensor | None = None,
         real_BT: Tensor | None = None,
     ) -> tuple[Tensor, KeyValue | Branch]:
-        """x after the block (B, T, D), and the keys and values of every position seen so far.
+        """The output (B, T, D), and the keys and values of all positions so far.
 
         Args:
-            allowed: who of the T queries may see whom of past and present, True = may.
-            past: keys and values of the positions before x's first.
-            source: `cross_keys_values` of the encoder's states, computed once a sentence.
-            source_allowed: the real source positions, broadcastable to (B, H, T, S).
-            real_BT: the real positions of x, for norms that look at others; None = all.
+            x_BTD: the input.
+            allowed: bool, broadcastable to (B, H, T, past + T), True = may attend; None = all may.
+            past: keys and values of the positions before x; None = there are none.
+            source: `cross_keys_values` of the encoder's states, computed once per sentence.
+            source_allowed: bool, broadcastable to (B, H, T, S), True = a real source position; None = all are.
+            real_BT: bool, True = a real position of x, for norms over several positions; None = all are.
         """
         seen = past
         offset = past.length if past else 0

@@ -1,4 +1,4 @@
-"""How far two predictions of the same tokens are apart: what R-Drop makes small (Wu et al. 2021).
+"""The divergence of two predictions of the same tokens, which R-Drop minimizes (Wu et al. 2021).
 
 Shapes: N predicted positions, V vocabulary.
 """
@@ -12,17 +12,22 @@ from transduce.layers.cross_entropy import CHUNK
 
 
 def symmetric_divergence(one_NV: Tensor, other_NV: Tensor, real_N: Tensor) -> Tensor:
-    """Sum over the real positions of KL(p || q) + KL(q || p) in nats, p and q the softmax of the two logits.
+    """The sum over the real positions of KL(p || q) + KL(q || p), a scalar in nats (Wu et al. 2021, equation 2).
 
-    Computed in fp32 whatever the logits' type, a chunk at a time, the gradient in the same pass. Its backward runs
-    once.
+    p and q are the softmax of the two logits. The sum is computed in fp32 for any dtype of the logits, one chunk at a
+    time, with the gradient in the same pass. Its backward can run only once.
+
+    Args:
+        one_NV: logits of p.
+        other_NV: logits of q.
+        real_N: bool, True = a real position.
     """
     divergence: Tensor = _SymmetricDivergence.apply(one_NV, other_NV, real_N)  # type: ignore[no-untyped-call]
     return divergence
 
 
 class _SymmetricDivergence(torch.autograd.Function):
-    """With d = log p - log q: the gradient for p's logits is p (d - KL(p || q)) + p - q, and so for q's."""
+    """With d = log p - log q, the gradient of p's logits is p (d - KL(p || q)) + p - q; that of q's is symmetric."""
 
     @staticmethod
     def forward(ctx: Any, one_NV: Tensor, other_NV: Tensor, real_N: Tensor) -> Tensor:

@@ -1,10 +1,10 @@
 """Gated convolutions in residual blocks, with attention in every decoder block (Gehring et al. 2017).
 
     w = g v / |v|                                        weight normalisation
-    [a; b] = W [x_{i-(k-1)/2}; ..; x_{i+(k-1)/2}] + b    the window around i; in a decoder the one that ends at i
+    [a; b] = W [x_{i-(k-1)/2}; ..; x_{i+(k-1)/2}] + b    the window around i; in a decoder, the window that ends at i
     h_i = a * sigmoid(b)                                 gated linear unit
 
-Shapes: B batch, T positions, S source positions, C positions with the context beside them, W = k - 1 context positions,
+Shapes: B batch, T positions, S source positions, C positions including context, W = k - 1 context positions,
 D model width, K = k D, O output width, I input width, H heads.
 """
 
@@ -24,12 +24,12 @@ HALVED = math.sqrt(0.5)  # keeps the variance of a sum of two independent terms 
 
 
 def weight_normed(direction_OI: Tensor, gain_O: Tensor) -> Tensor:
-    """(O, I): each row g v / |v|, its length learnt apart from its direction (Salimans & Kingma 2016, equation 2)."""
+    """(O, I) rows g v / |v|, with length and direction learned separately (Salimans & Kingma 2016, equation 2)."""
     return direction_OI * (gain_O / torch.linalg.vector_norm(direction_OI, dim=1))[:, None]
 
 
 def windows(x_BCD: Tensor, kernel: int) -> Tensor:
-    """(B, C - k + 1, k D): every k neighbouring positions side by side, so that a convolution is one matrix product."""
+    """(B, C - k + 1, k D): every k neighbouring positions concatenated, so that a convolution is one matrix product."""
     count = x_BCD.shape[1] - kernel + 1
     return torch.cat([x_BCD[:, first : first + count] for first in range(kernel)], -1)
 
@@ -41,12 +41,13 @@ def scale_gradient(x: Tensor, scale: float) -> Tensor:
 
 
 class NormedLinear(nn.Module):
-    """x W^T + b, W weight-normed. Starts as N(0, gate / I) times the share that dropout keeps (section 3.5).
+    """x W^T + b with a weight-normalized W, initialized from N(0, gate (1 - dropout) / I) (section 3.5).
 
     Args:
-        inputs, outputs: I and O.
-        dropout: the rate that its input went through.
-        gate: 4 before a gated linear unit, which takes three quarters of the variance; 1 elsewhere.
+        inputs: I.
+        outputs: O.
+        dropout: the dropout rate of its input.
+        gate: 4 before a gated linear unit, which removes three quarters of the variance; 1 elsewhere.
     """
 
     def __init__(self, inputs: int, outputs: int, dropout: float = 0.0, gate: float = 1.0) -> None:
@@ -67,7 +68,7 @@ class GatedConvolution(nn.Module):
     Args:
         width: D.
         kernel: k.
-        dropout: the rate that its input went through.
+        dropout: the dropout rate of its input.
     """
 
     def __init__(self, width: int, kernel: int, dropout: float = 0.0) -> None:
@@ -76,12 +77,12 @@ class GatedConvolution(nn.Module):
         self.both = NormedLinear(kernel * width, 2 * width, dropout, gate=4.0)
 
     def forward(self, x_BCD: Tensor) -> Tensor:
-        """(B, C, D) -> (B, C - k + 1, D): as many fewer as the window has neighbours."""
+        """(B, C, D) -> (B, C - k + 1, D)."""
         return F.glu(self.both(windows(x_BCD, self.kernel)), -1)
 
 
 class EncoderBlock(nn.Module):
-    """A gated convolution whose window is centred, inside a residual connection.
+    """A gated convolution with a centred window, inside a residual connection.
 
     Args:
         width: D.
@@ -96,14 +97,14 @@ class EncoderBlock(nn.Module):
         self.reach = kernel // 2
 
     def forward(self, x_BSD: Tensor, real_BS1: Tensor) -> Tensor:
-        """(B, S, D) -> (B, S, D). What is not real enters as zeros, like what lies beyond the ends."""
+        """(B, S, D) -> (B, S, D). Padding is read as zeros, like the positions beyond the ends."""
         inputs_BSD = self.dropout(x_BSD).masked_fill(~real_BS1, 0.0)
         hidden_BSD = self.convolution(F.pad(inputs_BSD, (0, 0, self.reach, self.reach)))
         return (x_BSD + hidden_BSD.to(x_BSD.dtype)) * HALVED
 
 
 class Source(NamedTuple):
-    """A source as a decoder block reads it: keys and values, who is real (B, 1, 1, S), and sqrt(S) (B, 1, 1)."""
+    """A source as a decoder block reads it: keys and values, mask of real positions (B, 1, 1, S), sqrt(S) (B, 1, 1)."""
 
     read: KeyValue
     allowed: Tensor
@@ -111,9 +112,10 @@ class Source(NamedTuple):
 
 
 class BlockState(NamedTuple):
-    """What a decoder block keeps of the past: the convolution's last k - 1 inputs (B, k - 1, D).
+    """The state of a decoder block.
 
-    previous: the last attention weights (B, H, 1, S), for a sequential reader; None before the first and elsewhere.
+    inputs: (B, k - 1, D), the last inputs of the convolution.
+    previous: (B, H, 1, S), the last attention weights, for a sequential reader; None before the first and otherwise.
     """
 
     inputs: Tensor
@@ -140,18 +142,21 @@ class DecoderBlock(nn.Module):
         self.reader = reader
 
     def empty(self, rows: int) -> BlockState:
-        """Zeros stand before the first position of `rows` sequences."""
+        """The state of zeros before the first position of `rows` sequences."""
         weight_OK = self.convolution.both.direction_OI
         return BlockState(weight_OK.new_zeros(rows, self.convolution.kernel - 1, len(weight_OK) // 2), None)
 
     def forward(
         self, x_BTD: Tensor, embedded_BTD: Tensor, source: Source, past: BlockState, position_BT: Tensor
     ) -> tuple[Tensor, BlockState]:
-        """T more positions after those in `past`: the output (B, T, D), and the state after them.
+        """The output (B, T, D) of T positions that follow those in `past`, and the state after them.
 
         Args:
+            x_BTD: the input.
             embedded_BTD: g, the embeddings of the same positions.
-            position_BT: int64, where they stand, counted from 0.
+            source: the source.
+            past: the state before these positions.
+            position_BT: int64, the positions, counted from 0.
         """
         inputs_BCD = torch.cat((past.inputs, self.dropout(x_BTD)), 1)
         hidden_BTD = self.convolution(inputs_BCD)
@@ -164,7 +169,7 @@ class DecoderBlock(nn.Module):
     def _read(
         self, query_BTD: Tensor, source: Source, position_BT: Tensor, previous: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """The contexts (B, T, D); a sequential reader goes position by position and leaves its last weights."""
+        """The contexts (B, T, D). A sequential reader goes position by position and returns its last weights."""
         if not self.reader.sequential:
             return self.reader(query_BTD, source.read, source.allowed, position_BT)[0], None
         contexts = []

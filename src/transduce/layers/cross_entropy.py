@@ -1,4 +1,4 @@
-"""Cross-entropy with label smoothing, its gradient made in the same pass over the logits.
+"""Cross-entropy with label smoothing, which computes its gradient in the same pass over the logits.
 
 Shapes: N predicted positions, V vocabulary.
 """
@@ -13,17 +13,20 @@ from transduce.kernels.native import cross_entropy as native
 CHUNK = 64  # rows at a time: 64 x 8,000 fp32 logits stay in the processor's cache
 
 
-IGNORED = -1  # the target of a position that is not predicted: padding
+IGNORED = -1  # the target of a position that is not predicted, such as padding
 
 
 def smoothed_cross_entropy(logits_NV: Tensor, target_N: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Sum over N of the label-smoothed cross-entropy in nats (Szegedy et al. 2016, section 7), a scalar.
-
-    Positions whose target is `IGNORED` add nothing and get no gradient.
+    """The sum over N of the label-smoothed cross-entropy (Szegedy et al. 2016, section 7), a scalar in nats.
 
         loss = -(1 - e) log p(y) - e / V * sum_v log p(v)
 
-    Computed in fp32 whatever the logits' type. Its backward runs once.
+    It is computed in fp32 for any dtype of the logits. Its backward can run only once.
+
+    Args:
+        logits_NV: the logits.
+        target_N: int64 target ids. Positions whose target is `IGNORED` add nothing and get no gradient.
+        smoothing: e.
     """
     if native.can_compare(logits_NV):
         return native.smoothed_cross_entropy(logits_NV, target_N, smoothing)
@@ -32,7 +35,7 @@ def smoothed_cross_entropy(logits_NV: Tensor, target_N: Tensor, smoothing: float
 
 
 def loss_and_gradient(logits_NV: Tensor, target_N: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
-    """`smoothed_cross_entropy` in fp64 and its gradient (N, V), which may be written over the logits."""
+    """`smoothed_cross_entropy` in fp64 and its gradient (N, V), which may overwrite the logits."""
     if native.can_compare(logits_NV):
         return native.loss_and_gradient(logits_NV, target_N, smoothing)
     return _in_chunks(logits_NV, target_N, smoothing)
@@ -64,7 +67,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def _loss_and_gradient(logits_NV: Tensor, target_N1: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Loss of these rows, summed, and its gradient (N, V)."""
+    """The loss of these rows, summed, and its gradient (N, V)."""
     real_N1 = target_N1 != IGNORED
     target_N1 = target_N1.clamp(min=0)
     highest_N1 = logits_NV.amax(1, keepdim=True)

@@ -1,18 +1,19 @@
-"""Connectionist temporal classification: outputs written into more places than they have tokens (Graves et al. 2006).
+"""Connectionist temporal classification (CTC): outputs in more places than they have tokens (Graves et al. 2006).
 
-Each place holds a token or a blank. Reading a row of places, equal neighbours count once and blanks not at all, so
-that many rows say the same output, and its probability is the sum over them:
+Each place holds a token or a blank. An output is read from an alignment by merging equal neighbours and dropping
+blanks. Many alignments give the same output, and its probability is the sum over them:
 
-    p(y | x) = sum over rows that say y of prod_p P(place p)                              (equation 3)
+    p(y | x) = sum over alignments of y of prod_p P(place p)                              (equation 3)
 
     ┌──────┬──────┬───────┬───────┬─────┬──────┐
-    │ the  │ the  │ blank │ blank │ cat │ blank│   says "the cat"
+    │ the  │ the  │ blank │ blank │ cat │ blank│   reads "the cat"
     └──────┴──────┴───────┴───────┴─────┴──────┘
 
-The sum is taken place by place over how many tokens were said (section 4.1). A batch's rows stand side by side, all in
-log-probabilities.
+The sum is computed place by place, over the number of tokens emitted so far (section 4.1), in log space and for all
+rows of a batch in parallel.
 
-Shapes: B batch, P places, T tokens, U T + 1: numbers of tokens said, V vocabulary, N rows of logits, C ids asked for.
+Shapes: B batch, P places, T tokens, U = T + 1 numbers of emitted tokens, V vocabulary, N rows of logits, C requested
+    ids.
 """
 
 from collections.abc import Iterator
@@ -27,11 +28,12 @@ IMPOSSIBLE = -1e30  # a log-probability that can be added to and subtracted from
 
 
 class Written(NamedTuple):
-    """What the places of a batch may say of its targets.
+    """The log-probabilities that the sum over alignments of a batch's targets needs.
 
-    token: (B, P, T) log-probability of each target token in each place. blank: (B, P) of the blank.
-    again: (B, T) bool, True = the token before is the same, so that a blank must stand between.
-    lengths: (B,) tokens of each target.
+    token: (B, P, T), log-probability of each target token in each place.
+    blank: (B, P), log-probability of the blank in each place.
+    again: (B, T) bool, True = the previous token is the same, so a blank must come in between.
+    lengths: (B,), number of tokens of each target.
     """
 
     token: Tensor
@@ -41,20 +43,20 @@ class Written(NamedTuple):
 
 
 def blank_of(target_BT: Tensor) -> int:
-    """The blank of targets that stand between start and end: the start token, with which all begin."""
+    """The blank of targets with start and end tokens: the start token, with which all begin."""
     return int(target_BT[0, 0])
 
 
 def ids_of(token_BT: Tensor, places: int, blank: int) -> Tensor:
-    """(B, P, U): each target token, and the blank behind them, for each place; what `written` wants to know of."""
+    """(B, P, U): the ids whose log-probabilities `written` needs: for each place the target tokens, then the blank."""
     ids_BU = torch.cat([token_BT, token_BT.new_full((len(token_BT), 1), blank)], 1)
     return ids_BU[:, None].expand(-1, places, -1)
 
 
 def written(of_BPU: Tensor, count_B: Tensor, token_BT: Tensor, length_B: Tensor) -> Written:
-    """From the log-probabilities of `ids_of`; each row has `count_B` places and `length_B` tokens.
+    """`Written` from the log-probabilities of `ids_of`, for rows of `count_B` places and `length_B` tokens.
 
-    Behind a row's last place the blank is certain, which changes nothing of what was said.
+    After a row's last place, the blank is certain, which does not change the output.
     """
     behind_BP = ~_real(count_B, of_BPU.shape[1])
     token_BPT = of_BPU[..., :-1].masked_fill(behind_BP[..., None], IMPOSSIBLE)
@@ -62,12 +64,12 @@ def written(of_BPU: Tensor, count_B: Tensor, token_BT: Tensor, length_B: Tensor)
 
 
 def again(token_BT: Tensor) -> Tensor:
-    """(B, T) bool: which tokens equal the one before."""
+    """(B, T) bool: which tokens equal the previous one."""
     return torch.cat([torch.zeros_like(token_BT[:, :1], dtype=torch.bool), token_BT[:, 1:] == token_BT[:, :-1]], 1)
 
 
 def least_places(token_BT: Tensor, length_B: Tensor) -> Tensor:
-    """(B,) the fewest places that can say each target: one a token, and one between equal ones."""
+    """(B,) the minimum number of places for each target: one per token, and one between equal neighbours."""
     return length_B + (again(token_BT) & _real(length_B, token_BT.shape[1])).sum(1)
 
 
@@ -76,17 +78,17 @@ def _real(length_B: Tensor, longest: int) -> Tensor:
 
 
 def log_likelihood(of: Written) -> Tensor:
-    """(B,) log p(y | x), with a gradient; far below any other where a target has more tokens than there are places."""
+    """(B,) log p(y | x) in nats, differentiable (equation 3 of the paper). Hugely negative if there is no alignment."""
     for said_BU, _ in _trellis(of):
         last_BU = said_BU
     return last_BU.gather(1, of.lengths[:, None])[:, 0]
 
 
 def token_log_probabilities(of: Written) -> Tensor:
-    """(B, U): by the chain rule of each token given those before, then of the end; 0 behind. Their sum is log p(y | x).
+    """(B, U): log-probability of each token given those before, then of the end, then 0. They sum to log p(y | x).
 
-    The probability that an output begins with y_1 .. y_k is the sum over places of the probability that y_k is said
-    there and not before, which counts each row of places once, however it goes on.
+    The probability that an output begins with y_1 .. y_k is the sum over places of the probability that y_k is first
+    emitted there, which counts each alignment once.
     """
     begins_BT = torch.full_like(of.token[:, 0], IMPOSSIBLE)
     for said_BU, entered_BT in _trellis(of):
@@ -100,7 +102,7 @@ def token_log_probabilities(of: Written) -> Tensor:
 
 
 def _trellis(of: Written) -> Iterator[tuple[Tensor, Tensor]]:
-    """Place by place: log p (B, U) of having said so many tokens so far, and (B, T) of saying each here first."""
+    """Place by place: log p (B, U) of the number of tokens emitted so far, (B, T) of each token's first emission."""
     batch, places, length = of.token.shape
     token_BT = of.token.new_full((batch, length), IMPOSSIBLE)  # the last place held the token
     blank_BU = of.token.new_full((batch, length + 1), IMPOSSIBLE)  # it held the blank
@@ -117,14 +119,14 @@ def _trellis(of: Written) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def log_probabilities_of(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """(.., C) log-probabilities of the ids asked for, and (..) their mean over the vocabulary (.., V); fp32 or fp64."""
+    """(.., C) log-probabilities of the requested ids, and (..) their mean over the vocabulary; fp32 or fp64."""
     rows = logits.flatten(0, -2), ids.flatten(0, -2)
     of_NC, mean_N = _LogProbabilitiesOf.apply(*rows)  # type: ignore[no-untyped-call]
     return of_NC.view(ids.shape), mean_N.view(ids.shape[:-1])
 
 
 class _LogProbabilitiesOf(torch.autograd.Function):
-    """A chunk of rows at a time, which stays in the processor's cache; no log-probabilities (N, V) are held.
+    """Computes one chunk of rows at a time, which stays in the processor's cache. Never holds (N, V) log-probabilities.
 
     d / d logits = onehot(ids) g + g_mean / V - softmax(logits) (sum g + g_mean)
     """

@@ -1,4 +1,4 @@
-"""Tokens to vectors and back.
+"""Token embeddings and output layers.
 
 Shapes: B batch, T positions, D model width, V vocabulary.
 """
@@ -16,9 +16,10 @@ Tied = Literal["all", "output", "none"]
 
 
 class Embedding(PacksOwnWeight):
-    """One vector a token, scaled by sqrt(D) on the way in; the same matrix can read the output (Press & Wolf 2017).
+    """One vector per token, multiplied by sqrt(D) when embedded (Vaswani et al. 2017, section 3.4).
 
-    Vectors start as N(0, 1/D), so that they enter with unit variance and logits from them start small.
+    The same matrix can also serve as output layer (Press & Wolf 2017). Vectors are initialized from N(0, 1/D), so that
+    embeddings have unit variance and logits start small.
     """
 
     def __init__(self, vocabulary: int, width: int) -> None:
@@ -31,7 +32,7 @@ class Embedding(PacksOwnWeight):
         return F.embedding(token_BT, self.weight) * self.weight.shape[1] ** 0.5
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """(.., D) -> (.., V): how well each token's vector fits each hidden state."""
+        """Hidden states (.., D) -> logits (.., V)."""
         packed = self.up_to_date() if predicts(hidden) else None
         return linear(hidden, self.weight) if packed is None else packed(hidden)
 
@@ -39,11 +40,14 @@ class Embedding(PacksOwnWeight):
 def make_embeddings(
     source: int | None, target: int, width: int, tied: Tied, make: Callable[[int, int], Embedding] = Embedding
 ) -> tuple[Embedding, Embedding, Embedding]:
-    """Those of an encoder-decoder: for the target, the source and the output, one and the same where they are tied.
+    """The target, source and output embeddings of an encoder-decoder; tied ones are the same object.
 
     Args:
-        source, target: how many ids each vocabulary has; a model that reads none has no use for this.
-        make: an embedding of (vocabulary, width).
+        source: size of the source vocabulary; a model without a source does not use this function.
+        target: size of the target vocabulary.
+        width: D.
+        tied: which embeddings share a matrix.
+        make: called with (vocabulary, width), returns an embedding.
     """
     assert source is not None
     target_embedding = make(target, width)

@@ -7,7 +7,7 @@
     geglu         (gelu(x W1) * x V) W2                  (Shazeer 2020, equation 6, and the next)
     swiglu        (x W1 sigmoid(x W1) * x V) W2          (the same)
 
-each with a bias after each matrix. A gated one has a third matrix: with 2/3 of the hidden width it is of equal size.
+Each has a bias after each matrix. A gated layer has a third matrix; with 2/3 of the hidden width it has the same size.
 
 Shapes: B batch, T positions, D model width, H hidden width.
 """
@@ -35,14 +35,14 @@ GATED: dict[str, Callable[[Tensor], Tensor]] = {"glu": torch.sigmoid, "geglu": F
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with an activation between them, the same at every position.
+    """Two linear maps with an activation in between, applied to each position separately.
 
     Args:
         width: D.
         hidden: H.
-        dropout: rate on the hidden layer while training.
-        activation: a name of the table above.
-        zero_init: W2 begins at zero, and with it the output (Zhang et al. 2019, "Fixup Initialization", section 3).
+        dropout: dropout rate on the hidden layer.
+        activation: a name from the module's table.
+        zero_init: initialize W2, and so the output, with zeros (Zhang et al. 2019, "Fixup Initialization", section 3).
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class FeedForward(nn.Module):
 
 
 def as_convolutions(layer: FeedForward, x_BTD: Tensor) -> Tensor:
-    """What `layer` makes of x in prediction, (B, T, D), by convolutions of width 1 with its weights.
+    """The output (B, T, D) of `layer` in prediction, computed by convolutions of width 1 with its weights.
 
-    A map of each position by itself is a convolution that sees one position.
+    A layer that transforms each position separately is a convolution over one position.
     """
 
     def convolved(linear: nn.Linear, x_BDT: Tensor) -> Tensor:

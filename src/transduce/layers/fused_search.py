@@ -1,4 +1,4 @@
-"""What a beam search asks of a decoder that searches by itself, all steps in one call."""
+"""The interface between beam search and decoders that run a whole search in one call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,18 +6,23 @@ from typing import Literal, Protocol, Self
 
 from torch import Tensor
 
-Mean = Literal["probability", "log_probability"]  # how several are one, see `transduce.search.ensemble`
+Mean = Literal["probability", "log_probability"]  # how an ensemble is averaged, see `transduce.search.ensemble`
 Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
 
 
 @dataclass(frozen=True, slots=True)
 class BeamRequest:
-    """How a beam is searched, in whole numbers; see `transduce.search`.
+    """The settings of a beam search; see `transduce.search`.
 
-    limits: the most tokens of each sentence's outputs. prune: inf = nothing is pruned.
+    start, end: token ids.
+    beam: number of slots.
+    nbest: number of hypotheses to return for each sentence.
+    forbidden: token ids that are never generated.
+    limits: the maximum number of tokens of each sentence's outputs.
+    prune: the largest allowed difference to the best hypothesis, in nats; inf = no pruning.
     length: (offset, unit, alpha): a score is log p / ((offset + L) / unit)^alpha.
-    words: what each sentence may say, in rising order, nothing of it forbidden: all lists one behind the other and the
-        place (B + 1,) where each begins, int64, the last being where all end; None = anything.
+    words: the token ids that each sentence may generate, ascending and without forbidden ones: the concatenated lists,
+        and the offsets (B + 1,) of each list, both int64; None = any token.
     """
 
     start: int
@@ -32,25 +37,25 @@ class BeamRequest:
 
 
 class FusedSearch(Protocol):
-    """Decoders and what they read, of which the mean is searched (see `transduce.fused.beam_search`)."""
+    """One or more decoders with their sources, whose mean is searched (see `transduce.fused.beam_search`)."""
 
     @property
     def words(self) -> int:
-        """Of the vocabulary, which is the same for all."""
+        """The size of the vocabulary, which is the same for all decoders."""
         ...
 
     @property
     def members(self) -> int:
-        """How many decoders there are."""
+        """The number of decoders."""
         ...
 
     def joined(self, others: Sequence[Self], mean: Mean) -> Self:
-        """These and those as one."""
+        """An ensemble of these decoders and the others."""
         ...
 
     def search(self, request: BeamRequest) -> tuple[list[list[Found]], float]:
-        """What each sentence's beam found, in no order; and what a model gave that is no log-probability, or 0.
+        """The hypotheses of each sentence, unordered; and 0, or an invalid log-probability that a model returned.
 
-        A request with words is for one decoder.
+        A request with `words` works with one decoder only.
         """
         ...

@@ -1,7 +1,7 @@
-"""The cross-entropy of logits that are a product, a few hundred rows of them at a time: all of them are never held.
+"""The output layer's product and the cross-entropy together, a few hundred rows at a time. All logits are never held.
 
-The gradient is made in the same pass, while the logits are in the processor's cache: what is kept for the backward pass
-is of the size of the hidden states and of the matrix.
+The gradient is computed in the same pass, while the logits are in the processor's cache. What is stored for the
+backward pass has the size of the hidden states and of the matrix.
 
 Shapes: N predicted positions, D width, V vocabulary.
 """
@@ -26,7 +26,15 @@ def linear_cross_entropy(
 ) -> Tensor:
     """`smoothed_cross_entropy(hidden_ND @ weight_VD.T + bias_V, target_N, smoothing)`, a scalar in nats.
 
-    Under autocast products are in its type, sums in fp32. Its backward runs once, and not for the bias.
+    Under autocast, products use its dtype and sums use fp32. Its backward can run only once, and gives no gradient for
+    the bias.
+
+    Args:
+        hidden_ND: hidden states.
+        weight_VD: the matrix of the output layer.
+        target_N: int64 target ids; `IGNORED` positions add nothing.
+        smoothing: label smoothing.
+        bias_V: added to the logits; None = no bias.
     """
     device = hidden_ND.device.type
     lower = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_ND.dtype
@@ -78,7 +86,7 @@ def _loss(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: flo
 def _loss_and_gradients(
     hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float, bias_V: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The loss, and its gradients for the hidden states, in their type, and for the matrix, in fp32."""
+    """The loss, and its gradients for the hidden states (in their dtype) and the matrix (in fp32)."""
     rows, count = _rows(weight_VD), len(hidden_ND)
     if more := -count % ROUND if hidden_ND.dtype is torch.bfloat16 and hidden_ND.device.type == "cpu" else 0:
         hidden_ND, target_N = F.pad(hidden_ND, (0, 0, 0, more)), F.pad(target_N, (0, more), value=IGNORED)

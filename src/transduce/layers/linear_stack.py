@@ -1,4 +1,4 @@
-"""Blocks of linear attention on top of each other: an encoder or a decoder whose state does not grow.
+"""A stack of blocks with linear attention: an encoder, or a decoder whose state does not grow.
 
 Source: Katharopoulos et al. 2020, sections 3.2 to 3.4.
 
@@ -12,6 +12,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from transduce.attention.capture import Side
 from transduce.attention.dropout import Dropout
 from transduce.attention.linear import LinearAttention, Summary
 from transduce.attention.positions import added_positions
@@ -21,24 +22,24 @@ from transduce.layers.residual import NormPlacement, Residual
 
 
 class LinearStackConfig(Config):
-    """Sizes and places that encoders and decoders share."""
+    """Sizes and kinds of layers that encoder and decoder share."""
 
     d_model: int = Field(default=256, ge=2)
-    """Width of every position's vector."""
+    """Width of the model."""
     heads: int = Field(default=4, ge=1)
-    """Attention heads; must divide d_model."""
+    """Number of attention heads; must divide d_model."""
     feed_forward: int = Field(default=1024, ge=1)
     """Hidden width of the feed-forward layer."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    """On embeddings and on the output of each sub-layer."""
+    """Dropout rate on embeddings and on the output of each sub-layer."""
     inner_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Inside the feed-forward. Linear attention has no weights that one could drop."""
+    """Dropout rate inside the feed-forward layer. Linear attention has no weights to drop."""
     norm: NormPlacement = "pre"
-    """Layer norm on the way into each sub-layer (pre) or after its residual (post)."""
+    """Layer norm before each sub-layer (pre) or after its residual connection (post)."""
     positions: Literal["none", "sinusoidal", "learned"] = "sinusoidal"
-    """How the model knows where a token stands."""
+    """Positions that are added to the embeddings."""
     max_length: int = Field(default=1024, ge=1)
-    """How many positions learned positions reach."""
+    """Maximum length of a sequence with learned positions."""
 
     @model_validator(mode="after")
     def _widths_divide(self) -> Self:
@@ -50,9 +51,9 @@ class LinearStackConfig(Config):
 
 
 class LinearState(NamedTuple):
-    """What a causal stack knows of the positions so far: as much after ten thousand of them as after one.
+    """The state of a causal stack, whose size does not depend on the number of positions.
 
-    length: (B,) int64, how many there were, the same in each row.
+    length: (B,) int64, the number of positions so far, the same in each row.
     blocks: each block's summary of them.
     """
 
@@ -66,20 +67,21 @@ class LinearBlock(nn.Module):
     Args:
         config: sizes.
         cross: also attend to a source.
+        side: the side of the model that the attention modules declare; see `transduce.attention.capture`.
     """
 
-    def __init__(self, config: LinearStackConfig, cross: bool) -> None:
+    def __init__(self, config: LinearStackConfig, cross: bool, side: Side) -> None:
         super().__init__()
         width, heads = config.d_model, config.heads
-        self.self_attention = LinearAttention(width, heads)
+        self.self_attention = LinearAttention(width, heads, "self", side)
         self.self_residual = Residual(width, config.dropout, config.norm)
-        self.cross_attention = LinearAttention(width, heads) if cross else None
+        self.cross_attention = LinearAttention(width, heads, "cross", side) if cross else None
         self.cross_residual = Residual(width, config.dropout, config.norm) if cross else None
         self.feed_forward = FeedForward(width, config.feed_forward, config.inner_dropout)
         self.feed_forward_residual = Residual(width, config.dropout, config.norm)
 
     def forward(self, x_BTD: Tensor, real_BT: Tensor) -> Tensor:
-        """x after the block (B, T, D), where each position sees every real one."""
+        """The output (B, T, D), where each position attends to every real one."""
 
         def look_around(normed_BTD: Tensor) -> Tensor:
             looked: Tensor = self.self_attention(normed_BTD, self.self_attention.summarise(normed_BTD, real_BT))
@@ -90,11 +92,12 @@ class LinearBlock(nn.Module):
         return after_BTD
 
     def extend(self, x_BTD: Tensor, past: Summary | None, source: Summary | None) -> tuple[Tensor, Summary]:
-        """x after the block (B, T, D), each position seeing `past` and all up to itself, and the summary then.
+        """The output (B, T, D) of positions that attend to `past` and to all up to themselves, and the new summary.
 
         Args:
-            past: None = these are the first.
-            source: the source as `cross_attention` has summed it up, if there is one.
+            x_BTD: the input.
+            past: the summary of the earlier positions; None = there are none.
+            source: the result of `cross_attention.summarise`; None without a source.
         """
         now = past
 
@@ -112,24 +115,25 @@ class LinearBlock(nn.Module):
 
 
 class LinearStack(nn.Module):
-    """`layers` equal blocks, with positions below and the last norm above.
+    """A stack of equal blocks, with positions before the first and a norm after the last.
 
     Args:
         config: sizes.
         layers: number of blocks.
-        cross: the blocks also attend to a source.
+        cross: whether the blocks also attend to a source.
+        side: as in `LinearBlock`.
     """
 
-    def __init__(self, config: LinearStackConfig, layers: int, cross: bool = False) -> None:
+    def __init__(self, config: LinearStackConfig, layers: int, cross: bool = False, side: Side = "other") -> None:
         super().__init__()
         self.positions = added_positions(config.positions, config.d_model, config.max_length)
         self.dropout = Dropout(config.dropout)
-        blocks = [LinearBlock(config, cross) for _ in range(layers)]
+        blocks = [LinearBlock(config, cross, side) for _ in range(layers)]
         self.blocks: Iterable[LinearBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
     def forward(self, embedded_BTD: Tensor, real_BT: Tensor) -> Tensor:
-        """All positions at once, each seeing every real one: (B, T, D) -> (B, T, D)."""
+        """(B, T, D) -> (B, T, D), where each position attends to every real one."""
         x_BTD = self.dropout(self.positions(embedded_BTD))
         for block in self.blocks:
             x_BTD = block(x_BTD, real_BT)
@@ -139,11 +143,14 @@ class LinearStack(nn.Module):
     def extend(
         self, embedded_BTD: Tensor, past: LinearState | None, sources: tuple[Summary, ...] | None = None
     ) -> tuple[Tensor, LinearState]:
-        """T more positions after those in `past`, each seeing all up to itself: (B, T, D), and the state then.
+        """The outputs (B, T, D) of T positions that follow those in `past`, and the state after them.
+
+        Each position attends to all positions up to itself.
 
         Args:
-            past: None = these are the first.
-            sources: what `summarise` made of the encoder's states.
+            embedded_BTD: the embeddings of the new positions.
+            past: the state before them; None = there are no earlier positions.
+            sources: the result of `summarise` for the encoder's states.
         """
         rows, count = embedded_BTD.shape[:2]
         length_B = past.length if past else torch.zeros(rows, dtype=torch.int64, device=embedded_BTD.device)
@@ -156,7 +163,7 @@ class LinearStack(nn.Module):
         return self.norm(x_BTD), LinearState(length_B + count, tuple(after))
 
     def summarise(self, encoded_BSD: Tensor, real_BS: Tensor) -> tuple[Summary, ...]:
-        """The encoder's states as each block's cross-attention sees them."""
+        """The summary of the encoder's states for each block's cross-attention."""
         attentions = [block.cross_attention for block in self.blocks]
         return tuple(each.summarise(encoded_BSD, real_BS) for each in attentions if each)
 

@@ -1,4 +1,4 @@
-"""Logits to log-probabilities, for a search.
+"""Log-probabilities from logits, for search.
 
 Shapes: N hypotheses, V vocabulary.
 """
@@ -10,7 +10,7 @@ from transduce.kernels.native import top as native
 
 
 def log_probabilities(logits_NV: Tensor) -> Tensor:
-    """log softmax in fp32, (N, V). Where no gradient is wanted the logits may be changed into it."""
+    """The log softmax (N, V) in fp32. If no gradient is needed, the logits may be overwritten."""
     if not torch.is_grad_enabled() and native.can_rank(logits_NV):
         return native.log_softmax_(logits_NV)
     return logits_NV.log_softmax(-1, dtype=torch.float32)

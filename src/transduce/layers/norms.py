@@ -1,12 +1,12 @@
-"""Norms: mean 0 and variance 1, over different axes.
+"""Normalization layers.
 
     layer  (x - mean) / sqrt(var + eps) g + b    over the D features of each position       (Ba et al. 2016)
     rms    x / sqrt(mean(x^2) + eps) g           over the D features of each position       (Zhang & Sennrich 2019)
     batch  (x - mean) / sqrt(var + eps) g + b    over all real positions, feature by feature (Ioffe & Szegedy 2015)
 
-All take x (B, T, D) and which positions are real (B, T), None = all of them. Layer and RMS norm have no use for the
-latter: a position's statistics are its own, whatever stands beside it. That norms help because inputs shift less
-("covariate shift") is contested (Santurkar et al. 2018).
+All take x (B, T, D) and a mask of real positions (B, T), None = all of them. Layer norm and RMS norm ignore the mask,
+because they normalize each position separately. The explanation that norms reduce "covariate shift" is contested
+(Santurkar et al. 2018).
 
 Shapes: B batch, T positions, D features, N real positions.
 """
@@ -20,13 +20,13 @@ from transduce.kernels.native import norm as native
 
 NormKind = Literal["layer", "rms", "batch"]
 EPSILON = 1e-5
-MOMENTUM = 0.1  # as torch has it: how much of a batch's statistics enters the running ones
+MOMENTUM = 0.1  # the weight of a batch's statistics in the running ones, as in torch
 
 
 class LayerNorm(nn.LayerNorm):
     """Layer norm with gain and bias.
 
-    only_multiplied: nothing but products, which round it anyway, reads the output: autocast's type is enough for it.
+    only_multiplied: only matrix products read the output, so under autocast it may be returned in autocast's dtype.
     """
 
     only_multiplied = False
@@ -52,7 +52,7 @@ class RMSNorm(nn.RMSNorm):
 
 
 class NoNorm(nn.Module):
-    """The input itself: the top of a post-norm stack, which is normed already."""
+    """The identity, used after the last block of a post-norm stack, whose output is already normalized."""
 
     def forward(self, x_BTD: Tensor, real_BT: Tensor | None = None) -> Tensor:
         """(B, T, D)."""
@@ -60,17 +60,15 @@ class NoNorm(nn.Module):
 
 
 class BatchNorm(nn.Module):
-    """Batch norm with gain and bias: with a batch's own statistics in training, with running ones in prediction.
+    """Batch norm with gain and bias. It uses the batch's statistics in training and running statistics in prediction.
 
-    What it can and cannot promise:
+    - Padding has no effect if `real_BT` marks it: statistics include real positions only.
+    - In prediction, each position is normalized separately, as with the other norms.
+    - In training, every position depends on all others in the batch. **In a decoder, this includes the future**: the
+      statistics contain information about the words to be predicted. A sentence's loss also depends on the other
+      sentences in its batch. Therefore layer norm is the default, and batch norm is here for comparison.
 
-    - Padding changes nothing, if `real_BT` says where it is: statistics are those of the real positions.
-    - In prediction a position depends on itself alone, as with the other norms.
-    - In training every position of a batch depends on all others. **In a decoder, that includes the future**: its
-      statistics hold a little of the words that are to be predicted, and in any model a sentence's loss depends on
-      which others share its batch. Hence layer norm is the default, and this is here for comparison.
-
-    The running statistics are persistent buffers; model files and checkpoints hold them.
+    The running statistics are persistent buffers, stored in model files and checkpoints.
     """
 
     def __init__(self, width: int) -> None:
@@ -88,7 +86,7 @@ class BatchNorm(nn.Module):
         return (x_BTD - mean_D) * (variance_D + EPSILON).rsqrt() * self.weight + self.bias
 
     def _observed(self, x_BTD: Tensor, real_BT: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Mean and variance of the real positions, which the running ones move towards."""
+        """Mean and variance of the real positions; updates the running statistics."""
         rows_ND = x_BTD.flatten(0, 1) if real_BT is None else x_BTD[real_BT]
         mean_D, variance_D = rows_ND.mean(0), rows_ND.var(0, correction=0)
         with torch.no_grad():
@@ -99,9 +97,9 @@ class BatchNorm(nn.Module):
 
 
 def make_norm(kind: NormKind, width: int, only_multiplied: bool = False) -> LayerNorm | RMSNorm | BatchNorm:
-    """The norm of that name, over vectors of `width` features.
+    """The norm named `kind`, over vectors of `width` features.
 
-    only_multiplied: see `LayerNorm`; the others have no use for it.
+    only_multiplied: see `LayerNorm`; other norms ignore it.
     """
     kinds: dict[str, type[LayerNorm | RMSNorm | BatchNorm]] = {"layer": LayerNorm, "rms": RMSNorm, "batch": BatchNorm}
     norm = kinds[kind](width)

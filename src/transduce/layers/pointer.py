@@ -1,10 +1,10 @@
-"""Words copied from the source beside words of the vocabulary: the pointer-generator (See et al. 2017).
+"""The pointer-generator, which copies words from the source or generates words of the vocabulary (See et al. 2017).
 
     p(w) = g softmax(logits)_w + (1 - g) sum of alpha_s over the source positions s that hold w      (equation 9)
     g    = sigmoid(u . [h; c] + b),   c = sum_s alpha_s z_s                                           (equation 8)
 
-The pointer has an attention of its own, from the decoder's last hidden state h to the encoder's states z, so that it
-goes with any decoder: a model makes one, lets it `remember` each source, and passes its logits through it.
+The pointer has its own attention from the decoder's last hidden state h to the encoder's states z, so it works with any
+decoder. A model creates a `Pointer`, calls `remember` for each source, and passes its logits through the pointer.
 
 Shapes: B batch, T target positions, S source positions, D decoder width, M encoder width, V vocabulary.
 """
@@ -21,14 +21,17 @@ from transduce.attention.cross_attention import Reader
 from transduce.core.errors import InputError
 from transduce.kernels.matmul import Linear
 
-LEAST_COPIED = 1e-30  # in place of log 0 where an attention weight underflows; its gradient is 0
+LEAST_COPIED = 1e-30  # avoids log 0 where an attention weight underflows; its gradient is 0
 
 
 class Copies(NamedTuple):
-    """A source to copy from: memory for `Steps`, every tensor with the batch on axis 0.
+    """A source to copy from: memory for `Steps`, with the batch on axis 0 of every tensor.
 
-    read, allowed: what the attention sees. ids: (B, S).
-    place: (B, S), the first position that holds the same word. first: (B, S), True where a real position is that.
+    read: keys and values of the pointer's attention.
+    allowed: mask of real positions.
+    ids: (B, S), source ids.
+    place: (B, S), the first position with the same word.
+    first: (B, S) bool, True = a real position that is the first with its word.
     """
 
     read: KeyValue
@@ -39,16 +42,17 @@ class Copies(NamedTuple):
 
 
 def with_copies(logits_BTV: Tensor, generate_BT1: Tensor, alpha_BTS: Tensor, copies: Copies) -> Tensor:
-    """log p (B, T, V) of the mixture, in fp32, or in fp64 for fp64 logits; finite wherever the logits are.
+    """log p (B, T, V) of the mixture (equation 9), in fp32, or in fp64 for fp64 logits. It is finite if the logits are.
 
-    Only words of the source differ from g softmax(logits), by a softplus, so that log 0 is never taken:
+    Only words of the source differ from g softmax(logits). They are added with a softplus, so log 0 is never computed:
 
         log p(w) = a + softplus(log((1 - g) copied(w)) - a),   a = log(g softmax(logits)_w)
 
     Args:
-        logits_BTV: of the vocabulary.
+        logits_BTV: logits over the vocabulary.
         generate_BT1: the logit of g.
-        alpha_BTS: weights of the source positions, 0 where not real.
+        alpha_BTS: attention weights of the source positions, 0 for padding.
+        copies: the source.
     """
     dtype = torch.promote_types(logits_BTV.dtype, torch.float32)
     log_g_BT1, log_rest_BT1 = F.logsigmoid(generate_BT1.to(dtype)), F.logsigmoid(-generate_BT1.to(dtype))
@@ -61,12 +65,12 @@ def with_copies(logits_BTV: Tensor, generate_BT1: Tensor, alpha_BTS: Tensor, cop
 
 
 class Pointer(nn.Module):
-    """Turns a decoder's logits into log-probabilities of generating or copying, which are logits as well.
+    """Turns a decoder's logits into log-probabilities of generating or copying, which can be used as logits.
 
     Args:
         hidden_width: D.
         states_width: M.
-        source_ids, target_ids: the sizes of the two vocabularies, which must be one and the same.
+        source_ids, target_ids: the sizes of the two vocabularies, which must be the same vocabulary.
 
     Raises:
         InputError: the vocabularies differ in size.
@@ -87,15 +91,15 @@ class Pointer(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def remember(self, source_BS: Tensor, states_BSM: Tensor, real_BS: Tensor) -> Copies:
-        """What there is to copy: ids, the encoder's states of the same positions, and which are real."""
+        """A source to copy from: its ids (B, S), the encoder's states (B, S, M), the mask of real positions (B, S)."""
         position_S = torch.arange(source_BS.shape[1], device=source_BS.device)
-        # A real position comes before all padding, so that a word's first place is real if any of them is.
+        # Real positions come before all padding, so a word's first position is real if any of them is.
         place_BS = (source_BS[:, :, None] == source_BS[:, None]).int().argmax(-1)
         first_BS = (place_BS == position_S) & real_BS
         return Copies(self.reader.remember(states_BSM), masks.padding(real_BS), source_BS, place_BS, first_BS)
 
     def forward(self, logits_BTV: Tensor, hidden_BTD: Tensor, copies: Copies) -> Tensor:
-        """Log-probabilities (B, T, V) from the logits, and the hidden states that they were made of."""
+        """Log-probabilities (B, T, V) from the logits and the hidden states that they were computed from."""
         position_BT = torch.zeros_like(hidden_BTD[..., 0], dtype=torch.int64)  # a softmax does not look
         context_BTM, alpha_BHTS = self.reader(self.query(hidden_BTD), copies.read, copies.allowed, position_BT)
         generate_BT1 = self.generate(torch.cat((hidden_BTD, context_BTM.to(hidden_BTD.dtype)), -1))

@@ -1,35 +1,35 @@
-"""Recurrent cells: a table of equations.
+"""Recurrent cells.
 
     tanh   h = tanh(W x + U h' + b)
     gru    r, z = sigma(W x + U h' + b),  n = tanh(W_n x + b_n + r (U_n h' + c_n)),  h = (1 - z) n + z h'
     lstm   i, f, o = sigma(W x + U h' + b),  g = tanh(W_g x + U_g h' + b_g),  c = f c' + i g,  h = o tanh(c)
-    lstmn  the lstm's, but h' and c' are read from all states so far: sum_i s_i h_i and sum_i s_i c_i, s a softmax
+    lstmn  like lstm, but h' and c' are read from all earlier states: sum_i s_i h_i and sum_i s_i c_i, s a softmax
 
-x is the input, h' and c' are the state before it. A recipe names a cell as above, and your own class as
-`my_file:MyCell`: a subclass of `Cell` with its `gates`, `parts` and `forward`.
+x is the input, h' and c' are the previous state. A recipe names one of these as `cell`, or your own subclass of `Cell`,
+with its `gates`, `parts` and `forward`, as `my_file:MyCell`.
 
-Parameters are named, laid out and ordered as in torch's RNNCell, GRUCell and LSTMCell.
+Parameters have the names, layout and order of torch's RNNCell, GRUCell and LSTMCell.
 
-Shapes: B batch, T positions, D width of the input, H width of the state, G = gates H, L entries of a tape, P = 2 H.
+Shapes: B batch, T positions, D width of the input, H width of the state, G = gates H, L entries of the tape, P = 2 H.
 """
 
 import torch
 from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
-from transduce.attention.capture import active_record
+from transduce.attention.capture import Role, active_record
 from transduce.attention.normalizers import softmax
 from transduce.kernels.matmul import Linear, linear
 
 CellParts = tuple[Tensor, ...]
-"""(h,) or (h, c): each (B, H), or (B, T, H) where it is those after all positions. h is what a cell puts out."""
+"""(h,) or (h, c): each (B, H), or (B, T, H) for all positions. h is the output of the cell."""
 
 CellState = tuple[Tensor, ...]
-"""The parts (B, H), and what else a cell remembers, the batch on axis 0: all that the next step needs."""
+"""The complete state: the parts (B, H), and whatever else the cell keeps, with the batch on axis 0."""
 
 
 class Cell(nn.Module):
-    """What every cell is.
+    """Base class of all cells.
 
     Args:
         input_width: D.
@@ -37,9 +37,9 @@ class Cell(nn.Module):
     """
 
     gates = 1
-    """How many vectors of width H are computed from input and state."""
+    """The number of vectors of width H that are computed from input and state."""
     parts = 1
-    """How many tensors (B, H) a state begins with, h first: what a decoder's start is made of."""
+    """The number of tensors (B, H) at the start of a state, h first. A decoder's initial state is made of them."""
 
     def __init__(self, input_width: int, width: int) -> None:
         super().__init__()
@@ -54,28 +54,28 @@ class Cell(nn.Module):
             nn.init.orthogonal_(self.weight_hh.data[rows])
 
     def begin(self, parts: CellParts) -> CellState:
-        """The state that these parts, each (B, H), are the whole past of: themselves, unless a cell keeps more."""
+        """The initial state with these parts, each (B, H): the parts themselves, unless the cell keeps more."""
         return parts
 
     def empty(self, rows: int) -> CellState:
-        """The state before anything was read: zeros."""
+        """The initial state of zeros, for `rows` sequences."""
         return self.begin(tuple(self.weight_hh.new_zeros(rows, self.width) for _ in range(self.parts)))
 
     def project(self, x: Tensor) -> Tensor:
-        """What the input alone adds to the gates, W x + b: (.., D) -> (.., G), for all positions at once."""
+        """The input's contribution to the gates, W x + b: (.., D) -> (.., G), for all positions at once."""
         return linear(x, self.weight_ih, self.bias_ih)
 
     def recall(self, h_BH: Tensor) -> Tensor:
-        """What the state alone adds to the gates, U h' + c: (B, G)."""
+        """The state's contribution to the gates, U h' + c: (B, G)."""
         return linear(h_BH, self.weight_hh, self.bias_hh)
 
     def forward(self, projected_BG: Tensor, state: CellState) -> CellState:
-        """The state after one more input, of which `project` made `projected_BG`."""
+        """The state after one more input, where `projected_BG` is the result of `project` for this input."""
         raise NotImplementedError
 
 
 class Tanh(Cell):
-    """h = tanh(W x + U h' + b) (Elman 1990); order of gates: h."""
+    """h = tanh(W x + U h' + b) (Elman 1990). Order of gates: h."""
 
     def forward(self, projected_BG: Tensor, state: CellState) -> CellState:
         """(h,)."""
@@ -83,10 +83,10 @@ class Tanh(Cell):
 
 
 class Gru(Cell):
-    """The gated recurrent unit (Cho et al. 2014, equations 5 to 8); order of gates: r, z, n.
+    """The gated recurrent unit (Cho et al. 2014, equations 5 to 8). Order of gates: r, z, n.
 
-    As torch, cuDNN and Keras have it, r resets what the matrix made of h' (the paper: h' itself, before the matrix),
-    so that one product serves all gates. z keeps the old state, as in Cho et al.; Bahdanau et al. 2015 write 1 - z.
+    As in torch, cuDNN and Keras, r is applied after the matrix product with h', so that one product serves all gates.
+    In the paper it is applied before. z keeps the old state, as in Cho et al.; Bahdanau et al. 2015 write 1 - z.
     """
 
     gates = 3
@@ -101,9 +101,9 @@ class Gru(Cell):
 
 
 class Lstm(Cell):
-    """Long short-term memory (Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000); i, f, g, o.
+    """Long short-term memory (Hochreiter & Schmidhuber 1997), with the forget gate of Gers et al. 2000.
 
-    The forget gate starts open, with a bias of 1 (Jozefowicz et al. 2015).
+    Order of gates: i, f, g, o. The bias of the forget gate is initialized to 1 (Jozefowicz et al. 2015).
     """
 
     gates = 4
@@ -120,24 +120,25 @@ class Lstm(Cell):
 
 
 class Lstmn(Lstm):
-    """The long short-term memory-network (Cheng et al. 2016, equations 4 to 9); order of gates: i, f, g, o, a.
+    """The long short-term memory-network (Cheng et al. 2016, equations 4 to 9). Order of gates: i, f, g, o, a.
 
-    Where an LSTM goes on from the state before, this one goes on from what it reads of all states so far, which lie on
-    a tape that grows by one a step: attention of a sequence to its own past, inside a cell.
+    An LSTM continues from its previous state. This cell attends to all of its earlier states and continues from the
+    result. The states are kept on a tape that grows by one entry per step.
 
-        e_i = v . tanh(W_a x + U_a h~' + K h_i)                         (4), h~' the h~ of the step before, 0 at first
+        e_i = v . tanh(W_a x + U_a h~' + K h_i)                         (4), h~' the h~ of the previous step, 0 at first
         h~ = sum_i s_i h_i,   c~ = sum_i s_i c_i,   s = softmax(e)      (5), (6)
         an LSTM's step from h~ and c~                                   (7) to (9)
 
-    The state that it begins with is the tape's first entry, as in the authors' code; the paper's sums begin with the
-    first word. The paper has no biases. Within a decoder this is the paper's shallow fusion (section 4): the decoder
-    attends to the source as it does with any cell. Deep fusion, a gate for what it read there, is not part of it.
+    The initial state is the first entry of the tape, as in the authors' code; in the paper, the sums start at the first
+    word. The paper has no biases. In a decoder, this is the paper's shallow fusion (section 4): the decoder attends to
+    the source as with any other cell. Deep fusion, which adds a gate for the source, is not implemented.
 
-    State: h, c and h~, (B, H); as a key-value cache of one head the keys K h_i, (B, 1, L, H), and the tape [h_i; c_i],
-    (B, 1, L, P). A record is handed s, (B, 1, 1, L), at each step.
+    State: h, c and h~, (B, H); and a key-value cache with one head: the keys K h_i, (B, 1, L, H), and the tape
+    [h_i; c_i], (B, 1, L, P). A capture records the weights s, (B, 1, 1, L), of each step.
     """
 
     gates = 5
+    role: Role = "memory"
 
     def __init__(self, input_width: int, width: int) -> None:
         super().__init__(input_width, width)
@@ -145,7 +146,7 @@ class Lstmn(Lstm):
         self.reader_H = nn.Parameter(torch.randn(width) * width**-0.5)
 
     def begin(self, parts: CellParts) -> CellState:
-        """A tape of one entry."""
+        """The state with a tape of one entry."""
         h_BH, c_BH = parts
         return h_BH, c_BH, torch.zeros_like(h_BH), *self._entry(h_BH, c_BH)
 
@@ -169,26 +170,27 @@ class Lstmn(Lstm):
         record = active_record()
         if record is not None:
             record.take(self, alpha_B11L)
-        # A sum and no matrix product, which autocast would round: c~ is c, and stays in fp32 as c does.
+        # A sum instead of a matrix product, which autocast would round: c~ stays in fp32, as c does.
         read_BP = (alpha_B11L.mT * tape.value).sum((1, 2)).to(tape.value.dtype)
         h_BH, c_BH = read_BP.chunk(2, -1)
         return h_BH, c_BH
 
 
 def _through_gates(gates_BG: Tensor, c_BH: Tensor) -> tuple[Tensor, Tensor]:
-    """h and c of an LSTM after c, by gates of which the sum was taken already."""
+    """The next h and c of an LSTM, from the sums of its gates and the previous c."""
     in_BH, forget_BH, new_BH, out_BH = gates_BG.chunk(4, -1)
     c_BH = forget_BH.sigmoid() * c_BH + in_BH.sigmoid() * new_BH.tanh()
-    # Under autocast c, which adds up over the sentence, stays in fp32; h is a gate's output, and rounded like it.
+    # Under autocast, c accumulates over the sentence and stays in fp32; h is rounded like the gates.
     return out_BH.sigmoid() * c_BH.tanh().to(out_BH.dtype), c_BH
 
 
 def unroll(cell: Cell, projected_BTG: Tensor, state: CellState) -> tuple[CellParts, CellState]:
-    """The parts of the state after each of T inputs, every one (B, T, H), and the state after the last.
+    """The parts of the state after each of T inputs, each (B, T, H), and the state after the last.
 
     Args:
+        cell: the cell.
         projected_BTG: `cell.project` of the inputs.
-        state: the state before the first.
+        state: the state before the first input.
     """
     after = []
     for projected_BG in projected_BTG.unbind(1):
@@ -198,13 +200,13 @@ def unroll(cell: Cell, projected_BTG: Tensor, state: CellState) -> tuple[CellPar
 
 
 def parts_after(parts: CellParts, lengths_B: Tensor) -> CellParts:
-    """Of the parts after every position those after the last of `lengths_B` (B,): every one (B, H)."""
+    """The parts (B, H) after the last position of each sequence, from the parts (B, T, H) after every position."""
     rows_B = torch.arange(len(lengths_B), device=lengths_B.device)
     return tuple(part_BTH[rows_B, lengths_B - 1] for part_BTH in parts)
 
 
 def reversed_within(x_BTD: Tensor, lengths_B: Tensor) -> Tensor:
-    """Each sequence back to front by its own length; what stands behind its end stays there."""
+    """Each sequence reversed within its own length; padding stays at the end."""
     position_T = torch.arange(x_BTD.shape[1], device=x_BTD.device)
     mirrored_BT = lengths_B[:, None] - 1 - position_T
     mirrored_BT = torch.where(mirrored_BT >= 0, mirrored_BT, position_T)

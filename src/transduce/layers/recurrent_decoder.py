@@ -1,18 +1,19 @@
-"""Recurrent decoders: what they know of the source, and where it enters.
+"""Recurrent decoders, which differ in how they use the source.
 
     NoAttention   s_t = cell([e_t; u], s_{t-1}),   r_t = readout([s_t; e_t; u])
     Bahdanau      c_t = read(s_{t-1}),   s_t = cell([e_t; c_t], s_{t-1}),   r_t = readout([s_t; e_t; c_t])
     Luong         s_t = cell([e_t; r_{t-1}], s_{t-1}),   c_t = read(s_t),   r_t = readout([c_t; s_t])
 
-e_t is the embedding of the token at t (the first one is the start token), u the encoder's last state or, with
-pooling, what learned queries read of all its states (Lin et al. 2017), c_t what attention reads of the source, r_t what
-the next token is predicted from.
+e_t is the embedding of the token at t, where the first one is the start token. u is the encoder's last state or, with
+pooling, the result of learned queries over all its states (Lin et al. 2017). c_t is the context that attention reads.
+r_t is the vector from which the next token is predicted.
 
-A matrix times a concatenation is the sum of two products. The one with the words, which are known when training, is
-made for all positions at once.
+A matrix times a concatenation is the sum of two products. The product with the embeddings, which are known in training,
+is computed for all positions at once.
 
 Shapes: B batch, T target positions, S source positions, D width of the embeddings and of r, H width of the states,
-U of u: H, or H a query; G = gates times H, A attention heads in (B, A, T, S), P = H times all parts of all layers.
+U width of u (H, or H per query), G = gates times H, A attention heads in (B, A, T, S), P = H times all parts of all
+layers.
 """
 
 from typing import ClassVar, Literal, NamedTuple, Self
@@ -33,36 +34,36 @@ from transduce.layers.recurrent_stack import RecurrentStack, StackParts, StackSt
 
 
 class DecoderConfig(Config):
-    """What a recurrent decoder is made of. The defaults are Bahdanau et al. 2015 in small, with a tied output."""
+    """The settings of a recurrent decoder. The defaults are a small Bahdanau et al. 2015 with tied output."""
 
     cell: str = "gru"
     """lstm, gru, tanh, lstmn (attends to its own past), or your own (see `transduce.layers.recurrent`)."""
     d_model: int = Field(default=256, ge=1)
-    """Width of the embeddings, and of the vector that the next token is predicted from."""
+    """Width of the embeddings, and of the vector from which the next token is predicted."""
     hidden: int = Field(default=512, ge=1)
-    """Width of the states; where the encoder reads in both directions, of both together."""
+    """Width of the states. For a bidirectional encoder, the width of both directions together."""
     decoder_layers: int = Field(default=1, ge=1)
-    """Cells that write the target."""
+    """Number of decoder layers."""
     residual: bool = False
-    """Each layer's input is added to its output, from the second layer on."""
+    """Add each layer's input to its output, from the second layer on."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
-    """On embeddings, between layers, on the encoder's states and on the vector that predicts."""
+    """Dropout rate on embeddings, between layers, on encoder states and on the vector that predicts the next token."""
     bridge: Literal["tanh", "copy"] = "tanh"
-    """How the decoder starts. tanh: from tanh(W u), u the encoder's last state. copy: layer by layer, as it ended."""
+    """Initial state. tanh: tanh(W u), u the encoder's last state. copy: the last state of each encoder layer."""
     pooling: int = Field(default=0, ge=0)
-    """0: u is the last state. More: what so many learned queries read of all states, by score and weighing."""
+    """0: u is the encoder's last state. n > 0: u is read from all states by n learned queries (attention pooling)."""
     attention: Literal["none", "bahdanau", "luong"] = "bahdanau"
-    """none: the source is u alone. bahdanau: attention before each step, read into it. luong: after the step."""
+    """none: the decoder only sees u. bahdanau: attention before each step, as its input. luong: attention after it."""
     feeding: bool = True
-    """With none: u enters every step. With luong: what the step before predicted from does (input feeding)."""
+    """With none: u is an input of every step. With luong: input feeding of the previous step's attentional vector."""
     score: str = "additive"
-    """dot, scaled_dot, cosine, bilinear, additive, location_aware, or your own (see `transduce.attention.scores`)."""
+    """Attention score: dot, scaled_dot, cosine, bilinear, additive, location_aware, or your own as my_file:MyScore."""
     weighing: str = "softmax"
-    """How scores become weights (see `transduce.attention.normalizers`)."""
+    """Normalizer, from scores to weights: a name in `transduce.attention.normalizers`, or your own class."""
     heads: int = Field(default=1, ge=1)
-    """Of the attention; must divide hidden."""
+    """Number of attention heads; must divide hidden."""
     readout: Literal["tanh", "maxout"] = "tanh"
-    """What stands between the states and the output: tanh(W x), or the greater of each two of W x."""
+    """Layer between the states and the output. tanh: tanh(W x). maxout: the maximum of each pair of elements of W x."""
 
     _rooms: ClassVar = {"cell": "layers.recurrent", "score": "attention.scores", "weighing": "attention.normalizers"}
 
@@ -76,9 +77,11 @@ class DecoderConfig(Config):
         if self.hidden % self.heads:
             raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
         if self.attention == "bahdanau" and not self.feeding:
-            raise ValueError('feeding cannot be off with attention = "bahdanau": its context always enters the step')
+            raise ValueError('feeding cannot be off with attention = "bahdanau": its context enters every step')
         if self.pooling and self.bridge == "copy":
-            raise ValueError(f'pooling = {self.pooling} makes u, and bridge = "copy" starts without it: choose "tanh"')
+            raise ValueError(
+                f'pooling = {self.pooling} computes u, but bridge = "copy" starts the decoder without it: choose "tanh"'
+            )
         return self
 
     @property
@@ -88,9 +91,11 @@ class DecoderConfig(Config):
 
 
 class Memory(NamedTuple):
-    """A source as a decoder sees it.
+    """The source, as a decoder uses it.
 
-    vector: u (B, U). keys_values: what attention reads, allowed: (B, 1, 1, S), the real positions; None without it.
+    vector: u, (B, U).
+    keys_values: what attention reads; None without attention.
+    allowed: (B, 1, 1, S) bool, True = a real position; None without attention.
     """
 
     vector: Tensor
@@ -99,11 +104,12 @@ class Memory(NamedTuple):
 
 
 class State(NamedTuple):
-    """A hypothesis so far.
+    """The state of a hypothesis.
 
-    cells: of every layer. position: (B,) int64, how many tokens were read.
-    fed: (B, 1, D), r of the step before, with Luong's input feeding.
-    alpha: (B, A, 1, S), the weights of the step before, for attention that looks at them; None before the first step.
+    cells: the state of every layer.
+    position: (B,) int64, the number of tokens read so far.
+    fed: (B, 1, D), r of the previous step, with Luong's input feeding.
+    alpha: (B, A, 1, S), the weights of the previous step, for sequential attention; None before the first step.
     """
 
     cells: StackState
@@ -113,12 +119,13 @@ class State(NamedTuple):
 
 
 class Bridge(nn.Module):
-    """The decoder's first state: tanh(W u + b), one matrix for each part of it (Bahdanau et al. 2015, A.2.2).
+    """The initial decoder state tanh(W u + b), with one matrix for each of its parts (Bahdanau et al. 2015, A.2.2).
 
     Args:
         vector_width: U.
         width: H.
-        layers, parts: of the decoder's stack, and of each layer's state.
+        layers: number of decoder layers.
+        parts: number of parts of each layer's state.
     """
 
     def __init__(self, vector_width: int, width: int, layers: int, parts: int) -> None:
@@ -129,17 +136,17 @@ class Bridge(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, vector_BU: Tensor) -> StackParts:
-        """u -> the parts of each layer's state, every one (B, H)."""
+        """u (B, U) -> the parts of each layer's state, each (B, H)."""
         start_BP = self.linear(vector_BU).tanh().to(self.linear.weight.dtype)
         return tuple(layer_BP.split(self.width, -1) for layer_BP in start_BP.chunk(self.layers, -1))
 
 
 class Readout(nn.Module):
-    """What the next token is predicted from: r = tanh(W x + b), or max(W x + b, W' x + b') (Goodfellow et al. 2013).
+    """The vector from which the next token is predicted: r = tanh(W x + b), or max(W x + b, W' x + b').
 
-    x are several vectors side by side; (.., D) comes out, as wide as an embedding, so that the output can be tied.
-    Maxout is the deep output of Bahdanau et al. 2015, A.2.2, tanh the attentional state of Luong et al. 2015,
-    equation 5.
+    x is the concatenation of several vectors. r has the width of an embedding, so that the output can be tied. tanh is
+    the attentional state of Luong et al. 2015, equation 5. Maxout (Goodfellow et al. 2013) is the deep output of
+    Bahdanau et al. 2015, A.2.2.
     """
 
     def __init__(self, given_width: int, width: int, kind: Literal["tanh", "maxout"], dropout: float) -> None:
@@ -151,18 +158,19 @@ class Readout(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, *given: Tensor) -> Tensor:
-        """Each of `given` (.., any) -> (.., D)."""
+        """Vectors (.., any width) -> (.., D)."""
         x = self.linear(torch.cat(given, -1))
         read: Tensor = self.dropout(x.unflatten(-1, (-1, 2)).amax(-1) if self.maxout else x.tanh())
         return read
 
 
 class RecurrentDecoder(nn.Module):
-    """What the three decoders have in common: a stack of cells, its start, and a readout.
+    """Base class of the three decoders: a stack of cells, their initial state, and a readout.
 
     Args:
-        given_width: how much the readout reads.
-        fed_width: how much enters the first cell besides the embedding; 0 = nothing.
+        config: the settings.
+        given_width: width of the readout's input.
+        fed_width: width of the first cell's input besides the embedding; 0 = none.
     """
 
     def __init__(self, config: DecoderConfig, given_width: int, fed_width: int) -> None:
@@ -171,18 +179,19 @@ class RecurrentDecoder(nn.Module):
         self.stack = RecurrentStack(config.cell, config.d_model, width, layers, config.residual, config.dropout)
         self.pool = None
         if config.pooling:
-            self.pool = AttentionPooling(config.score, config.weighing, width, config.pooling)
+            self.pool = AttentionPooling(config.score, config.weighing, width, config.pooling, side="encoder")
         vector_width, parts = config.vector_width, self.stack.parts
         self.bridge = Bridge(vector_width, width, layers, parts) if config.bridge == "tanh" else None
         self.feed = Linear(fed_width, self.stack.gates_width, bias=False) if fed_width else None
         self.readout = Readout(given_width, config.d_model, config.readout, config.dropout)
 
     def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackParts) -> tuple[Memory, State]:
-        """The source as this decoder sees it, and the state before the first token.
+        """The source as this decoder uses it, and the state before the first token.
 
         Args:
-            states_BSH: the encoder's, of which `real_BS` are of words.
-            last: its states after the last word, by layer.
+            states_BSH: the encoder's states.
+            real_BS: bool, True = a real position.
+            last: the encoder's states after the last word, by layer.
         """
         position_B = torch.zeros(len(states_BSH), dtype=torch.int64, device=states_BSH.device)
         vector_BU = self.pool(states_BSH, real_BS).flatten(1) if self.pool else last[-1][0]
@@ -190,19 +199,19 @@ class RecurrentDecoder(nn.Module):
         return self.remember(states_BSH, real_BS, vector_BU), State(cells, position_B)
 
     def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BU: Tensor) -> Memory:
-        """The source as this decoder sees it."""
+        """The source as this decoder uses it."""
         raise NotImplementedError
 
     def extend(self, embedded_BTD: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
-        """T more tokens after `state`: the readouts r (B, T, D) that predict the next ones, and the state after."""
+        """The readouts r (B, T, D) of T tokens after `state`, which predict the next tokens, and the new state."""
         raise NotImplementedError
 
 
 class NoAttention(RecurrentDecoder):
-    """The source is a vector of fixed width, u.
+    """A decoder without attention, which sees the source as a vector u of fixed width.
 
-    Without feeding u is the first state and nothing else (Sutskever et al. 2014); with it u also enters every step
-    and every readout, beside the token (Cho et al. 2014, section 2.2).
+    Without feeding, u only gives the initial state (Sutskever et al. 2014). With feeding, u is also an input of every
+    step and every readout, beside the token (Cho et al. 2014, section 2.2).
     """
 
     def __init__(self, config: DecoderConfig) -> None:
@@ -227,7 +236,7 @@ class NoAttention(RecurrentDecoder):
 
 
 class Attentive(RecurrentDecoder):
-    """What the two decoders with attention have in common."""
+    """Base class of the two decoders with attention."""
 
     def __init__(self, config: DecoderConfig, given_width: int, fed_width: int) -> None:
         super().__init__(config, given_width, fed_width)
@@ -235,12 +244,12 @@ class Attentive(RecurrentDecoder):
         self.memory_dropout = Dropout(config.dropout)
 
     def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BU: Tensor) -> Memory:
-        """What the score makes of the encoder's states, once for all steps."""
+        """The keys and values of the encoder's states, computed once for all steps."""
         keys_values = self.reader.remember(self.memory_dropout(states_BSH))
         return Memory(vector_BU, keys_values, masks.padding(real_BS))
 
     def _read(self, query_BTH: Tensor, memory: Memory, state: State) -> tuple[Tensor, Tensor | None]:
-        """The contexts (B, T, H), and the weights if the next step will need them."""
+        """The contexts (B, T, H), and the weights if the next step needs them."""
         assert memory.keys_values is not None
         position_BT = state.position[:, None] + torch.arange(query_BTH.shape[1], device=query_BTH.device)
         context_BTH, alpha_BATS = self.reader(query_BTH, memory.keys_values, memory.allowed, position_BT, state.alpha)
@@ -248,16 +257,16 @@ class Attentive(RecurrentDecoder):
 
 
 class Bahdanau(Attentive):
-    """Attention first, with the top layer's state before the step as the query (Bahdanau et al. 2015, A.1.2, A.2.2).
+    """Attention before the step: the query is the top layer's previous state (Bahdanau et al. 2015, A.1.2, A.2.2).
 
-    The paper's deep output reads s_{t-1} beside c_t; here it is s_t, as in the paper's equation 4.
+    The readout uses s_t, as in the paper's equation 4; the deep output in the paper's appendix uses s_{t-1}.
     """
 
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__(config, 2 * config.hidden + config.d_model, config.hidden)
 
     def extend(self, embedded_BTD: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
-        """(B, T, D): the steps one by one, what comes before and after them all at once."""
+        """(B, T, D). The steps are computed one by one; what precedes and follows them, for all positions at once."""
         assert self.feed is not None
         tops, contexts = [], []
         for projected_B1G in self.stack.project(embedded_BTD).chunk(embedded_BTD.shape[1], 1):
@@ -271,17 +280,17 @@ class Bahdanau(Attentive):
 
 
 class Luong(Attentive):
-    """Attention last: the top layer's state after the step is the query (Luong et al. 2015, equation 5).
+    """Attention after the step: the query is the top layer's new state (Luong et al. 2015, equation 5).
 
-    With input feeding r_{t-1} enters the next step beside its token (section 3.3), and steps go one by one; without
-    it all positions are read at once within each layer.
+    With input feeding, r_{t-1} is an input of the next step beside its token (section 3.3), and steps are computed one
+    by one. Without it, each layer processes all positions at once.
     """
 
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__(config, 2 * config.hidden, config.d_model if config.feeding else 0)
 
     def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackParts) -> tuple[Memory, State]:
-        """As everywhere; before the first token nothing was predicted, and zeros are fed."""
+        """See `RecurrentDecoder.start`; with input feeding, zeros are fed to the first step."""
         memory, state = super().start(states_BSH, real_BS, last)
         if self.feed:
             nothing_B1D = self.feed.weight.new_zeros(len(states_BSH), 1, self.feed.in_features)

@@ -1,4 +1,4 @@
-"""Recurrent cells on top of each other: for a decoder, which goes forward, and as an encoder, in either direction.
+"""Stacks of recurrent cells: a forward stack for decoders, and encoders in either or both directions.
 
 Shapes: B batch, T or S positions, D width of the input, I of a layer's input (D or H), H width of the states,
 G = a cell's gates times H.
@@ -15,20 +15,23 @@ from transduce.core.registry import resolve
 from transduce.layers.recurrent import Cell, CellParts, CellState, parts_after, reversed_within, unroll
 
 Direction = Literal["forward", "backward", "both"]
-StackParts = tuple[CellParts, ...]  # of every layer
-StackState = tuple[CellState, ...]  # of every layer
+StackParts = tuple[CellParts, ...]  # one for every layer
+StackState = tuple[CellState, ...]  # one for every layer
 
 
 class RecurrentStack(nn.Module):
-    """`layers` cells, each reading the states of the one below: it knows the past alone, as a decoder must.
+    """A forward stack of cells, each of which reads the outputs of the one below.
 
     Args:
-        cell: the name of a cell of `transduce.layers.recurrent`, or a user's own.
+        cell: name of a cell in `transduce.layers.recurrent`, or your own class as `my_file:MyCell`.
         input_width: D.
         width: H.
         layers: number of cells.
-        residual: a layer's input is added to its output, from the second layer on (Wu et al. 2016, section 3.1).
-        dropout: rate on what goes from one layer to the next (Zaremba et al. 2014), never on the way through time.
+        residual: add each layer's input to its output, from the second layer on (Wu et al. 2016, section 3.1).
+        dropout: dropout rate between layers, but not between time steps (Zaremba et al. 2014).
+
+    Raises:
+        InputError: there is no cell with this name.
     """
 
     def __init__(self, cell: str, input_width: int, width: int, layers: int, residual: bool, dropout: float) -> None:
@@ -42,23 +45,24 @@ class RecurrentStack(nn.Module):
         self.dropout = Dropout(dropout)
 
     def project(self, x: Tensor) -> Tensor:
-        """What the first layer makes of its input alone: (.., D) -> (.., G)."""
+        """The input's contribution to the first layer's gates: (.., D) -> (.., G)."""
         first: Cell = next(iter(self.cells))
         return first.project(x)
 
     def begin(self, parts: StackParts) -> StackState:
-        """The state that these parts of each layer, (B, H), are the whole past of."""
+        """The initial state with these parts (B, H) of each layer."""
         return tuple(cell.begin(each) for cell, each in zip(self.cells, parts, strict=True))
 
     def empty(self, rows: int) -> StackState:
-        """The state before anything was read."""
+        """The initial state of zeros, for `rows` sequences."""
         return tuple(cell.empty(rows) for cell in self.cells)
 
     def extend(self, projected_BTG: Tensor, state: StackState) -> tuple[Tensor, StackState]:
-        """T more inputs after `state`: the top layer's outputs (B, T, H), and the state after the last.
+        """The top layer's outputs (B, T, H) for T inputs after `state`, and the state after the last.
 
         Args:
-            projected_BTG: `project` of the inputs, and whatever else enters the first cell.
+            projected_BTG: `project` of the inputs, plus any other contribution to the first cell's gates.
+            state: the state before these inputs.
         """
         after = []
         below = projected_BTG
@@ -72,20 +76,21 @@ class RecurrentStack(nn.Module):
 
 
 class RecurrentEncoder(nn.Module):
-    """Reads a sentence: one state a word, and the last states, which are what it has understood of the whole.
+    """An encoder with one state per word, and the last states, which represent the whole sentence.
 
         h_s = cell(x_s, h_{s-1})
 
-    x_s is the word *at* s: some lecture notes feed e_{x_{s-1}} at step s, which reads each word one step late and
-    never the last one. Read backward (the order of words reversed, as Sutskever et al. 2014 do it) h_s follows
-    h_{s+1}. In both directions each layer has two cells of half the width, and h_s is the two states at s side by side
-    (Bahdanau et al. 2015, section 3.2), so that the next layer sees the whole sentence.
+    x_s is the word *at* s. (Some lecture notes feed e_{x_{s-1}} at step s, which would never read the last word.)
 
-    Each sentence is reversed within its own length: padding is read after the last word, by nobody.
+    - "backward" reads the words in reverse order (Sutskever et al. 2014), so that h_s follows h_{s+1}.
+    - "both" gives each layer two cells of half the width, and h_s is the concatenation of their states (Bahdanau et al.
+      2015, section 3.2). The next layer thus sees the whole sentence.
+
+    Each sentence is reversed within its own length, so padding has no effect.
 
     Args:
-        direction: "forward", "backward" or "both"; then H must be even.
-    The others are those of `RecurrentStack`.
+        direction: "forward", "backward" or "both". For "both", H must be even.
+        cell, input_width, width, layers, residual, dropout: see `RecurrentStack`.
     """
 
     def __init__(
@@ -110,7 +115,7 @@ class RecurrentEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, embedded_BSD: Tensor, lengths_B: Tensor) -> tuple[Tensor, StackParts]:
-        """The top layer's states (B, S, H), and the parts of every layer's state after each sentence's last word."""
+        """The top layer's states (B, S, H), and the parts of each layer's state after each sentence's last word."""
         last = []
         x_BSI = embedded_BSD
         for layer, cells in enumerate(self.layers):

@@ -1,4 +1,4 @@
-"""The connection around every sub-layer: residual, dropout and norm, before or after.
+"""The connection around every sub-layer: residual and dropout, with a norm before or after.
 
 Shapes: B batch, T positions, D model width.
 """
@@ -15,15 +15,15 @@ NormPlacement = Literal["pre", "post"]
 
 
 class Residual(nn.Module):
-    """x + f(x), normed after (post: Vaswani et al. 2017) or on the way into f (pre: Xiong et al. 2020).
+    """norm(x + f(x)) with post-norm (Vaswani et al. 2017), or x + f(norm(x)) with pre-norm (Xiong et al. 2020).
 
-    The residual stream stays in fp32 under autocast: only f's inside is rounded.
+    Under autocast the residual stream stays in fp32; only the computation inside f is rounded.
 
     Args:
         width: D.
-        dropout: rate on f's output while training.
-        norm: where the norm stands.
-        kind: which norm, see `transduce.layers.norms`.
+        dropout: dropout rate on the output of f.
+        norm: "pre" or "post".
+        kind: the kind of norm, see `transduce.layers.norms`.
     """
 
     def __init__(self, width: int, dropout: float, norm: NormPlacement, kind: NormKind = "layer") -> None:
@@ -33,7 +33,7 @@ class Residual(nn.Module):
         self.placement = norm
 
     def forward(self, x_BTD: Tensor, sublayer: Callable[[Tensor], Tensor], real_BT: Tensor | None = None) -> Tensor:
-        """(B, T, D) -> (B, T, D); real_BT says which positions are, for norms that look at others; None = all."""
+        """(B, T, D) -> (B, T, D). real_BT marks real positions, for norms over several positions; None = all are."""
         if self.placement == "pre":
             return self._add(x_BTD, sublayer(self.norm(x_BTD, real_BT)))
         normed: Tensor = self.norm(self._add(x_BTD, sublayer(x_BTD)), real_BT)

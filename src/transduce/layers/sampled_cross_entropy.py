@@ -1,14 +1,15 @@
-"""The cross-entropy over a sample of the vocabulary: nearly that over all of it, for a fraction of the products.
+"""Sampled cross-entropy, which approximates the cross-entropy over the whole vocabulary for a fraction of the work.
 
-The words that are predicted stand for themselves, and K others, drawn without replacement, for all others (Bengio &
-Senecal 2008, "Adaptive importance sampling"; Jean et al. 2015, "On using very large target vocabulary", section 3):
+The sample contains all words to be predicted, and K others drawn without replacement, which represent all remaining
+words (Bengio & Senecal 2008, "Adaptive importance sampling"; Jean et al. 2015, "On using very large target vocabulary",
+section 3):
 
     log Z  ~  log (sum_{v predicted} exp s_v  +  (V - P) / K  sum_{v drawn} exp s_v)
 
-The sum is right on average, so that its logarithm is a little low. What label smoothing wants of all words is the mean
-of their logits, which is one logit, that of the mean row of the matrix: it is not sampled.
+The estimate of the sum is unbiased, so its logarithm is slightly low on average. Label smoothing needs the mean of all
+logits. That is the logit of the mean row of the matrix, so it is computed exactly.
 
-Shapes: N predicted positions, D width, V vocabulary, P different words that are predicted, S sampled words.
+Shapes: N predicted positions, D width, V vocabulary, P distinct words to be predicted, S words in the sample.
 """
 
 import math
@@ -23,11 +24,11 @@ from transduce.layers.linear_cross_entropy import linear_cross_entropy
 
 
 class Sample(NamedTuple):
-    """Which words stand for the vocabulary, whatever its size turns out to be.
+    """A sample of a vocabulary of any size.
 
-    predicted_P: ids, in rising order.
-    others: how many others are drawn, if there are as many.
-    seed: decides which.
+    predicted_P: ids of the words to be predicted, ascending.
+    others: number of other words to draw, if there are as many.
+    seed: seed of the draw.
     """
 
     predicted_P: Tensor
@@ -35,7 +36,7 @@ class Sample(NamedTuple):
     seed: int
 
     def words(self, vocabulary: int) -> tuple[Tensor, Tensor]:
-        """The ids (S,), and the logarithm of how many words each stands for."""
+        """The ids (S,), and for each the logarithm of the number of words that it represents."""
         left_V = torch.ones(vocabulary, dtype=torch.bool)
         left_V[self.predicted_P.cpu()] = False
         rest = left_V.nonzero()[:, 0]
@@ -48,7 +49,7 @@ class Sample(NamedTuple):
 
 
 def sample(target_N: Tensor, others: int) -> Sample:
-    """The words of `target_N` that are not `IGNORED`, and `others` others by torch's generator."""
+    """A sample with the words of `target_N` that are not `IGNORED`, and a seed from torch's random generator."""
     return Sample(torch.unique(target_N[target_N != IGNORED]), others, int(torch.randint(2**62, ())))
 
 
@@ -57,7 +58,15 @@ def sampled_cross_entropy(
 ) -> Tensor:
     """`linear_cross_entropy(hidden_ND, weight_VD, target_N, smoothing)` over the words of `sample`, a scalar in nats.
 
-    It is the same where the sample holds all words. Every target must be in the sample. Its backward runs once.
+    The two are equal if the sample contains all words. Every target must be in the sample. Its backward can run only
+    once.
+
+    Args:
+        hidden_ND: hidden states.
+        weight_VD: the matrix of the output layer.
+        target_N: int64 target ids; `IGNORED` positions add nothing.
+        sample: the words that represent the vocabulary.
+        smoothing: label smoothing.
     """
     word_S, log_S = sample.words(len(weight_VD))
     place_V = torch.empty(len(weight_VD), dtype=torch.long, device=word_S.device)

@@ -1,12 +1,12 @@
-"""The simpler simple recurrent unit (SSRU): what stands in the place of a decoder's self-attention where speed matters.
+"""The simpler simple recurrent unit (SSRU), a fast replacement for a decoder's self-attention.
 
     f_t = sigma(W_f x_t + b_f)
     c_t = f_t * c_{t-1} + (1 - f_t) * W x_t
     o_t = ReLU(c_t)
 
 (Kim et al. 2019, "From research to production and back: ludicrously fast neural machine translation", section 3.1: the
-simple recurrent unit of Lei et al. 2017 without its reset gate, and with ReLU for tanh.) A step costs two products of
-D x D whatever was said before it, where self-attention costs four and a look at all that was said.
+simple recurrent unit of Lei et al. 2017 without its reset gate, and with ReLU for tanh.) A step costs two D x D
+products at any position. Self-attention costs four, and also reads all earlier positions.
 
 Shapes: B batch, T positions, D width.
 """
@@ -18,7 +18,7 @@ from transduce.kernels.matmul import Linear
 
 
 class Ssru(nn.Module):
-    """One layer of it.
+    """One layer of SSRU (Kim et al. 2019, section 3.1).
 
     Args:
         width: D.
@@ -37,9 +37,9 @@ class Ssru(nn.Module):
         return self.value.weight.new_zeros(rows, len(self.value.weight))
 
     def forward(self, x_BTD: Tensor, past_BD: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """What T positions behind those of `past_BD` give (B, T, D), and the cell (B, D) behind the last.
+        """The outputs (B, T, D) of T positions after the cell `past_BD`, and the cell (B, D) after the last.
 
-        Under autocast products are in its type, and the cell in the weights'.
+        Under autocast, products use its dtype and the cell uses that of the weights.
         """
         forget_BTD = self.forget(x_BTD).to(self.forget.weight.dtype).sigmoid()
         new_BTD = (1 - forget_BTD) * self.value(x_BTD)

@@ -1,4 +1,4 @@
-"""Blocks with a recurrent unit where a Transformer's decoder has self-attention, on top of each other.
+"""A stack of decoder blocks with a recurrent unit (SSRU) instead of self-attention.
 
 Source: Kim et al. 2019, section 3.1.
 
@@ -23,13 +23,13 @@ Cells = tuple[Tensor, ...]  # (B, D) of each block
 
 
 class SsruBlock(nn.Module):
-    """SSRU, cross-attention and feed-forward, each inside a residual connection. It is put together from its parts:
+    """SSRU, cross-attention and feed-forward, each inside a residual connection.
 
     Args:
-        unit: goes over the positions of x.
-        cross_attention: looks at an encoder's states.
-        feed_forward: changes each position by itself.
-        residual: makes the connection around each of them.
+        unit: the recurrent unit over the positions of x.
+        cross_attention: attends to an encoder's states.
+        feed_forward: transforms each position separately.
+        residual: makes a residual connection around each of them.
     """
 
     def __init__(
@@ -52,10 +52,11 @@ class SsruBlock(nn.Module):
         source_allowed: Tensor | None,
         real_BT: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        """x after the block (B, T, D), and the unit's cell (B, D) behind the last position.
+        """The output (B, T, D), and the unit's cell (B, D) after the last position.
 
         Args:
-            past_BD: the cell behind the position before x's first; None = x's is the first.
+            x_BTD: the input.
+            past_BD: the cell before x; None = x starts the sequence.
             source, source_allowed, real_BT: see `transduce.layers.block.Block`.
         """
         cell_BD = past_BD
@@ -76,7 +77,7 @@ class SsruBlock(nn.Module):
 
 
 class SsruStack(nn.Module):
-    """`layers` equal blocks with the last norm above: a decoder."""
+    """A decoder: a stack of equal blocks, with a norm after the last."""
 
     def __init__(self, config: StackConfig, layers: int) -> None:
         super().__init__()
@@ -95,7 +96,7 @@ class SsruStack(nn.Module):
         source_allowed: Tensor | None,
         real_BT: Tensor | None = None,
     ) -> tuple[Tensor, Cells]:
-        """T more positions after those in `past`: their outputs (B, T, D), and the cells after them.
+        """The outputs (B, T, D) of T positions that follow those in `past`, and the cells after them.
 
         Args:
             past, sources, source_allowed, real_BT: see `transduce.layers.stack.Stack.extend`.
@@ -108,11 +109,11 @@ class SsruStack(nn.Module):
         return self.norm(x_BTD, real_BT), tuple(cells)
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
-        """The encoder's states as each block's cross-attention sees them."""
+        """Keys and values of each block's cross-attention, from the encoder's states."""
         return tuple(block.cross_attention.keys_values(encoded_BSD) for block in self.blocks)
 
     def shared(self, sources: tuple[KeyValue, ...], allowed_B11S: Tensor) -> tuple[Shared, ...] | None:
-        """`sources`, of which `allowed_B11S` are real, for hypotheses to share; None where an attention cannot."""
+        """`sources` in a form that hypotheses share, with the mask of real positions; None if an attention cannot."""
         return shared_sources([block.cross_attention for block in self.blocks], sources, allowed_B11S)
 
     def empty(self, rows: int) -> Cells:
@@ -123,7 +124,7 @@ class SsruStack(nn.Module):
 def _block(config: StackConfig) -> SsruBlock:
     return SsruBlock(
         Ssru(config.d_model),
-        attention_of(config),
+        attention_of(config, "cross", "decoder"),
         feed_forward_of(config),
         partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind),
     )

@@ -1,4 +1,4 @@
-"""Blocks on top of each other, with positions below and the last norm above: an encoder or a decoder.
+"""A stack of Transformer blocks, with positions before the first and a norm after the last: an encoder or a decoder.
 
 Shapes: B batch, T positions, S source positions, D model width, G heads of keys and values, E width of a head.
 """
@@ -11,6 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention, masks
+from transduce.attention.capture import Role, Side
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import added_positions
 from transduce.attention.relative import Relative
@@ -26,7 +27,7 @@ from transduce.layers.fused_search import FusedSearch
 from transduce.layers.norms import NoNorm, NormKind, make_norm
 from transduce.layers.residual import NormPlacement, Residual
 
-# Per block, keys and values (B, G, T, E) of the positions so far, or of a source; or what hypotheses share of them.
+# For each block, keys and values (B, G, T, E) of the positions so far or of a source, or a cache shared by hypotheses.
 State = tuple[KeyValue, ...] | tuple[Branch, ...]
 Sources = tuple[KeyValue, ...] | tuple[Shared, ...]
 
@@ -34,61 +35,61 @@ ADDED = ("none", "sinusoidal", "learned")  # positions that are added to the emb
 
 
 class FusedStack(Protocol):
-    """What may compute in a stack's place, where nobody can tell but by the time (see `transduce.fused.stack`)."""
+    """A faster implementation of a stack, with the same results (see `transduce.fused.stack`)."""
 
     def encode(self, stack: "Stack", embedded_BSD: Tensor, real_BS: Tensor) -> Tensor | None:
-        """As `Stack.encode`; None where the stack must do it itself."""
+        """The result of `Stack.encode`; None if the stack must compute it itself."""
         ...
 
     def step(
         self, stack: "Stack", embedded_B1D: Tensor, past: State | None, sources: Sources | None
     ) -> tuple[Tensor, State] | None:
-        """As `Stack.extend_causally` with one token; None where the stack must do it itself."""
+        """The result of `Stack.extend_causally` with one token; None if the stack must compute it itself."""
         ...
 
     def search(
         self, stack: "Stack", embedding: Embedding, output: Embedding, sources: Sources, longest: int
     ) -> FusedSearch | None:
-        """What searches outputs of up to `longest` tokens by itself; None where it must go step by step.
+        """A search for outputs of up to `longest` tokens in one call; None if search must go step by step.
 
-        embedding, output: what tokens enter by, and what tells the next.
+        embedding, output: the embeddings of the tokens and of the output layer.
         """
         ...
 
 
 class StackConfig(Config):
-    """Sizes and parts that encoders and decoders share. The defaults suit tens of thousands of sentence pairs."""
+    """Sizes and parts that encoder and decoder share. The defaults suit tens of thousands of sentence pairs."""
 
     d_model: int = Field(default=256, ge=2)
-    """Width of every position's vector."""
+    """Width of the model."""
     heads: int = Field(default=4, ge=1)
-    """Attention heads; must divide d_model."""
+    """Number of attention heads; must divide d_model."""
     key_value_heads: int | None = Field(default=None, ge=1)
-    """Heads of keys and values, a divisor of heads: 1 is multi-query attention, more are grouped; unset: as heads."""
+    """Heads of keys and values; must divide heads. 1: multi-query attention; more: grouped-query. Default: heads."""
     feed_forward: int = Field(default=1024, ge=1)
     """Hidden width of the feed-forward layer."""
     activation: Activation = "relu"
-    """Of the feed-forward layer: relu, gelu, squared_relu, or gated: glu, geglu, swiglu."""
+    """Activation of the feed-forward layer: relu, gelu, squared_relu, or gated: glu, geglu, swiglu."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    """On embeddings and on the output of each sub-layer."""
+    """Dropout rate on embeddings and on the output of each sub-layer."""
     inner_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """On attention weights and inside the feed-forward."""
+    """Dropout rate on attention weights and inside the feed-forward layer."""
     norm: NormPlacement = "pre"
-    """Norm on the way into each sub-layer (pre) or after its residual (post)."""
+    """Norm before each sub-layer (pre) or after its residual connection (post)."""
     norm_kind: NormKind = "layer"
-    """Which norm: layer, rms, or batch, which in training lets a decoder's positions feel the future."""
+    """layer, rms or batch. In training, batch norm lets future words influence a decoder's earlier positions."""
     zero_init: bool = False
-    """Last matrices of attention and feed-forward begin at zero: each block begins as what passes its input on."""
+    """Initialize the last matrices of attention and feed-forward with zeros; each block first passes on its input."""
     score: str = "scaled_dot"
-    """How well a key answers a query: a score of transduce.attention.scores, or your own as my_file:MyScore."""
+    """Attention score: a name in transduce.attention.scores, or your own class as my_file:MyScore."""
     weighing: str = "softmax"
-    """From scores to weights: a weighing of transduce.attention.normalizers, or your own as my_file:MyWeighing."""
+    """Normalizer, from scores to weights: a name in transduce.attention.normalizers, or your own my_file:MyWeighing."""
     positions: str = "sinusoidal"
-    """Where a token stands: none, sinusoidal, learned; by distance rotary, alibi, shaw, t5, or my_file:MyPositions."""
+    """Absolute: sinusoidal, learned. Relative: rotary, alibi, shaw, t5, or your own as my_file:MyPositions. Or none."""
     max_length: int = Field(default=1024, ge=1)
-    """How many positions learned positions reach."""
+    """Maximum length of a sequence with learned positions."""
     pattern: Pattern = "full"
-    """Of what is before it a decoder's position sees: full, or sparsely local, strided, fixed (Child et al. 2019)."""
+    """Causal self-attention to all earlier positions (full), or sparse: local, strided, fixed (Child et al. 2019)."""
     stride: int = Field(default=64, ge=2)
     """Block length of a sparse pattern."""
 
@@ -124,7 +125,7 @@ class StackConfig(Config):
 
 
 class NoncausalStackConfig(StackConfig):
-    """`StackConfig` of models without causal self-attention, which alone a pattern thins out."""
+    """`StackConfig` of models without causal self-attention, which therefore have no sparse patterns."""
 
     pattern: Literal["full"] = "full"
     stride: Literal[64] = 64
@@ -133,15 +134,15 @@ class NoncausalStackConfig(StackConfig):
     @classmethod
     def _nothing_to_thin_out(cls, value: Any, info: ValidationInfo) -> Any:
         if value != cls.model_fields[str(info.field_name)].default:
-            raise ValueError("thins out causal self-attention, which this kind of model does not have: leave it out")
+            raise ValueError("applies to causal self-attention, which this kind of model does not have: leave it out")
         return value
 
 
 def _at_once(room: str, name: str) -> str:
-    """`name`, if its class can serve all queries of a sentence at the same time.
+    """`name`, if its class can process all queries of a sentence at once.
 
     Raises:
-        ValueError: there is no such name, or it needs the weights of the query before.
+        ValueError: there is no class with this name, or it needs the weights of the previous query.
     """
     try:
         sequential = resolve(room, name).sequential
@@ -149,42 +150,44 @@ def _at_once(room: str, name: str) -> str:
         raise ValueError(str(error)) from None
     if sequential:
         raise ValueError(
-            f'"{name}" needs the weights of the query before each query, and a Transformer computes all queries at '
-            'once: it is for decoders that go word by word (kind = "rnn")'
+            f'"{name}" needs the weights of the previous query, but a Transformer computes all queries at once: '
+            'use it in a decoder that goes word by word (kind = "rnn")'
         )
     return name
 
 
 class Stack(nn.Module):
-    """`layers` equal blocks.
+    """A stack of equal blocks.
 
     Args:
         config: sizes and parts.
         layers: number of blocks.
-        cross: the blocks also attend to an encoder.
-        causal: it will be asked through `extend_causally` alone, so that relative positions need not tell what is
-            ahead.
+        cross: whether the blocks also attend to an encoder.
+        causal: whether only `extend_causally` is used, so that relative positions need not cover later keys.
+        side: the side of the model that the attention modules declare; see `transduce.attention.capture`.
     """
 
-    def __init__(self, config: StackConfig, layers: int, cross: bool = False, causal: bool = False) -> None:
+    def __init__(
+        self, config: StackConfig, layers: int, cross: bool = False, causal: bool = False, side: Side = "other"
+    ) -> None:
         super().__init__()
         self.pattern, self.stride = config.pattern, config.stride
         self.positions = added_positions(config.positions, config.d_model, config.max_length)
         self.dropout = Dropout(config.dropout)
-        blocks = [_block(config, relative, cross) for relative in _relative_positions(config, layers, causal)]
+        blocks = [_block(config, relative, cross, side) for relative in _relative_positions(config, layers, causal)]
         self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.fused: FusedStack | None = None  # `transduce.fused.pack` attaches one
-        # Pre-norm leaves the residual stream unnormed at the top, so it gets one more norm there.
+        # With pre-norm the residual stream is not normalized at the end, so one more norm follows.
         self.norm = (
             make_norm(config.norm_kind, config.d_model, only_multiplied=True) if config.norm == "pre" else NoNorm()
         )
 
     def forward(self, embedded_BTD: Tensor, allowed: Tensor | None, real_BT: Tensor | None = None) -> Tensor:
-        """All positions at once, no cross-attention: (B, T, D) -> (B, T, D)."""
+        """(B, T, D) -> (B, T, D), for all positions at once and without cross-attention."""
         return self.extend(embedded_BTD, None, None, None, allowed, real_BT)[0]
 
     def encode(self, embedded_BSD: Tensor, real_BS: Tensor) -> Tensor:
-        """Sources (B, S, D) -> (B, S, D), each real position seeing all real ones of its source; they stand first."""
+        """Sources (B, S, D) -> (B, S, D). Each position attends to the real ones of its source; padding comes last."""
         if self.fused and (encoded_BSD := self.fused.encode(self, embedded_BSD, real_BS)) is not None:
             return encoded_BSD
         return self(embedded_BSD, masks.padding(real_BS), real_BS)
@@ -198,14 +201,15 @@ class Stack(nn.Module):
         allowed: Tensor | None = None,
         real_BT: Tensor | None = None,
     ) -> tuple[Tensor, State]:
-        """T more positions after those in `past`: their outputs (B, T, D), and the state after them.
+        """The outputs (B, T, D) of T positions that follow those in `past`, and the state after them.
 
         Args:
-            past: None = these are the first.
-            sources: what `keys_values` made of the encoder's states.
-            source_allowed: which source positions are real, (B, 1, 1, S).
-            allowed: who of the T may see whom, True = may; None = all see all.
-            real_BT: which of the T are real, for norms that look at others; None = all.
+            embedded_BTD: the embeddings of the new positions.
+            past: the state before them; None = there are no earlier positions.
+            sources: the result of `keys_values` for the encoder's states; None without cross-attention.
+            source_allowed: bool, (B, 1, 1, S), True = a real source position; None = all are.
+            allowed: bool, broadcastable to (B, H, T, past + T), True = may attend; None = all may.
+            real_BT: bool, True = a real position, for norms over several positions; None = all are.
         """
         x_BTD = self.dropout(self.positions(embedded_BTD, past[0].length if past else 0))
         seen = []
@@ -224,7 +228,7 @@ class Stack(nn.Module):
         source_allowed: Tensor | None = None,
         real_BT: Tensor | None = None,
     ) -> tuple[Tensor, State]:
-        """`extend` where each position sees itself and, of what came before it, what the pattern lets it."""
+        """`extend` with the causal mask of the configured pattern."""
         count, offset = embedded_BTD.shape[1], past[0].length if past else 0
         if self.fused and count == 1 and (stepped := self.fused.step(self, embedded_BTD, past, sources)):
             return stepped
@@ -233,11 +237,11 @@ class Stack(nn.Module):
         return self.extend(embedded_BTD, past, sources, source_allowed, allowed, real_BT)
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
-        """The encoder's states as each block's cross-attention sees them."""
+        """Keys and values of each block's cross-attention, from the encoder's states."""
         return tuple(block.cross_keys_values(encoded_BSD) for block in self.blocks)
 
     def shared(self, sources: tuple[KeyValue, ...], allowed_B11S: Tensor) -> tuple[Shared, ...] | None:
-        """`sources`, of which `allowed_B11S` are real, for hypotheses to share; None where an attention cannot."""
+        """`sources` in a form that hypotheses share, with the mask of real positions; None if an attention cannot."""
         return shared_sources([block.cross_attention for block in self.blocks], sources, allowed_B11S)
 
     def empty(self, rows: int) -> tuple[KeyValue, ...]:
@@ -245,7 +249,7 @@ class Stack(nn.Module):
         return tuple(block.self_attention.empty(rows) for block in self.blocks)
 
     def begin(self, rows: int) -> State:
-        """The same for what goes on token by token; hypotheses share it where all attention can."""
+        """The state before the first token of a search. Hypotheses share it if every attention supports that."""
         nothing = self.empty(rows)
         if self.pattern != "full" or not all(block.self_attention.can_share for block in self.blocks):
             return nothing
@@ -256,7 +260,7 @@ class Stack(nn.Module):
 def shared_sources(
     attentions: Sequence[MultiHeadAttention | None], sources: tuple[KeyValue, ...], allowed_B11S: Tensor
 ) -> tuple[Shared, ...] | None:
-    """See `Stack.shared`; attentions: those of the blocks that look at them."""
+    """See `Stack.shared`; attentions: the cross-attention of each block."""
     if not all(attention and attention.can_share for attention in attentions):
         return None
     family = Family.founded(len(allowed_B11S), allowed_B11S.device)
@@ -264,8 +268,8 @@ def shared_sources(
     return tuple(Shared(source, allowed_B11S, family) for source in laid_out)
 
 
-def attention_of(config: StackConfig, positions: Relative | None = None) -> MultiHeadAttention:
-    """The attention that a stack's blocks are built of, new."""
+def attention_of(config: StackConfig, role: Role, side: Side, positions: Relative | None = None) -> MultiHeadAttention:
+    """A new attention module for a block of a stack."""
     return MultiHeadAttention(
         config.d_model,
         config.heads,
@@ -275,27 +279,29 @@ def attention_of(config: StackConfig, positions: Relative | None = None) -> Mult
         positions=positions,
         key_value_heads=config.key_value_heads,
         zero_init=config.zero_init,
+        role=role,
+        side=side,
     )
 
 
 def feed_forward_of(config: StackConfig) -> FeedForward:
-    """The feed-forward layer of a stack's blocks, new."""
+    """A new feed-forward layer for a block of a stack."""
     return FeedForward(
         config.d_model, config.feed_forward, config.inner_dropout, config.activation, zero_init=config.zero_init
     )
 
 
-def _block(config: StackConfig, relative: Relative | None, cross: bool) -> Block:
+def _block(config: StackConfig, relative: Relative | None, cross: bool, side: Side) -> Block:
     return Block(
-        self_attention=attention_of(config, relative),
-        cross_attention=attention_of(config) if cross else None,
+        self_attention=attention_of(config, "self", side, relative),
+        cross_attention=attention_of(config, "cross", side) if cross else None,
         feed_forward=feed_forward_of(config),
         residual=partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind),
     )
 
 
 def _relative_positions(config: StackConfig, layers: int, causal: bool) -> list[Relative] | list[None]:
-    """Those that self-attention sees: one a block, or one for all blocks where the kind is shared."""
+    """The relative positions of self-attention: one object per block, or one for all blocks if the kind is shared."""
     if config.positions in ADDED:
         return [None] * layers
     kind = resolve("attention.relative", config.positions)

@@ -1,6 +1,6 @@
-"""BLEU: how many n-grams of the hypotheses are in the references, and are they long enough.
+"""BLEU: the share of the hypotheses' n-grams that are in the references, with a penalty for short output.
 
-`bleu` is the figure to report: sacrebleu on plain text, 0 to 100, with its signature. `moses_bleu` is for
+`bleu` is the score to report: sacrebleu on plain text, 0 to 100, with its signature. `moses_bleu` is for
 comparison with papers that scored lower-cased tokenised text. The formulas of textbooks are in `bleu_formula`.
 They differ in smoothing, brevity and weights: compare a figure only with figures of the same signature.
 
@@ -90,7 +90,7 @@ def tokenizer_for(written: Writing) -> tuple[str, str]:
     name, fallback = TOKENIZERS[written.kind], ""
     extra = EXTRAS.get(written.kind)
     if extra is not None and not _installed(name):
-        fallback = f'words need pip install "sacrebleu[{extra}]", as papers use it (tok:{name})'
+        fallback = f'to count words, as papers do (tok:{name}): pip install "sacrebleu[{extra}]"'
         name = "char"
     elif written.kind == "unspaced":
         fallback = "sacreBLEU splits no words of a script without spaces"

@@ -1,6 +1,6 @@
 """BLEU as textbooks write it: unsmoothed, in [0, 1], on tokens, brevity by the shortest reference.
 
-To follow by hand, and beside sacrebleu's figure (`transduce.metrics.bleu`), never in one column with it.
+It can be followed by hand. Do not put it in one column with sacrebleu's score (`transduce.metrics.bleu`).
 
 Source: Papineni et al. 2002. Shapes: S sentences, N counts a sentence.
 """
@@ -46,7 +46,7 @@ def notes_bleu(
     _check_tokens(hypotheses, references)
     weights = [1 / max_order] * max_order if weights is None else weights
     if len(weights) != max_order:
-        raise InputError(f"{max_order} orders of n-grams need as many weights; {len(weights)} came.")
+        raise InputError(f"{max_order} orders of n-grams need {max_order} weights; got {len(weights)}.")
     rows = [_counts(each, several, max_order) for each, several in zip(hypotheses, references, strict=True)]
     return _formula([math.fsum(column) for column in zip(*rows, strict=True)], weights)
 

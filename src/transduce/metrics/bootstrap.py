@@ -1,4 +1,4 @@
-"""How far a corpus figure would move with other sentences of the same kind: the percentile bootstrap.
+"""The percentile bootstrap: how much a corpus score would vary with other sentences of the same kind.
 
 A resample draws as many sentences as there are, with replacement, adds up their sufficient statistics (for
 BLEU: lengths and n-gram counts) and computes the figure from the sums, as the figure itself was computed.

@@ -64,7 +64,7 @@ def tallies(
         if name not in NAMES
     ]
     problems += [
-        f"metrics: {name} tokenises by language; say which the target is (target_language)."
+        f"metrics: {name} tokenizes by language; name the target's with target_language."
         for name in names
         if name == "bleu-lc-moses" and target_language is None
     ]

@@ -1,4 +1,4 @@
-"""Exact match: the share of hypotheses equal to a reference of theirs, to the last character."""
+"""Exact match: the share of hypotheses that equal one of their references, character by character."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Text as the Moses scripts leave it: lower-cased, punctuation normalised, tokenised.
+"""Text as the Moses scripts write it: lower-cased, with normalised punctuation, tokenised.
 
 Published lower-cased tokenised BLEU, such as the Multi30k figures, was computed on such text. With these
 flags sacremoses turns every raw line of Multi30k's val, test_2016 and test_2017 (cs, de, en, fr) into the

@@ -1,10 +1,10 @@
-"""Is B better than A, and how sure is that: the paired bootstrap.
+"""The paired bootstrap: whether system B is better than system A, and how certain that is.
 
 Both systems are scored on the same resampled sentences, so that what makes a test set easy or hard cancels out.
 Source: Koehn 2004, Statistical significance tests for machine translation evaluation, section 4.
 
 Where a system was trained several times (seeds), its figure is the mean over its trainings, and every resample also
-draws among the trainings: the interval then holds what another seed would change, not only what other sentences would.
+draws among the trainings: the interval then covers the variation between seeds as well as between sentences.
 
 Shapes: S sentences, N counts a sentence, R resamples, K systems.
 """
@@ -23,7 +23,7 @@ from transduce.metrics.tally import Tally
 
 @dataclass(frozen=True)
 class Difference:
-    """How far the second system is from the first.
+    """The difference between the second system and the first.
 
     Args:
         value: its figure minus the first one's.
@@ -114,7 +114,9 @@ def _listed(system: Sequence[Tally] | Tally) -> list[Tally]:
 def _check_same(tallies: Sequence[Tally]) -> None:
     signatures = sorted({tally.signature for tally in tallies})
     if len(signatures) > 1:
-        raise InputError(f"figures of different kinds cannot be compared: {' and '.join(signatures)}.")
+        raise InputError(f"scores with different signatures cannot be compared: {' and '.join(signatures)}.")
     counts = sorted({len(tally.statistics_SN) for tally in tallies})
     if len(counts) > 1:
-        raise InputError(f"systems are compared on the same sentences; these have {' and '.join(map(str, counts))}.")
+        raise InputError(
+            f"systems must be compared on the same sentences; these have {' and '.join(map(str, counts))} sentences."
+        )

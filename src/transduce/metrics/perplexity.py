@@ -1,4 +1,4 @@
-"""Perplexity: among how many equally likely tokens the model would be as unsure as it is.
+"""Perplexity: the number of equally likely tokens among which the model would be equally uncertain.
 
 exp(NLL / T), where NLL is the negative log-likelihood in nats and T counts every target token, the end of the
 sentence included where the model predicts it. Logarithm and power must have one base: 2 to the power of nats
@@ -25,7 +25,7 @@ def perplexity(total_nll_nats: float, tokens: int, *, unit: str = "token") -> Sc
         InputError: no tokens.
     """
     if tokens < 1:
-        raise InputError(f"perplexity needs at least one token; {tokens} came.")
+        raise InputError(f"perplexity needs at least one token; got {tokens}.")
     try:
         value = math.exp(total_nll_nats / tokens)
     except OverflowError:

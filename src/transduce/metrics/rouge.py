@@ -1,8 +1,8 @@
-"""ROUGE: how much of the references is in the hypothesis, by n-grams (ROUGE-N) or by order (ROUGE-L).
+"""ROUGE: the share of the references found in the hypothesis, by n-grams (ROUGE-N) or in sequence (ROUGE-L).
 
 `rouge` is the figure of summarisation tables: the library rouge-score's F1, on words of any script. `notes_rouge` is
-the textbook's recall. Two ways to treat several references, never in one column: rouge-score takes for each sentence
-the reference with the best F1, the formula pools the n-grams of all.
+the textbook's recall. They treat several references differently, so do not mix them: rouge-score takes for each
+sentence the reference with the best F1, the formula pools the n-grams of all.
 
 Source: Lin 2004.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Words:
-    """`transduce.metrics.words` as rouge-score wants a tokenizer."""
+    """`transduce.metrics.words` with the interface of rouge-score's tokenizers."""
 
     def tokenize(self, text: str) -> list[str]:
         """The words of `text`."""
@@ -48,7 +48,7 @@ def rouge_tally(hypotheses: Sequence[str], references: References, kind: str = "
     from importlib.metadata import version
 
     if kind not in {*"123456789", "L"}:
-        raise InputError(f'ROUGE comes as 1 to 9 (n-grams) or L (longest common subsequence), not as "{kind}".')
+        raise InputError(f'ROUGE: expected 1 to 9 (n-grams) or L (longest common subsequence); got "{kind}".')
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""A number that says what it is: value, interval, signature. And the checks that every metric starts with."""
+"""A score with its interval and signature, and the checks that every metric starts with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ References = Sequence[str] | Sequence[Sequence[str]]  # for each hypothesis one 
 
 @dataclass(frozen=True)
 class Score:
-    """One figure.
+    """One score.
 
     Args:
-        value: the figure itself, in the unit its metric uses (BLEU, chrF and exact match: 0 to 100).
-        signature: everything another needs to compute the same figure.
+        value: the score itself, in the unit of its metric (BLEU, chrF and exact match: 0 to 100).
+        signature: everything that is needed to compute the same score.
         interval: the 95 % bootstrap interval, or None where there is none (fewer than two sentences).
         name: what people call it.
         lower_is_better: as for error rates and perplexity.
-        note: what one must know to read it, in a sentence; "" where the signature says it all.
+        note: what a reader needs to know beyond the signature, in a sentence, or "".
     """
 
     value: float
@@ -49,7 +49,7 @@ def checked_references(hypotheses: Sequence[str], references: References) -> lis
         InputError: no sentences at all, not equally many, or a sentence without a reference.
     """
     if isinstance(hypotheses, str) or isinstance(references, str):
-        raise InputError("hypotheses and references are lists of sentences; one of them is a single text.")
+        raise InputError("hypotheses and references must be lists of sentences; one of them is a single text.")
     if len(hypotheses) != len(references):
         raise InputError(f"{len(hypotheses)} hypotheses, but {len(references)} references: line n must answer line n.")
     if not hypotheses:

@@ -1,4 +1,4 @@
-"""What a metric counted, sentence by sentence: enough for the figure, its interval and a comparison of two systems.
+"""The counts of a metric, sentence by sentence, from which come its score, its interval and comparisons.
 
 Shapes: S sentences, N counts a sentence (for BLEU: lengths, matched n-grams, n-grams).
 """
@@ -18,12 +18,12 @@ class Tally:
     """One metric over one corpus.
 
     Args:
-        name: what people call the figure.
-        signature: everything another needs to compute the same figure.
+        name: the usual name of the score.
+        signature: everything that is needed to compute the same score.
         statistics_SN: one row of counts a sentence; rows may be added, left out, or taken twice.
         figure: from the sum over sentences (N,) to the corpus figure.
         lower_is_better: as for error rates.
-        note: what one must know to read the figure, in a sentence; "" where the signature says it all.
+        note: what a reader needs to know beyond the signature, in a sentence, or "".
     """
 
     name: str
@@ -47,7 +47,7 @@ class Tally:
 
 
 def mean_tally(name: str, signature: str, values: list[float]) -> Tally:
-    """The tally of a figure that is the mean, in per cent, of what each sentence got (0 to 1)."""
+    """The tally of a score that is the mean of sentence scores (0 to 1), in per cent."""
     import numpy as np
 
     statistics_S2 = np.array([[value, 1.0] for value in values])

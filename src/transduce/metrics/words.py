@@ -1,4 +1,4 @@
-"""Text as words to count, in any script: what ROUGE and the textbook formulas are computed on.
+"""Split text into words, in any script, for ROUGE and the textbook formulas.
 
 ROUGE's own tokenizer keeps a-z and 0-9 alone: identical Chinese sentences score 0 there, and `Straße Übung` becomes
 stra, e, bung. On ASCII text this one gives exactly what that one gives.

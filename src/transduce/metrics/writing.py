@@ -1,6 +1,6 @@
 """How the target's language separates words, which decides how a metric of words must split its text.
 
-The language's code says it. Where there is none, or one that says nothing of the sort, the references' script does.
+The language's code decides. Without one, or with one that does not tell, the script of the references decides.
 """
 
 import re
@@ -36,8 +36,8 @@ KANA_SHARE = 0.1  # of Han and kana: Japanese has some five times as much, Chine
 class Writing(NamedTuple):
     """How a text separates its words.
 
-    kind: "spaces", or whose rules split it.
-    reason: one sentence where not the language's code but the script decided; else "".
+    kind: "spaces", or the writing system whose rules split it.
+    reason: a sentence if the script decided and not the language's code, or "".
     """
 
     kind: Kind

@@ -1,1 +1,1 @@
-"""One architecture a file, its config beside its class."""
+"""The models: one architecture per file, with its config beside its class."""

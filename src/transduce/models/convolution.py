@@ -1,4 +1,6 @@
-"""Convolutional sequence to sequence: gated convolutions that attend in every decoder block (Gehring et al. 2017).
+"""Convolutional sequence to sequence learning: gated convolutions, with attention in every decoder block.
+
+Source: Gehring et al. 2017.
 
 Shapes: B batch, S source positions, T target positions, D model width, V vocabulary.
 """
@@ -31,37 +33,37 @@ from transduce.layers.embedding import Embedding, Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 
-EMBEDDED = 0.1  # standard deviation with which words and positions start (section 3.5)
+EMBEDDED = 0.1  # standard deviation of the initial embeddings of words and positions (section 3.5)
 
 
 class ConvolutionConfig(Config):
-    """Sizes, and how the source is read. The defaults suit tens of thousands of sentence pairs."""
+    """Sizes and attention. The defaults suit tens of thousands of sentence pairs."""
 
     kind: Literal["convolution"] = "convolution"
     d_model: int = Field(default=256, ge=2)
-    """Width of every position's vector."""
+    """Width of the model."""
     encoder_layers: int = Field(default=4, ge=1)
-    """Blocks that read the source."""
+    """Number of encoder layers."""
     decoder_layers: int = Field(default=4, ge=1)
-    """Blocks that write the target."""
+    """Number of decoder layers."""
     kernel: int = Field(default=3, ge=1)
-    """Neighbouring positions that a convolution sees, itself included; odd."""
+    """Width of a convolution in positions, including the position itself; odd."""
     score: Annotated[str, AfterValidator(lambda name: check("attention.scores", name))] = "dot"
-    """How well a source position fits a query."""
+    """Attention score: a name in transduce.attention.scores, or your own class as my_file:MyScore."""
     weighing: Annotated[str, AfterValidator(lambda name: check("attention.normalizers", name))] = "softmax"
-    """From scores to weights."""
+    """Normalizer, from scores to weights: a name in transduce.attention.normalizers, or your own class."""
     heads: int = Field(default=1, ge=1)
-    """Attention heads of each decoder block; must divide d_model."""
+    """Number of attention heads of each decoder block; must divide d_model."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
-    """On embeddings, on what enters each convolution and on the decoder's output."""
+    """Dropout rate on embeddings, on the input of each convolution and on the decoder's output."""
     positions: Literal["learned", "sinusoidal"] = "learned"
-    """How the model knows where a token stands."""
+    """Positions that are added to the embeddings."""
     max_length: int = Field(default=1024, ge=1)
-    """How many positions learned positions reach."""
+    """Maximum length of a sequence with learned positions."""
     tied: Tied = Field(default="all")
-    """all: one matrix for source, target and output, if their vocabulary is joint."""
+    """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output."""
     pointer: bool = False
-    """Output words may also be copied from the source; needs a joint vocabulary."""
+    """Add a pointer, which can copy words from the source; needs a joint vocabulary."""
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:
@@ -75,7 +77,7 @@ class ConvolutionConfig(Config):
 
 
 class Memory(NamedTuple):
-    """A source as the decoder sees it: what each block reads, who is real, sqrt(S), and what to copy."""
+    """The source, as the decoder uses it: keys and values of each block, mask of real positions, sqrt(S), copies."""
 
     reads: tuple[KeyValue, ...]
     allowed: Tensor
@@ -84,17 +86,17 @@ class Memory(NamedTuple):
 
 
 class State(NamedTuple):
-    """How many positions each row has behind it (B,), and what each decoder block keeps of them."""
+    """The number of positions so far (B,), and the state of each decoder block."""
 
     position: Tensor
     blocks: tuple[BlockState, ...]
 
 
 class Convolution(nn.Module):
-    """Encodes, predicts and steps (see `transduce.models.protocols`).
+    """Implements `Encodes`, `Predicts` and `Steps` (see `transduce.models.protocols`).
 
     Raises:
-        InputError: `pointer`, and the two vocabularies differ in size.
+        InputError: `pointer` is set and the two vocabularies differ in size.
     """
 
     Config = ConvolutionConfig
@@ -115,23 +117,23 @@ class Convolution(nn.Module):
         self.pointer = Pointer(width, width, *specs.sizes) if config.pointer else None
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
-        """Logits (B, T, V) of the token after each target position (teacher forcing)."""
+        """Logits (B, T, V) for the token after each target position (teacher forcing)."""
         assert source is not None
         memory, state = self.start(source, len(target.values))
         return self._extend(target.values, memory, state)[0]
 
     def encode(self, source: Padded) -> Padded:
-        """Source ids (B, S) -> states z (B, S, D), which the decoder's queries are compared with."""
+        """Source ids (B, S) -> states z (B, S, D), the keys of the decoder's attention."""
         return Padded(self._encode(source)[0], source.lengths)
 
     def start(self, source: Padded | None, rows: int) -> tuple[Memory, State]:
-        """What each decoder block reads of the source, and windows of zeros."""
+        """The keys and values of each decoder block, and windows of zeros."""
         assert source is not None
         blocks = tuple(block.empty(rows) for block in self.decoder)
         return self._remember(source), State(torch.zeros_like(source.lengths), blocks)
 
     def step(self, token_B: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
-        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         logits_BTV, state = self._extend(token_B[:, None], memory, state)
         return log_probabilities(logits_BTV[:, -1]), state
 
@@ -142,7 +144,7 @@ class Convolution(nn.Module):
         x_BSD = embedded_BSD
         for block in self.encoder:
             x_BSD = block(x_BSD, real_BS1)
-        # Each decoder block sends back a gradient twice, through keys and values (section 3.4).
+        # Each decoder block returns two gradients, through keys and through values (section 3.4).
         states_BSD = scale_gradient(self.encoded(x_BSD), 1 / (2 * len(self.decoder)))
         return states_BSD, (states_BSD + embedded_BSD) * HALVED
 
@@ -154,7 +156,7 @@ class Convolution(nn.Module):
         return Memory(reads, masks.padding(real_BS), source.lengths[:, None, None] ** 0.5, copies)
 
     def _extend(self, token_BT: Tensor, memory: Memory, past: State) -> tuple[Tensor, State]:
-        """T more tokens after those in `past`: logits (B, T, V), and the state after them."""
+        """Logits (B, T, V) after each of T tokens that follow those in `past`, and the new state."""
         count, offset = token_BT.shape[1], int(past.position[0])  # rows go in step
         position_BT = past.position[:, None] + torch.arange(count, device=token_BT.device)
         embedded_BTD = self.dropout(self.target_positions(self.target_embedding(token_BT), offset))

@@ -1,9 +1,9 @@
-"""A Transformer that writes all words at once, in one pass, into twice as many places (Libovický and Helcl 2018).
+"""A Transformer with CTC output, which writes all words at once in a single pass (Libovický and Helcl 2018).
 
-Of each encoder state several are made, and each becomes a token or a blank; `transduce.layers.ctc` sums over all rows
-of places that say an output, so that nothing tells its length beforehand and a word that slips by a place costs
-little: what the other model that writes at once, `non_autoregressive`, needs several lengths and iterations for.
-Both learn from a teacher's translations, which vary less (`transduce distill`).
+Each encoder state is split into several places, and each place becomes a token or a blank. `transduce.layers.ctc` sums
+over all alignments of an output. So the model need not predict the length beforehand, and a word that shifts by one
+place costs little. The other model that writes all words at once, `non_autoregressive`, needs several lengths and
+iterations for this. Both should be trained on a teacher's translations, which vary less (`transduce distill`).
 
 Shapes: B batch, S source positions, P places, D width, V vocabulary.
 """
@@ -23,21 +23,21 @@ from transduce.layers.stack import NoncausalStackConfig, Stack
 
 
 class CtcConfig(NoncausalStackConfig):
-    """The sizes of `StackConfig`, how many blocks on each side, and how many places there are to write in."""
+    """The settings of `StackConfig`, the numbers of layers, and the number of places."""
 
     kind: Literal["ctc"] = "ctc"
     encoder_layers: int = Field(default=3, ge=1)
-    """Blocks that read the source."""
+    """Number of encoder layers."""
     decoder_layers: int = Field(default=3, ge=1)
-    """Blocks that write the target."""
+    """Number of decoder layers."""
     tied: Tied = Field(default="all")
-    """all: one matrix for source, target and output, if their vocabulary is joint."""
+    """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output."""
     places: int = Field(default=2, ge=1, le=100)
-    """Places for each source token: an output has no more tokens than there are, fewer where equal ones follow."""
+    """Places per source token. They limit the output's length; equal neighbouring tokens need one more in between."""
 
 
 class Ctc(nn.Module):
-    """Encodes and aligns (see `transduce.models.protocols`)."""
+    """Implements `Encodes` and `Aligns` (see `transduce.models.protocols`)."""
 
     Config = CtcConfig
 
@@ -45,9 +45,9 @@ class Ctc(nn.Module):
         super().__init__()
         self.places = config.places
         _, self.source_embedding, self.output = make_embeddings(*specs.sizes, config.d_model, config.tied)
-        self.encoder = Stack(config, config.encoder_layers)
+        self.encoder = Stack(config, config.encoder_layers, side="encoder")
         self.split = Linear(config.d_model, config.places * config.d_model)
-        self.decoder = Stack(config, config.decoder_layers, cross=True)
+        self.decoder = Stack(config, config.decoder_layers, cross=True, side="decoder")
 
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S) -> states (B, S, D)."""
@@ -55,7 +55,7 @@ class Ctc(nn.Module):
         return Padded(self.encoder.encode(embedded_BSD, real_BS), source.lengths)
 
     def align(self, source: Padded, least: Tensor | None = None) -> Padded:
-        """Logits (B, P, V) of each place. Where `least` (B,) asks for more places the source's last state says more."""
+        """Logits (B, P, V) of each place. If `least` (B,) asks for more places, the last one is repeated."""
         encoded = self.encode(source)
         split_BPD = self.split(encoded.values).view(len(source.lengths), -1, encoded.values.shape[-1])
         own_B = self.places * source.lengths
@@ -75,7 +75,7 @@ class Ctc(nn.Module):
 
 
 def _lengthened(split_BPD: Tensor, own_B: Tensor, count_B: Tensor) -> Tensor:
-    """Rows of at least `count_B` places, each row's last one repeated."""
+    """Rows of at least `count_B` places, made by repeating each row's last place."""
     place_P = torch.arange(int(count_B.max()), device=own_B.device)
     place_BP = torch.minimum(place_P, own_B[:, None] - 1)
     return split_BPD.gather(1, place_BP[..., None].expand(-1, -1, split_BPD.shape[-1]))

@@ -1,6 +1,6 @@
-"""The Transformer with linear attention throughout (Katharopoulos et al. 2020): an encoder and a recurrent decoder.
+"""The Transformer with linear attention (Katharopoulos et al. 2020): an encoder and a recurrent decoder.
 
-Its memory of a source is of one size whatever the source's length, and a step costs the same whatever the target's.
+The size of its memory does not depend on the length of the source, nor the cost of a step on the length of the target.
 
 Shapes: B batch, S source positions, T target positions, D model width, V vocabulary.
 """
@@ -21,19 +21,19 @@ Memory = tuple[Summary, ...]  # a decoder block each
 
 
 class LinearTransformerConfig(LinearStackConfig):
-    """The sizes of `LinearStackConfig`, and how many blocks on each side."""
+    """The settings of `LinearStackConfig`, and the numbers of layers."""
 
     kind: Literal["linear_transformer"] = "linear_transformer"
     encoder_layers: int = Field(default=3, ge=1)
-    """Blocks that read the source."""
+    """Number of encoder layers."""
     decoder_layers: int = Field(default=3, ge=1)
-    """Blocks that write the target."""
+    """Number of decoder layers."""
     tied: Tied = Field(default="all")
-    """all: one matrix for source, target and output, if their vocabulary is joint."""
+    """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output."""
 
 
 class LinearTransformer(nn.Module):
-    """Encodes, predicts and steps (see `transduce.models.protocols`)."""
+    """Implements `Encodes`, `Predicts` and `Steps` (see `transduce.models.protocols`)."""
 
     Config = LinearTransformerConfig
 
@@ -41,11 +41,11 @@ class LinearTransformer(nn.Module):
         super().__init__()
         embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
-        self.encoder = LinearStack(config, config.encoder_layers)
-        self.decoder = LinearStack(config, config.decoder_layers, cross=True)
+        self.encoder = LinearStack(config, config.encoder_layers, side="encoder")
+        self.decoder = LinearStack(config, config.decoder_layers, cross=True, side="decoder")
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
-        """Logits (B, T, V) of the token after each target position (teacher forcing)."""
+        """Logits (B, T, V) for the token after each target position (teacher forcing)."""
         return self.output.logits(self.before_logits(source, target)[0])
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor]:
@@ -59,12 +59,12 @@ class LinearTransformer(nn.Module):
         return Padded(self.encoder(self.source_embedding(source.values), source.mask()), source.lengths)
 
     def start(self, source: Padded | None, rows: int) -> tuple[Memory, LinearState]:
-        """The source summed up for every decoder block, and the state before the first token."""
+        """The summary of the source for every decoder block, and the state before the first token."""
         assert source is not None
         return self._remember(source), self.decoder.empty(rows)
 
     def step(self, token_B: Tensor, memory: Memory, state: LinearState) -> tuple[Tensor, LinearState]:
-        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         hidden_BTD, state = self.decoder.extend(self.target_embedding(token_B[:, None]), state, memory)
         return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state
 

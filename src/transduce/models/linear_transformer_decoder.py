@@ -1,4 +1,4 @@
-"""The linear Transformer's decoder alone (Katharopoulos et al. 2020, section 3.4): a language model that is an RNN.
+"""A decoder-only linear Transformer, a language model that is also an RNN (Katharopoulos et al. 2020, section 3.4).
 
 Shapes: B batch, T positions, D model width, V vocabulary.
 """
@@ -16,17 +16,20 @@ from transduce.layers.log_probabilities import log_probabilities
 
 
 class LinearTransformerDecoderConfig(LinearStackConfig):
-    """The sizes of `LinearStackConfig`, and how many blocks."""
+    """The settings of `LinearStackConfig`, and the number of layers."""
 
     kind: Literal["linear_transformer_decoder"] = "linear_transformer_decoder"
     layers: int = Field(default=4, ge=1)
-    """Blocks."""
+    """Number of layers."""
     tied: bool = Field(default=True)
-    """One matrix for input and output."""
+    """Use one matrix for input embeddings and output layer."""
 
 
 class LinearTransformerDecoder(nn.Module):
-    """Predicts and steps (see `transduce.models.protocols`); its memory is None, its state never grows."""
+    """Implements `Predicts` and `Steps` (see `transduce.models.protocols`). Its memory is None.
+
+    The size of its state does not depend on the number of tokens.
+    """
 
     Config = LinearTransformerDecoderConfig
 
@@ -34,10 +37,10 @@ class LinearTransformerDecoder(nn.Module):
         super().__init__()
         self.embedding = Embedding(specs.target.size, config.d_model)
         self.output = self.embedding if config.tied else Embedding(specs.target.size, config.d_model)
-        self.decoder = LinearStack(config, config.layers)
+        self.decoder = LinearStack(config, config.layers, side="decoder")
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
-        """Logits (B, T, V) of the token after each position (teacher forcing); source must be None."""
+        """Logits (B, T, V) for the token after each position (teacher forcing); source must be None."""
         return self.output.logits(self.before_logits(source, target)[0])
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor]:
@@ -52,6 +55,6 @@ class LinearTransformerDecoder(nn.Module):
         return None, self.decoder.empty(rows)
 
     def step(self, token_B: Tensor, memory: None, state: LinearState) -> tuple[Tensor, LinearState]:
-        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         hidden_BTD, state = self.decoder.extend(self.embedding(token_B[:, None]), state)
         return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state

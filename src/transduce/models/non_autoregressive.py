@@ -1,11 +1,12 @@
-"""A Transformer that writes all words at once, and again those it is least sure of (Ghazvininejad et al. 2019, CMLM).
+"""A conditional masked language model: writes all words at once, then refines them (Ghazvininejad et al. 2019).
 
     P(n, y | x) = P(n | x) prod_t P(y_t | n, x)                          all words hidden: one pass
-    P(y_hidden | y_visible, n, x) = prod_t P(y_t | y_visible, n, x)      some are known: refinement
+    P(y_hidden | y_visible, n, x) = prod_t P(y_t | y_visible, n, x)      some words known: refinement
 
-Words that are written together do not know of each other, so that the modes of several good translations mix ("Danke"
--> "thank thanks"); Gu et al. 2018 name the trouble and two remedies used here: a teacher's translations, which vary
-less, to train on (`transduce distill`), and several tries. `transduce.search.mask_predict` is the way of writing.
+Words that are predicted at the same time do not depend on each other, so several good translations get mixed ("Danke"
+-> "thank thanks"). Gu et al. 2018 describe this multimodality problem and two remedies, both used here: training on a
+teacher's translations, which vary less (`transduce distill`), and trying several outputs. The search is
+`transduce.search.mask_predict`.
 
 Shapes: B batch, S source positions, T target positions, N hidden words, L lengths, C length classes, D width, V
 vocabulary.
@@ -26,23 +27,27 @@ from transduce.layers.stack import NoncausalStackConfig, Sources, Stack
 
 
 class NonAutoregressiveConfig(NoncausalStackConfig):
-    """The sizes of `StackConfig`, how many blocks on each side, and how lengths are told."""
+    """The settings of `StackConfig`, the numbers of layers, and the prediction of lengths."""
 
     kind: Literal["non_autoregressive"] = "non_autoregressive"
     encoder_layers: int = Field(default=3, ge=1)
-    """Blocks that read the source."""
+    """Number of encoder layers."""
     decoder_layers: int = Field(default=3, ge=1)
-    """Blocks that write the target."""
+    """Number of decoder layers."""
     tied: Tied = Field(default="all")
-    """all: one matrix for source, target and output, if their vocabulary is joint."""
+    """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output."""
     reach: int = Field(default=32, ge=1)
-    """Target minus source length has a probability of its own from -reach to reach; beyond, each token halves it."""
+    """Length differences (target minus source) from -reach to reach are classes; beyond, each token halves the
+    probability."""
 
 
 class Memory(NamedTuple):
-    """A source as the decoder sees it: each block's keys and values, which are real; what its length token says.
+    """The source, as the decoder uses it.
 
-    length_class: (B, C) logits of target minus source length. length: (B,) the source's.
+    sources: each block's keys and values.
+    allowed: mask of real positions.
+    length_class: (B, C), logits of target minus source length.
+    length: (B,), source lengths.
     """
 
     sources: Sources
@@ -52,9 +57,10 @@ class Memory(NamedTuple):
 
 
 class NonAutoregressive(nn.Module):
-    """Encodes and fills (see `transduce.models.protocols`).
+    """Implements `Encodes` and `Fills` (see `transduce.models.protocols`).
 
-    Before the source stands a token of its own whose state tells the length. A hidden word is one learned vector.
+    A length token is put before the source, and the length is predicted from its state. All hidden words have the same
+    learned vector.
     """
 
     Config = NonAutoregressiveConfig
@@ -67,15 +73,15 @@ class NonAutoregressive(nn.Module):
         self.length_token = nn.Parameter(torch.randn(config.d_model))
         self.hidden_word = nn.Parameter(torch.randn(config.d_model))
         self.length_embedding = Embedding(2 * config.reach + 1, config.d_model)
-        self.encoder = Stack(config, config.encoder_layers)
-        self.decoder = Stack(config, config.decoder_layers, cross=True)
+        self.encoder = Stack(config, config.encoder_layers, side="encoder")
+        self.decoder = Stack(config, config.decoder_layers, cross=True, side="decoder")
 
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S) -> states (B, S, D)."""
         return Padded(self._encode(source)[:, 1:], source.lengths)
 
     def remember(self, source: Padded) -> Memory:
-        """The source's keys and values in every decoder block, and what it says of the target's length."""
+        """The source's keys and values for every decoder block, and the logits of the target's length."""
         encoded_BSD = self._encode(source)
         length_class_BC = self.length_embedding.logits(encoded_BSD[:, 0])
         sources = self.decoder.keys_values(encoded_BSD[:, 1:])
@@ -84,8 +90,8 @@ class NonAutoregressive(nn.Module):
     def lengths(self, memory: Memory, longest: int) -> Tensor:
         """(B, 1 + longest) log-probabilities in fp32 of outputs of 0 .. longest tokens.
 
-        The classes are made a distribution over all lengths from 0 on: those beyond the last class halve token by
-        token, and so the lengths beyond any column are together as likely as that column.
+        The length classes are extended to a distribution over all lengths from 0. Beyond the last class, the
+        probability halves with each token, so all lengths beyond a column together are as likely as that column.
         """
         columns = max(longest, memory.allowed.shape[-1] + self.reach)
         difference_BL = torch.arange(1 + columns, device=memory.length.device) - memory.length[:, None]
@@ -96,7 +102,7 @@ class NonAutoregressive(nn.Module):
         return (logit_BL - torch.cat([logit_BL, beyond_B1], 1).logsumexp(1, keepdim=True))[:, : 1 + longest]
 
     def fill(self, target: Padded, hidden_BT: Tensor, memory: Memory) -> Tensor:
-        """Logits (N, V) of the hidden words, row by row: each sees the source and every word that is not hidden."""
+        """Logits (N, V) of the hidden words, row by row, given the source and all words that are not hidden."""
         embedded_BTD = self.target_embedding(target.values)
         embedded_BTD = torch.where(hidden_BT[..., None], self.hidden_word, embedded_BTD)
         real_BT = target.mask()

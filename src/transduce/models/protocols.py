@@ -1,15 +1,15 @@
-"""The contracts between models and everything else. Search, training, serving and exploring use only these.
+"""The protocols that models implement. Search, training, serving and interpretation use only these.
 
-A model encodes if it reads a source. Then it predicts and steps, one token after the other, or it fills or aligns, all
-at once.
+A model with a source implements `Encodes`. A model that writes one token after the other implements `Predicts` and
+`Steps`; a model that writes all tokens at once implements `Fills` or `Aligns`.
 
-Shapes: B batch, S source positions, T target positions, V vocabulary, D width, F features a frame, N hidden words,
+Shapes: B batch, S source positions, T target positions, V vocabulary, D width, F features per frame, N hidden words,
 P places.
 
-`memory` belongs to a source sentence, `state` to a hypothesis. Both are trees (tuples, lists, dicts, named tuples)
-of tensors whose axis 0 is the batch, so that reordering a beam is one `select` over the tree, whatever the
-architecture. State is returned, never kept on the module. A branch of a tree may
-also be an object that reorders itself (`Reorders`): what many hypotheses share then need not be copied for each.
+`memory` belongs to a source sentence, `state` to a hypothesis. Both are trees (tuples, lists, dicts, named tuples) of
+tensors whose axis 0 is the batch, so search can reorder a beam of any architecture with one `select` over the tree.
+State is returned, never stored on the module. A leaf may also be an object that reorders itself (`Reorders`), so that
+hypotheses can share tensors instead of copying them.
 """
 
 from collections.abc import Callable
@@ -20,15 +20,14 @@ from torch import Tensor
 from transduce.core.padded import Padded
 from transduce.layers.fused_search import FusedSearch
 
-# Tensor | Reorders | None | tuple[Tree, ...] | list[Tree] | dict[str, Tree]: said in words, as a recursive alias
-# would confuse more.
+# Tensor | Reorders | None | tuple[Tree, ...] | list[Tree] | dict[str, Tree]. A recursive alias would be harder to read.
 Tree = Any
 AnyTree = TypeVar("AnyTree")
 
 
 @runtime_checkable
 class Encodes(Protocol):
-    """Reads a source."""
+    """Encodes a source."""
 
     def encode(self, source: Padded) -> Padded:
         """Source (B, S) or (B, S, F) -> states (B, S', D) with their lengths."""
@@ -37,34 +36,34 @@ class Encodes(Protocol):
 
 @runtime_checkable
 class Predicts(Protocol):
-    """Scores a whole target at once, as training needs it. The loss is outside."""
+    """Scores a whole target at once, for training. The loss is computed elsewhere."""
 
     def __call__(self, source: Padded | None, target: Padded) -> Tensor:
-        """Logits (B, T, V): `logits[:, t]` is for the token after `target[:, t]`, seeing target[:, :t + 1] only.
+        """Logits (B, T, V), where `logits[:, t]` predicts the token after `target[:, t]` from `target[:, :t + 1]`.
 
-        source is None for a task that has none (language modelling).
+        source is None for tasks without a source (language modelling).
         """
         ...
 
 
 @runtime_checkable
 class PredictsByProduct(Protocol):
-    """Predicts, and its last step is a product with a matrix: the loss need not hold all logits then."""
+    """Predicts, with a matrix product as its last step, so the loss can be computed without holding all logits."""
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor] | None:
-        """Hidden states (B, T, D) and a matrix (V, D): `hidden @ matrix.T` is what calling it gives. None: it is not.
+        """Hidden states (B, T, D) and a matrix (V, D) such that `hidden @ matrix.T` are the logits of a call.
 
-        None depends on how the model is made alone.
+        None if the logits are not such a product. This depends only on the model's settings, not on the input.
         """
         ...
 
 
 @runtime_checkable
 class Steps(Protocol):
-    """Predicts one token at a time, as search needs it."""
+    """Predicts one token at a time, for search."""
 
     def start(self, source: Padded | None, rows: int) -> tuple[Tree, Tree]:
-        """The memory of the source and the state before the first token, both for `rows` hypotheses (rows == B)."""
+        """The memory of the source, and the state before the first token, both for `rows` hypotheses (rows == B)."""
         ...
 
     def step(self, token: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
@@ -74,21 +73,23 @@ class Steps(Protocol):
 
 @runtime_checkable
 class HasFusedSearch(Protocol):
-    """Steps, and may have a whole beam search in one call."""
+    """Steps, and may be able to run a whole beam search in one call."""
 
     def fused_search(self, memory: Tree, longest: int) -> FusedSearch | None:
-        """What writes and what it reads, `memory` being what `start` gave; None where it must be stepped.
+        """A fused search for this memory; None if search must go step by step.
 
-        longest: the most tokens of an output.
+        Args:
+            memory: the result of `start`.
+            longest: maximum number of tokens of an output.
         """
         ...
 
 
 @runtime_checkable
 class Fills(Protocol):
-    """Writes a whole output at once, and again what of it is hidden. Training, likelihood and search ask it the same.
+    """Predicts the hidden words of an output, all at once. Training, likelihood and search use the same methods.
 
-    An output is its words, without start and end: the length, which is told first, says where it ends.
+    The output consists of words without start and end tokens. Its length is predicted first.
     """
 
     def remember(self, source: Padded) -> Tree:
@@ -96,13 +97,16 @@ class Fills(Protocol):
         ...
 
     def lengths(self, memory: Tree, longest: int) -> Tensor:
-        """(B, 1 + longest): the log-probability, above -inf, of outputs of 0 .. longest words."""
+        """(B, 1 + longest): the log-probabilities, all finite, of outputs of 0 .. longest words."""
         ...
 
     def fill(self, target: Padded, hidden: Tensor, memory: Tree) -> Tensor:
-        """Logits (N, V) of the N hidden words, row by row, each given all words (B, T) that are not hidden.
+        """Logits (N, V) of the N hidden words, row by row, given all words that are not hidden.
 
-        hidden: (B, T) bool, True = hidden; none behind a row's end. What stands in a hidden place is not looked at.
+        Args:
+            target: words (B, T). The ids of hidden words are ignored.
+            hidden: (B, T) bool, True = hidden; False after the end of a row.
+            memory: the result of `remember`.
         """
         ...
 
@@ -111,34 +115,36 @@ class Fills(Protocol):
 class Aligns(Protocol):
     """Writes a whole output at once, into more places than it has tokens; see `transduce.layers.ctc`.
 
-    The blank is the start token, which no output holds; the end token stands in no place.
+    The blank is the start token, which occurs in no output. The end token is never in a place.
     """
 
     def align(self, source: Padded, least: Tensor | None = None) -> Padded:
-        """Logits (B, P, V) of what each place holds, and (B,) how many places each row has.
+        """Logits (B, P, V) of each place, and the number of places (B,) of each row.
 
-        least: (B,) each row has at least so many, as an output that is given may need; None = as many as its own.
+        Args:
+            source: the source.
+            least: (B,), the minimum number of places of each row, for a given output; None = the model's own number.
         """
         ...
 
 
 def stands_in(model: object, shortcut: str, method: str) -> bool:
-    """Whether `shortcut` still does what `method` does: nobody has changed the latter alone, here or in a subclass."""
+    """Whether `shortcut` still matches `method`: False if a subclass or instance overrides `method` only."""
     places = (getattr(model, "__dict__", {}), *map(vars, type(model).__mro__))
     return shortcut in next((place for place in places if shortcut in place or method in place), {})
 
 
 def writes_at_once(model: object) -> bool:
-    """Whether a model fills or aligns, and so has no next token."""
+    """Whether a model implements `Fills` or `Aligns`, and so predicts no next token."""
     return isinstance(model, Fills | Aligns)
 
 
 @runtime_checkable
 class Reorders(Protocol):
-    """A branch of a memory or state that reorders itself."""
+    """A leaf of a memory or state that reorders itself."""
 
     def reordered(self, rows: Tensor) -> Self:
-        """What it is to the hypotheses `rows` (N,), in that order, repeats allowed; itself it stays as it was."""
+        """A new object for the hypotheses `rows` (N,), in that order, repeats allowed; `self` is not changed."""
         ...
 
 
@@ -151,7 +157,11 @@ def select(tree: AnyTree, rows: Tensor) -> AnyTree:
 
 
 def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:
-    """`change` applied to every leaf of `tree`, a tensor or an object that reorders itself; None stays None."""
+    """`change` applied to every leaf of `tree`: a tensor or an object that reorders itself. None stays None.
+
+    Raises:
+        TypeError: a leaf is something else.
+    """
     if tree is None:
         return None
     if isinstance(tree, dict):

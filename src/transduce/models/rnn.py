@@ -1,7 +1,7 @@
-"""The recurrent encoder-decoder, without attention (Cho et al. 2014; Sutskever et al. 2014) and with it.
+"""The recurrent encoder-decoder, with or without attention.
 
-The attention is that of Bahdanau et al. 2015 or Luong et al. 2015, with any score and weighing; what a decoder does
-with the source is in `transduce.layers.recurrent_decoder`.
+Without attention it follows Cho et al. 2014 or Sutskever et al. 2014. With attention it follows Bahdanau et al. 2015 or
+Luong et al. 2015, with any score and normalizer. The decoders are in `transduce.layers.recurrent_decoder`.
 
 Shapes: B batch, S source positions, T target positions, D width of embeddings, H width of states, V vocabulary.
 """
@@ -22,17 +22,17 @@ from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackP
 
 
 class RnnConfig(DecoderConfig):
-    """The decoder's settings, which the encoder shares, and the encoder's own."""
+    """The settings of the decoder, which the encoder shares, and those of the encoder only."""
 
     kind: Literal["rnn"] = "rnn"
     encoder_layers: int = Field(default=1, ge=1)
-    """Layers that read the source."""
+    """Number of encoder layers."""
     direction: Direction = "both"
-    """In which order the encoder reads: forward, backward, or both, each in half the width."""
+    """Direction of the encoder: forward, backward, or both, with half the width for each."""
     tied: Tied = Field(default="all")
-    """all: one matrix for source, target and output, if their vocabulary is joint."""
+    """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output."""
     pointer: bool = False
-    """Output words may also be copied from the source; needs a joint vocabulary."""
+    """Add a pointer, which can copy words from the source; needs a joint vocabulary."""
 
     @model_validator(mode="after")
     def _sides_fit(self) -> Self:
@@ -47,14 +47,14 @@ class RnnConfig(DecoderConfig):
 
 
 class Source(NamedTuple):
-    """What the decoder knows of a source, and what it may copy from it."""
+    """The source, as the decoder uses it, and what it may copy from it."""
 
     memory: Memory
     copies: Copies | None
 
 
 class Rnn(nn.Module):
-    """Encodes, predicts and steps (see `transduce.models.protocols`)."""
+    """Implements `Encodes`, `Predicts` and `Steps` (see `transduce.models.protocols`)."""
 
     Config = RnnConfig
 
@@ -69,7 +69,7 @@ class Rnn(nn.Module):
         self.pointer = Pointer(config.d_model, config.hidden, *specs.sizes) if config.pointer else None
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
-        """Logits (B, T, V) of the token after each target position (teacher forcing)."""
+        """Logits (B, T, V) for the token after each target position (teacher forcing)."""
         assert source is not None
         return self._decode(target.values, *self.start(source, len(target.values)))[0]
 
@@ -78,7 +78,7 @@ class Rnn(nn.Module):
         return Padded(self._read(source)[0], source.lengths)
 
     def start(self, source: Padded | None, rows: int) -> tuple[Source, State]:
-        """The source as the decoder sees it, and the state that it starts from."""
+        """The source as the decoder uses it, and the initial state."""
         assert source is not None
         states_BSH, last = self._read(source)
         real_BS = source.mask()
@@ -87,7 +87,7 @@ class Rnn(nn.Module):
         return Source(memory, copies), state
 
     def step(self, token_B: Tensor, memory: Source, state: State) -> tuple[Tensor, State]:
-        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         logits_B1V, state = self._decode(token_B[:, None], memory, state)
         return log_probabilities(logits_B1V[:, 0]), state
 
@@ -97,7 +97,7 @@ class Rnn(nn.Module):
         return states_BSH, last
 
     def _decode(self, target_BT: Tensor, source: Source, state: State) -> tuple[Tensor, State]:
-        """Logits (B, T, V) after T more tokens, and the state after them."""
+        """Logits (B, T, V) after each of T more tokens, and the new state."""
         embedded_BTD: Tensor = self.dropout(self.target_embedding(target_BT))
         read_BTD, state = self.decoder.extend(embedded_BTD, source.memory, state)
         logits_BTV = self.output.logits(read_BTD)

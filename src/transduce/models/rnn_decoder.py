@@ -1,4 +1,4 @@
-"""The recurrent decoder alone, a language model of any cell (Mikolov et al. 2010; Zaremba et al. 2014).
+"""A recurrent language model with any cell (Mikolov et al. 2010; Zaremba et al. 2014).
 
 Shapes: B batch, T positions, D width of embeddings and states, G = a cell's gates times D, V vocabulary.
 """
@@ -19,7 +19,7 @@ from transduce.layers.recurrent_stack import RecurrentStack, StackState
 
 
 class RnnDecoderConfig(Config):
-    """The defaults suit a million words."""
+    """Sizes and cell. The defaults suit a training text of a million words."""
 
     kind: Literal["rnn_decoder"] = "rnn_decoder"
     cell: str = "lstm"
@@ -27,13 +27,13 @@ class RnnDecoderConfig(Config):
     d_model: int = Field(default=256, ge=1)
     """Width of the embeddings and of the states."""
     layers: int = Field(default=2, ge=1)
-    """Cells on top of each other."""
+    """Number of layers."""
     residual: bool = False
-    """Each layer's input is added to its output, from the second layer on."""
+    """Add each layer's input to its output, from the second layer on."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
-    """On embeddings, between layers and on the states that predict."""
+    """Dropout rate on embeddings, between layers and on the last layer's states."""
     tied: bool = Field(default=True)
-    """One matrix for input and output."""
+    """Use one matrix for input embeddings and output layer."""
 
     @field_validator("cell")
     @classmethod
@@ -42,7 +42,7 @@ class RnnDecoderConfig(Config):
 
 
 class RnnDecoder(nn.Module):
-    """Predicts and steps (see `transduce.models.protocols`); its memory is None."""
+    """Implements `Predicts` and `Steps` (see `transduce.models.protocols`). Its memory is None."""
 
     Config = RnnDecoderConfig
 
@@ -55,7 +55,7 @@ class RnnDecoder(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
-        """Logits (B, T, V) of the token after each position (teacher forcing); source must be None."""
+        """Logits (B, T, V) for the token after each position (teacher forcing); source must be None."""
         return self._extend(target.values, self.start(source, len(target.values))[1])[0]
 
     def start(self, source: Padded | None, rows: int) -> tuple[None, StackState]:
@@ -64,7 +64,7 @@ class RnnDecoder(nn.Module):
         return None, self.stack.empty(rows)
 
     def step(self, token_B: Tensor, memory: None, state: StackState) -> tuple[Tensor, StackState]:
-        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         logits_B1V, state = self._extend(token_B[:, None], state)
         return log_probabilities(logits_B1V[:, 0]), state
 

@@ -1,6 +1,6 @@
-"""A Transformer whose decoder remembers what it said in a recurrent unit instead of attending to it (Kim et al. 2019).
+"""A Transformer whose decoder has a recurrent unit (SSRU) instead of self-attention (Kim et al. 2019).
 
-Its encoder is a Transformer's. Its decoder adds no positions: the unit knows in which order it was told.
+The encoder is that of a Transformer. The decoder adds no positions, because the recurrent unit depends on order.
 
 Shapes: B batch, T target positions, S source positions, D model width.
 """
@@ -18,23 +18,23 @@ from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.ssru_stack import Cells, SsruStack
 from transduce.layers.stack import NoncausalStackConfig, Sources, Stack
 
-Memory = tuple[Sources, Tensor | None]  # of each block, and which positions are real; None where these know
+Memory = tuple[Sources, Tensor | None]  # keys and values of each block; mask of real positions, None if they contain it
 
 
 class SsruTransformerConfig(NoncausalStackConfig):
-    """The sizes and parts of `StackConfig`, where `positions` and the self-attention's are the encoder's alone."""
+    """The settings of `StackConfig`. Those of positions and self-attention apply to the encoder only."""
 
     kind: Literal["ssru_transformer"] = "ssru_transformer"
     encoder_layers: int = Field(default=3, ge=1)
-    """Blocks that read the source."""
+    """Number of encoder layers."""
     decoder_layers: int = Field(default=3, ge=1)
-    """Blocks that write the target."""
+    """Number of decoder layers."""
     tied: Tied = Field(default="all")
-    """all: one matrix for source, target and output, if their vocabulary is joint."""
+    """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output."""
 
 
 class SsruTransformer(nn.Module):
-    """Encodes, predicts and steps (see `transduce.models.protocols`)."""
+    """Implements `Encodes`, `Predicts` and `Steps` (see `transduce.models.protocols`)."""
 
     Config = SsruTransformerConfig
 
@@ -42,11 +42,11 @@ class SsruTransformer(nn.Module):
         super().__init__()
         embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
-        self.encoder = Stack(config, config.encoder_layers)
+        self.encoder = Stack(config, config.encoder_layers, side="encoder")
         self.decoder = SsruStack(config, config.decoder_layers)
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
-        """Logits (B, T, V) of the token after each target position (teacher forcing)."""
+        """Logits (B, T, V) for the token after each target position (teacher forcing)."""
         return self.output.logits(self.before_logits(source, target)[0])
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor]:
@@ -62,14 +62,14 @@ class SsruTransformer(nn.Module):
         return Padded(self.encoder.encode(embedded_BSD, real_BS), source.lengths)
 
     def start(self, source: Padded | None, rows: int) -> tuple[Memory, Cells]:
-        """The source's keys and values in every decoder block, and empty cells."""
+        """The source's keys and values for every decoder block, and empty cells."""
         assert source is not None
         sources, allowed_B11S = self._remember(source)
         shared = self.decoder.shared(sources, allowed_B11S)
         return (sources, allowed_B11S) if shared is None else (shared, None), self.decoder.empty(rows)
 
     def step(self, token_B: Tensor, memory: Memory, state: Cells) -> tuple[Tensor, Cells]:
-        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         hidden_BTD, state = self.decoder(self.target_embedding(token_B[:, None]), state, *memory)
         return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state
 

@@ -1,4 +1,4 @@
-"""The Transformer, encoder and decoder (Vaswani et al. 2017).
+"""The Transformer with encoder and decoder (Vaswani et al. 2017).
 
 Shapes: B batch, S source positions, T target positions, D model width, V vocabulary.
 """
@@ -17,27 +17,29 @@ from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Sources, Stack, StackConfig, State
 
-PLAIN = {"target_embedding", "source_embedding", "output", "encoder", "decoder"}  # all that a search in one call knows
+PLAIN = {"target_embedding", "source_embedding", "output", "encoder", "decoder"}  # the parts that fused search supports
 
 
 class TransformerConfig(StackConfig):
-    """The sizes and parts of `StackConfig`, and how many blocks on each side."""
+    """The settings of `StackConfig`, and the numbers of layers."""
 
     kind: Literal["transformer"] = "transformer"
     encoder_layers: int = Field(default=3, ge=1)
-    """Blocks that read the source."""
+    """Number of encoder layers."""
     decoder_layers: int = Field(default=3, ge=1)
-    """Blocks that write the target."""
+    """Number of decoder layers."""
     tied: Tied = Field(default="all")
-    """all: one matrix for source, target and output, if their vocabulary is joint."""
+    """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output."""
     pointer: bool = False
-    """Output words may also be copied from the source; needs a joint vocabulary."""
+    """Add a pointer, which can copy words from the source; needs a joint vocabulary."""
 
 
 class Memory(NamedTuple):
-    """A source as the decoder sees it: each block's keys and values, which positions are real, and what to copy.
+    """The source, as the decoder uses it.
 
-    What hypotheses share knows by itself which positions are real: `allowed` is None then.
+    sources: each block's keys and values.
+    allowed: mask of real positions; None if hypotheses share `sources`, which then contain the mask.
+    copies: what the pointer can copy; None without a pointer.
     """
 
     sources: Sources
@@ -46,7 +48,7 @@ class Memory(NamedTuple):
 
 
 class Transformer(nn.Module):
-    """Encodes, predicts and steps (see `transduce.models.protocols`)."""
+    """Implements `Encodes`, `Predicts` and `Steps` (see `transduce.models.protocols`)."""
 
     Config = TransformerConfig
 
@@ -54,12 +56,12 @@ class Transformer(nn.Module):
         super().__init__()
         embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
-        self.encoder = Stack(config, config.encoder_layers)
-        self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True)
+        self.encoder = Stack(config, config.encoder_layers, side="encoder")
+        self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True, side="decoder")
         self.pointer = Pointer(config.d_model, config.d_model, *specs.sizes) if config.pointer else None
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
-        """Logits (B, T, V) of the token after each target position (teacher forcing)."""
+        """Logits (B, T, V) for the token after each target position (teacher forcing)."""
         assert source is not None
         return self._decode(target.values, Memory(*self._remember(source)), None, target.mask())[0]
 
@@ -77,7 +79,7 @@ class Transformer(nn.Module):
         return Padded(self.encoder.encode(embedded_BSD, real_BS), source.lengths)
 
     def start(self, source: Padded | None, rows: int) -> tuple[Memory, State]:
-        """The source's keys and values in every decoder block, and empty caches."""
+        """The source's keys and values for every decoder block, and empty caches."""
         assert source is not None
         sources, allowed, copies = self._remember(source)
         shared = self.decoder.shared(sources, allowed)
@@ -85,7 +87,7 @@ class Transformer(nn.Module):
         return memory, self.decoder.begin(rows)
 
     def step(self, token_B: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
-        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         logits_BTV, state = self._decode(token_B[:, None], memory, state)
         return log_probabilities(logits_BTV[:, -1]), state
 
@@ -104,7 +106,7 @@ class Transformer(nn.Module):
     def _decode(
         self, target_BT: Tensor, memory: Memory, past: State | None, real_BT: Tensor | None = None
     ) -> tuple[Tensor, State]:
-        """Logits (B, T, V) after T more tokens, and the state after them."""
+        """Logits (B, T, V) after each of T more tokens, and the new state."""
         hidden_BTD, state = self._hidden(target_BT, memory, past, real_BT)
         logits_BTV = self.output.logits(hidden_BTD)
         return self.pointer(logits_BTV, hidden_BTD, memory.copies) if self.pointer else logits_BTV, state

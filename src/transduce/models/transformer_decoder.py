@@ -1,4 +1,4 @@
-"""The decoder alone, a language model: the Transformer's decoder without an encoder to look at (Radford et al. 2018).
+"""A decoder-only Transformer, a language model (Radford et al. 2018).
 
 Shapes: B batch, T positions, D model width, V vocabulary.
 """
@@ -16,17 +16,17 @@ from transduce.layers.stack import Stack, StackConfig, State
 
 
 class TransformerDecoderConfig(StackConfig):
-    """The sizes and parts of `StackConfig`, and how many blocks."""
+    """The settings of `StackConfig`, and the number of layers."""
 
     kind: Literal["transformer_decoder"] = "transformer_decoder"
     layers: int = Field(default=4, ge=1)
-    """Blocks."""
+    """Number of layers."""
     tied: bool = Field(default=True)
-    """One matrix for input and output."""
+    """Use one matrix for input embeddings and output layer."""
 
 
 class TransformerDecoder(nn.Module):
-    """Predicts and steps (see `transduce.models.protocols`); its memory is None."""
+    """Implements `Predicts` and `Steps` (see `transduce.models.protocols`). Its memory is None."""
 
     Config = TransformerDecoderConfig
 
@@ -34,10 +34,10 @@ class TransformerDecoder(nn.Module):
         super().__init__()
         self.embedding = Embedding(specs.target.size, config.d_model)
         self.output = self.embedding if config.tied else Embedding(specs.target.size, config.d_model)
-        self.decoder = Stack(config, config.layers, causal=True)
+        self.decoder = Stack(config, config.layers, causal=True, side="decoder")
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
-        """Logits (B, T, V) of the token after each position (teacher forcing); source must be None."""
+        """Logits (B, T, V) for the token after each position (teacher forcing); source must be None."""
         return self.output.logits(self.before_logits(source, target)[0])
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor]:
@@ -52,6 +52,6 @@ class TransformerDecoder(nn.Module):
         return None, self.decoder.begin(rows)
 
     def step(self, token_B: Tensor, memory: None, state: State) -> tuple[Tensor, State]:
-        """Log-probabilities (B, V) in fp32 of the token after `token_B`."""
+        """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         hidden_BTD, state = self.decoder.extend_causally(self.embedding(token_B[:, None]), state)
         return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state

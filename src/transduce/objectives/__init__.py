@@ -1,1 +1,1 @@
-"""What training minimises."""
+"""Training objectives, and the likelihood of targets."""

@@ -1,8 +1,8 @@
-"""What a model that aligns is trained on: the probability of whole targets, however they are placed.
+"""The training objective of models with CTC output: the probability of targets, summed over alignments.
 
     loss = -(1 - e) log p(y | x) - e T / P sum_p mean_v log p_p(v)          T target tokens, the end counted; P places
 
-The second part is label smoothing (Szegedy et al. 2016, section 7) of the places, on the scale of one a token.
+The second term is label smoothing (Szegedy et al. 2016, section 7) of the places, scaled to one term per token.
 Shapes: B batch, P places, T target tokens, U target tokens and the blank.
 """
 

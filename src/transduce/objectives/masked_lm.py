@@ -1,4 +1,4 @@
-"""What a model that fills is trained on: some words of a target are hidden, and it tells them from the others.
+"""The training objective of models that fill: predict hidden words of a target from the others, and its length.
 
     n words, k ~ uniform{1 .. n} of them hidden at random     (Ghazvininejad et al. 2019, section 3.2)
     loss = words / hidden words * sum over hidden words of -log p(word) + sum over targets of -log p(n)
@@ -97,7 +97,7 @@ def hide_some(batch: Batch) -> Hidden:
 
 
 def hide(target: Padded) -> Tensor:
-    """(B, T) bool: of each row's n words k, each number from 1 to n and each choice of k words equally likely."""
+    """(B, T) bool: k of each row's n words, where every k from 1 to n and every choice of k words is equally likely."""
     noise_BT = torch.rand(target.values.shape, device=target.values.device)
     rank_BT = noise_BT.masked_fill(~target.mask(), torch.inf).argsort(1).argsort(1)
     share_B1 = torch.rand(len(target.lengths), 1, device=noise_BT.device)

@@ -23,8 +23,8 @@ from transduce.models.protocols import PredictsByProduct, stands_in
 from transduce.objectives.protocols import Loss
 
 NO_PRODUCT = (
-    "training.sampled_words: only a model that predicts the next token by a product with a matrix, and without a "
-    "pointer, can be trained with it: leave it out."
+    "training.sampled_words: the model must predict the next token by a product with a matrix, and without a "
+    "pointer: leave it out."
 )
 
 

@@ -1,1 +1,1 @@
-"""A model file as something to call: `transduce.load`."""
+"""Load a model file and call it: `transduce.load`."""

@@ -1,6 +1,6 @@
-"""What people hand to a model in Python, as the lists that it works on: one text or many, pairs or two lists.
+"""Arguments of a model's methods, turned into lists: one text or many, pairs or two lists.
 
-Whatever can only be a mistake is refused in words.
+What can only be a mistake raises an error that explains it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ def pairs_of(sources: Any, targets: Any, reads: bool) -> tuple[list[tuple[str, s
     if isinstance(sources, str):
         texts_of(sources)
         if reads:
-            raise InputError("score: this model translates: give it a translation as well, score(text, translation).")
+            raise InputError("score: this model translates, so give a translation as well: score(text, translation).")
         return [("", sources)], True
     listed = _listed(sources, "score", "pairs of source and target, as score([(source, target), ..])")
     if reads and isinstance(sources, tuple) and len(listed) == 2 and all(isinstance(each, str) for each in listed):
@@ -61,12 +61,10 @@ def pairs_of(sources: Any, targets: Any, reads: bool) -> tuple[list[tuple[str, s
         elif _is_pair(each):
             pairs.append((each[0], each[1]))
         else:
-            wanted = "a pair (source, target) is wanted" if reads else "a text is wanted"
-            problems.append(f"score[{place}]: {wanted}; this came: {_shown(each)}.")
+            wanted = "expected a pair (source, target)" if reads else "expected a text"
+            problems.append(f"score[{place}]: {wanted}; got {_shown(each)}.")
     if problems and reads and all(isinstance(each, str) for each in listed):
-        problems = [
-            "score: pairs are wanted, and these are texts: score([(source, target), ..]) or score(sources, targets)."
-        ]
+        problems = ["score: expected pairs; got texts: score([(source, target), ..]) or score(sources, targets)."]
     if problems:
         raise InputError(_some(problems))
     for side, name in ((0, "source"), (1, "target")):
@@ -76,7 +74,7 @@ def pairs_of(sources: Any, targets: Any, reads: bool) -> tuple[list[tuple[str, s
 
 def _two_lists(sources: Any, targets: Any, reads: bool) -> tuple[list[tuple[str, str]], bool]:
     if isinstance(targets, int | float):
-        raise InputError(f"score: batch_size is given by name: score(pairs, batch_size={targets}).")
+        raise InputError(f"score: give batch_size by name: score(pairs, batch_size={targets}).")
     if not reads:
         raise InputError("score: this model reads no sources; give it texts alone: score(texts).")
     (first, alone), (second, also_alone) = texts_of(sources, "sources"), texts_of(targets, "targets")
@@ -100,17 +98,17 @@ def _is_pair(value: Any) -> bool:
 
 def _listed(given: Any, name: str, wanted: str) -> list[Any]:
     if isinstance(given, bytes | bytearray | memoryview):
-        raise InputError(f'{name}: {wanted}, is wanted; these are bytes: decode them: value.decode("utf-8").')
+        raise InputError(f'{name}: expected {wanted}; got bytes: decode them: value.decode("utf-8").')
     if isinstance(given, set | frozenset | Mapping) or not isinstance(given, Iterable):
-        order = ", which has no order," if isinstance(given, set | frozenset) else ""
-        raise InputError(f"{name}: {wanted}, is wanted; this {type(given).__name__}{order} came: {_shown(given)}.")
+        order = " (which has no order)" if isinstance(given, set | frozenset) else ""
+        raise InputError(f"{name}: expected {wanted}; got {type(given).__name__}{order}: {_shown(given)}.")
     return list(given)
 
 
 def _not_a_text(value: Any) -> str:
     if isinstance(value, bytes):
-        return 'a text is wanted; these are bytes: decode them: value.decode("utf-8").'
-    return f"a text is wanted; this {type(value).__name__} came: {_shown(value)}."
+        return 'expected a text; got bytes: decode them: value.decode("utf-8").'
+    return f"expected a text; got {type(value).__name__}: {_shown(value)}."
 
 
 def _refuse_surrogates(texts: Sequence[str], names: Sequence[str]) -> None:
@@ -119,7 +117,7 @@ def _refuse_surrogates(texts: Sequence[str], names: Sequence[str]) -> None:
     for text, name in zip(texts, names, strict=True):
         if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
             problems.append(
-                f"{name}: holds a lone surrogate, which is no character; whatever made this text decoded it wrongly: "
+                f"{name}: holds a lone surrogate, which is no character; this text was decoded wrongly: "
                 f"{text[:SHOWN]!a}"
             )
     if problems:
@@ -140,7 +138,7 @@ def paths_of(given: Any) -> list[str | PathLike[str]]:
     """The paths of models: one, or several in a list. Raises InputError for anything else."""
     listed = [given] if isinstance(given, str | PathLike) else list(given) if isinstance(given, Sequence) else None
     if listed is None or isinstance(given, bytes) or not all(isinstance(each, str | PathLike) for each in listed):
-        raise InputError(f"load: the path of a run's folder or of a model file is wanted; this came: {given!r}.")
+        raise InputError(f"load: expected the path of a run directory or of a model file; got {given!r}.")
     if not listed or "" in listed:
-        raise InputError("load: no model is named.")
+        raise InputError("load: expected the path of a model; got none.")
     return listed

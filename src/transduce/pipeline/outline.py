@@ -1,7 +1,7 @@
-"""What a model file says of a model, built without its weights, and compared with what the file says of these.
+"""The model that a file describes, built without its weights and compared with the sizes of these weights.
 
-A file may have been made by anybody: a few letters of its settings can ask for a billion layers. So sizes are compared
-before memory is taken for them.
+A file may have been made by anybody: a few characters of its settings can ask for a billion layers. So sizes are
+compared before memory is allocated.
 """
 
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ class Outline:
 def _check_sizes(settings: dict[str, Any], weights: int) -> None:
     numbers = {name: value for name, value in settings.items() if type(value) is int}
     problems = [
-        f"the model file's config: model.{name} = {value}, and the file has {weights} weights."
+        f"the model file's config: model.{name} = {value}, but the file has {weights} weights."
         for name, value in numbers.items()
         if name.endswith("layers") and value > weights
     ]
@@ -88,7 +88,7 @@ def _built(recipe: Recipe, task: Task, weights: Mapping[str, Tensor | TensorInfo
     except InputError as error:
         raise InputError(f"the model file's config: {problem}" for problem in error.problems) from None
     except (ArithmeticError, AssertionError, IndexError, MemoryError, RuntimeError, TypeError, ValueError) as error:
-        raise InputError(f"the model file's config: no model can be built of it: {error}.") from error
+        raise InputError(f"the model file's config: no model can be built from it: {error}.") from error
 
 
 def make_task(recipe: Recipe, columns: Columns) -> Task:

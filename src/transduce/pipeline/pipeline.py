@@ -34,6 +34,7 @@ from transduce.pipeline.outline import Outline, load_weights
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.devices import device_for
 from transduce.search.ensemble import Ensemble
+from transduce.search.request import OnStep
 from transduce.search.settings import search_settings
 from transduce.tasks.protocols import Task
 
@@ -100,6 +101,7 @@ class Pipeline:
         wanted: Sequence[Constraints] | None = None,
         lattice: bool = False,
         workers: int = 1,
+        on_step: OnStep | None = None,
         **search: Any,
     ) -> list[Prediction]: ...
 
@@ -118,6 +120,7 @@ class Pipeline:
         wanted: Sequence[Constraints] | None = None,
         lattice: bool = False,
         workers: int = 1,
+        on_step: OnStep | None = None,
         **search: Any,
     ) -> Prediction | list[Prediction]:
         """One prediction a text, in order; each is what it would be alone. An empty text gives an empty prediction.
@@ -133,14 +136,17 @@ class Pipeline:
             tell: told which texts were long and what became of them, and which outputs lack phrases that must appear.
             advance: told how many more texts are done.
             must: phrases that have to appear in the output, as text; a tuple holds alternatives, of which one is
-                enough. One list for all texts, or a list of lists, one for each text. An output that reaches its
-                limit without them has `ended` False, and the phrases are in `unmet`.
+                enough. One phrase or one list for all texts, or a list of lists, one for each. An output that reaches
+                its limit without them has `ended` False, and the phrases are in `unmet`.
             must_not: phrases that may not appear, likewise.
             prefix: text whose tokens the output begins with, for all or for each.
             wanted: the same three in one object for each text; what they and it want adds up.
             lattice: keep what the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
             workers: so many that search side by side, with one thread each; for many texts, on a processor. Threads
                 where a search is one call, else processes.
+            on_step: called with a `transduce.search.request.Step` after each token of a batch; its rows are indices
+                into `texts`, or into `pieces(texts).read` if some texts are read in pieces. An exception that it raises
+                ends the search.
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
 
         Raises:
@@ -170,6 +176,7 @@ class Pipeline:
             lattice,
             workers,
             self.lexicon,
+            on_step,
         )
         looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
         predictions = [each.shown_by(look) for each, look in zip(pieces.joined(found), looks, strict=True)]
@@ -227,7 +234,7 @@ class Pipeline:
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences where nothing is wanted of its output."""
         if split not in ("auto", "sentences", "none"):
-            raise InputError(f'split: "auto", "sentences" or "none" is wanted; this came: {split!r}.')
+            raise InputError(f'split: expected "auto", "sentences" or "none"; got {split!r}.')
         return "source" in self.task.columns and (self.single_sentences if split == "auto" else split == "sentences")
 
     def pieces(
@@ -290,10 +297,10 @@ NOTHING: tuple[Any, ...] = (None, "", (), [])
 
 
 class EnsemblePipeline(Pipeline):
-    """Several pipelines as one, which says the mean of what they say. Search settings and lexicon are the first one's.
+    """Several pipelines whose predictions are averaged. Search settings and lexicon are those of the first.
 
     Raises:
-        InputError: they do not say the same tokens, some read sources and some do not, or one writes all at once.
+        InputError: their target tokens differ, only some read sources, or one writes all words at once.
     """
 
     def __init__(self, members: Sequence[Pipeline], mean: Mean = "probability", names: Sequence[str] = ()) -> None:
@@ -313,7 +320,7 @@ class EnsemblePipeline(Pipeline):
         Raises:
             InputError: always.
         """
-        raise InputError("an ensemble has no attention of its own; ask one of its members, loaded alone.")
+        raise InputError("an ensemble has no attention of its own; load one of its members by itself.")
 
 
 def load(
@@ -358,7 +365,7 @@ def _loaded(path: str | PathLike[str], trust_code: bool, precision: Precision, d
 def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
     first = members[0].task
     problems = [
-        f"{name}: it does not go from one token to the next, as an ensemble's members do."
+        f"{name}: does not write token by token, as the members of an ensemble must."
         for name, member in zip(names, members, strict=True)
         if not isinstance(member.model, Steps)
     ]
@@ -366,11 +373,11 @@ def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
         task = member.task
         if task.tokenizers["target"].to_json() != first.tokenizers["target"].to_json():
             problems.append(
-                f"{name}: its target tokenizer is not that of {names[0]}; an ensemble's members must say the same "
-                "tokens. Train them with one tokenizer: tokenizer.file, or the same data and settings."
+                f"{name}: its target tokenizer is not that of {names[0]}; the members of an ensemble must share it. "
+                "Train them with one tokenizer: tokenizer.file, or the same data and settings."
             )
         elif task.columns.keys() != first.columns.keys():
-            problems.append(f"{name}: it does not do the task of {names[0]}: one reads a source, the other does not.")
+            problems.append(f"{name}: its task is not that of {names[0]}: one reads a source, the other does not.")
     if problems:
         raise InputError(problems)
 

@@ -1,6 +1,6 @@
-"""A model file told which words its outputs are likely to be made of: a lexicon learnt from its training pairs.
+"""Add a lexicon, learnt from the training pairs, to a model file, so that search can use shortlists of words.
 
-What is searched with it stands in `transduce.search.shortlist`, how it is learnt in `transduce.data.lexicon`.
+Search with shortlists is in `transduce.search.shortlist`, learning a lexicon in `transduce.data.lexicon`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +30,7 @@ Progress = Callable[[int], None]  # told how many more lines are done
 
 @dataclass(frozen=True)
 class Use:
-    """What shortlists of so many candidates are to some sentences: words in each, share of reference tokens in it."""
+    """Shortlists of a given size on some sentences: mean number of words, and share of reference tokens covered."""
 
     candidates: int
     words: float
@@ -53,7 +53,7 @@ def tokenizers_of(file: ModelFile) -> Sides:
     """
     found = text_columns(unpack(file.tokenizers, file.columns))
     if not {"source", "target"} <= found.keys():
-        raise InputError("a language model translates no words: a shortlist is for translation models.")
+        raise InputError("a shortlist is for translation models; this one is not.")
     return found["source"], found["target"]
 
 

@@ -1,1 +1,1 @@
-"""A training as a table of settings, from TOML to typed sections."""
+"""Recipes: the settings of a training, from TOML to typed sections."""

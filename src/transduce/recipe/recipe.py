@@ -1,14 +1,14 @@
-"""A recipe: everything that decides what a training makes, read from TOML.
+"""A recipe: all settings that determine the result of a training, read from TOML.
 
-    base = "other.toml"              # optional: what this file does not say, the other one does, which may have a
-                                     # base itself; of a [model] of another kind it says nothing
+    base = "other.toml"              # optional: a recipe for all settings that are missing here, which may have a base
+                                     # itself; its [model] is ignored if it is of another kind
     [task]                           # kind = "translation" | "language_modelling"
     [data]                           # which files; its keys depend on the task
     [tokenizer] [batch] [model] [training] [search]
     [teachers]                       # optional: models to train first, which this one learns from
 
-Keys on the command line win: `training.updates=2000`. What may be left out is unset by "none": `training.minutes=none`.
-All problems of a recipe are reported at once.
+Keys on the command line override the file: `training.updates=2000`. "none" unsets optional keys:
+`training.minutes=none`. All problems of a recipe are reported at once.
 """
 
 import tomllib
@@ -32,7 +32,7 @@ Table = dict[str, Any]
 
 
 class Recipe(Config):
-    """A resolved recipe: every key has its value. `task`, `data` and `model` are of the kinds that it names."""
+    """A resolved recipe, in which every key has a value. `task`, `data` and `model` are of the kinds that it names."""
 
     name: str
     task: SerializeAsAny[Config]
@@ -45,7 +45,7 @@ class Recipe(Config):
     teachers: Teachers | None = None
 
     def to_table(self) -> Table:
-        """Plain tables and values, as TOML and JSON have them."""
+        """The recipe as plain tables and values, for TOML and JSON."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
@@ -53,7 +53,8 @@ def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
     """The recipe in a TOML file, with `a.b=value` overrides.
 
     Raises:
-        InputError: no such file, not TOML, unknown keys (the nearest is suggested), wrong values: all at once.
+        InputError: the file is missing or is not TOML, keys are unknown (the message suggests the nearest), or values
+            are wrong. Reports all problems at once.
     """
     table = read_table(path)
     table.setdefault("name", path.stem)
@@ -61,11 +62,11 @@ def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
 
 
 def parse_recipe(table: Table, where: str) -> Recipe:
-    """The recipe that `table` writes out; `where` names it in errors. Raises InputError as `load_recipe` does."""
+    """The recipe in `table`, which errors call `where`. Raises the errors of `load_recipe`."""
     problems = [f"{where}: unknown section [{key}].{suggest(key, SECTIONS)}" for key in table if key not in SECTIONS]
     sections: dict[str, Any] = {"name": table.get("name", "")}
     if not isinstance(sections["name"], str):
-        problems.append(f"{where}: name must be text; this was given: {sections['name']!r}.")
+        problems.append(f"{where}: name: expected text; got {sections['name']!r}.")
     for name, kind in _section_kinds(table, where, problems).items():
         value = table.get(name, {})
         if name == "search" and isinstance(value, dict) and (method := _only_method(table)):
@@ -81,12 +82,12 @@ def parse_recipe(table: Table, where: str) -> Recipe:
 
 
 def _disagreements(sections: dict[str, Any]) -> Iterator[str]:
-    """What no section can see alone; those with problems of their own are not there."""
+    """Problems between sections. Sections with problems of their own are left out."""
     model, tokenizer, batch, training = (sections.get(each) for each in ("model", "tokenizer", "batch", "training"))
     if getattr(model, "pointer", False) and tokenizer and not tokenizer.joint:
         yield "model.pointer copies source words by their ids, which needs tokenizer.joint = true."
     if batch and batch.tokens == "auto" and training and training.accumulate > 1:
-        yield 'batch.tokens = "auto" decides training.accumulate, too: leave it out, and set batch.effective_tokens.'
+        yield 'batch.tokens = "auto" also decides training.accumulate: leave that out, and set batch.effective_tokens.'
     task, data = sections.get("task"), sections.get("data")
     if task and training and ":" not in task.kind and getattr(data, "validation", None):
         metrics = getattr(task, "metrics", ()) if training.decode_sentences else ()
@@ -95,11 +96,11 @@ def _disagreements(sections: dict[str, Any]) -> Iterator[str]:
 
 
 def unmeasured(best: str, measured: Iterable[str]) -> str:
-    """What is wrong with a training.best that is not among what validation measures."""
+    """The error for a training.best that validation does not measure."""
     names = list(measured)
     return (
         f'training.best = "{best}", but validation does not measure it.{suggest(best.lower(), names)} '
-        f"Measured: {', '.join(names)}. More with other task.metrics, and training.decode_sentences above 0."
+        f"Measured: {', '.join(names)}. To measure more, set task.metrics, and training.decode_sentences above 0."
     )
 
 
@@ -144,16 +145,16 @@ def _kind_of(table: Table, section: str) -> str:
 
 
 def apply_overrides(table: Table, overrides: Iterable[str]) -> Table:
-    """`table` with `a.b=value` set; a value is read as TOML and, if it is none, as the text it is.
+    """`table` with `a.b=value` applied. A value is parsed as TOML, or taken as text if it is not TOML.
 
     Raises:
-        InputError: an override without `=`, or through something that is no section.
+        InputError: an override has no `=`, or refers to a key within a value that is not a section.
     """
     problems = []
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals or not key.strip():
-            problems.append(f'"{override}": an override is key=value, as in training.updates=2000.')
+            problems.append(f'"{override}": expected key=value, as in training.updates=2000.')
             continue
         *sections, last = key.strip().split(".")
         inner: Any = table
@@ -176,33 +177,34 @@ def _value(text: str) -> Any:
 
 
 def read_table(path: Path, above: tuple[Path, ...] = ()) -> Table:
-    """What a recipe's file says, laid over what its base says; not checked yet.
+    """The table of a recipe's file merged over its base, before validation.
 
     Args:
-        above: the files that stand on this one, as its base.
+        path: the file.
+        above: the files that use this one as a base.
 
     Raises:
-        InputError: no such file, not TOML, a recipe that is a base of itself.
+        InputError: a file is missing or is not TOML, or a recipe is its own base.
     """
     if any(path.resolve() == each.resolve() for each in above):
         chain = " -> ".join(map(str, (*above, path)))
-        raise InputError(f"{path}: is a base of itself: {chain}. Leave out one of these bases.")
+        raise InputError(f"{path}: this recipe is its own base: {chain}. Remove one of these bases.")
     table = _read(path)
     base = table.pop("base", None)
     if base is None:
         return table
     if not isinstance(base, str):
-        raise InputError(f"{path}: base must be the name of one recipe file; this was given: {base!r}.")
+        raise InputError(f"{path}: base: expected the name of one recipe file; got {base!r}.")
     return lay_over(read_table(path.parent / base, (*above, path)), table)
 
 
 def lay_over(below: Table, above: Table) -> Table:
-    """`above` merged over `below`; a [model] or [task] of another kind has other keys and replaces the one below."""
+    """`above` merged over `below`. A [model] or [task] of another kind replaces the one in `below`."""
     return merge({key: value for key, value in below.items() if not _other_kind(key, below, above)}, above)
 
 
 def _other_kind(section: str, below: Table, above: Table) -> bool:
-    """Whether `above` names a kind, and another one; without a kind of its own it only changes keys."""
+    """Whether `above` names a kind that differs from `below`'s. Without a kind, it only changes keys."""
     named = above.get(section)
     if section not in KINDS or not isinstance(named, dict) or "kind" not in named:
         return False
@@ -210,7 +212,7 @@ def _other_kind(section: str, below: Table, above: Table) -> bool:
 
 
 def merge(below: Table, above: Table) -> Table:
-    """`above` laid over `below`, table by table; a list or a value replaces the whole one below it."""
+    """`above` merged over `below`, table by table. Lists and values are replaced as a whole."""
     merged = dict(below)
     for key, value in above.items():
         under = merged.get(key)
@@ -234,4 +236,4 @@ def _what_a_recipe_is(path: Path) -> list[str]:
     """For whoever names the text to learn from instead."""
     if path.suffix == ".toml":
         return []
-    return ["A recipe is wanted, which names the files to learn from; README.md, Your own data, shows a small one."]
+    return ["Expected a recipe, which names the files to learn from; README.md, Your own data, shows a small one."]

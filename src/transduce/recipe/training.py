@@ -1,4 +1,4 @@
-"""How a model is trained: one table of settings with their defaults."""
+"""The settings of a training, with their defaults."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,77 +8,78 @@ from transduce.core.config import Config
 
 
 class TrainingConfig(Config):
-    """Updates, optimiser, schedule, regularisation, validation and safety.
+    """Updates, optimizer, schedule, regularization, validation and checkpoints.
 
-    Training ends at `updates`, at `minutes` (of training, summed over resumes) or when patience runs out, whichever
-    comes first. The learning-rate schedule counts updates, so that a run can be repeated exactly; under `minutes` one
-    that falls to 0 ends with them, by the speed measured, which is noted in log.jsonl for a resumed run.
+    Training ends at `updates`, at `minutes` (training time, summed over resumes) or when patience runs out, whichever
+    comes first. The learning-rate schedule counts updates, so that a run can be repeated exactly. With `minutes`, a
+    decaying schedule ends when the time does. This uses the measured speed, which is recorded in log.jsonl for resumed
+    runs.
     """
 
     updates: int = Field(default=10_000, ge=1)
-    """Gradient steps in all; schedules that fall to 0 end here."""
+    """Total number of gradient steps; decaying schedules end here."""
     minutes: float | None = Field(default=None, gt=0)
-    """Stop after so much training time, summed over resumes; schedules that fall to 0 end here, if it is sooner."""
+    """Maximum training time, summed over resumes. Decaying schedules end here if it comes before `updates`."""
     seed: int = Field(default=1, ge=0)
-    """Decides the start, the dropout and the order of batches."""
+    """Random seed of initialization, dropout and the order of batches."""
 
     start: str | None = None
-    """A model file or run directory whose tokenizers and weights training starts from: fine-tuning. Of another kind of
-    model it takes the weights that have the same names and shapes."""
+    """A model file or run directory to fine-tune: training starts from its tokenizers and weights. From another kind of
+    model, it takes the weights with the same names and shapes."""
     embeddings: Literal["random", "cooccurrence"] = "random"
-    """What they begin as. cooccurrence: vectors counted from the training pairs, in which words that stand among the
-    same words are near, and so is what translates them: as good a model after fewer updates."""
+    """Initial embeddings. cooccurrence: computed from the training pairs, so that words with similar contexts and their
+    translations have similar vectors. This reaches the same quality in fewer updates."""
     optimizer: Literal["adamw", "muon"] = "adamw"
-    """muon: orthogonalised momentum for the hidden matrices, AdamW for the rest."""
+    """muon: orthogonalized momentum for hidden matrices, and AdamW for all other parameters."""
     learning_rate: float = Field(default=1e-3, gt=0, le=1e30)
-    """At the end of the warm-up."""
+    """Learning rate at the end of the warm-up."""
     betas: tuple[float, float] = (0.9, 0.98)
-    """AdamW's decays."""
+    """AdamW's coefficients for the running averages of the gradient and its square."""
     weight_decay: float = Field(default=0.0, ge=0)
-    """Decoupled; matrices only."""
+    """Decoupled weight decay, for matrices only."""
     schedule: Literal["cosine", "linear", "inverse_sqrt", "constant"] = "cosine"
-    """After the warm-up: down to 0 at `updates`, by half a cosine or straight; by the root of the update; or not."""
+    """After the warm-up: cosine or linear decay to 0 at `updates`, decay with 1 / sqrt(update), or constant."""
     warmup: int = Field(default=400, ge=0)
-    """Updates of linear warm-up."""
+    """Number of updates of linear warm-up."""
     accumulate: int = Field(default=1, ge=1)
-    """Batches an update."""
+    """Number of batches per update (gradient accumulation)."""
     clip: float = Field(default=1.0, ge=0)
-    """Largest gradient norm; 0 = never clip."""
+    """Maximum gradient norm; 0 = no clipping."""
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
-    """Share of the target's probability that is spread over the vocabulary; 0 for language models."""
+    """Probability that label smoothing spreads over the vocabulary; 0 for language models."""
     sampled_words: int | None = Field(default=None, ge=1)
-    """The loss is over the words of a batch and so many others, drawn for each batch, instead of the vocabulary; its
-    products take a fraction of the time, and the logged training loss is a little low. Unset: over all."""
+    """Compute the loss over the batch's words and this many sampled others, instead of the whole vocabulary. This takes
+    a fraction of the time; the logged training loss is slightly low. Unset: the whole vocabulary."""
     r_drop: float = Field(default=0.0, ge=0)
-    """Weight of R-Drop: each batch passes twice and the two predictions are pulled together; doubles the work."""
+    """Weight of R-Drop, the divergence of two passes over each batch with different dropout; doubles the work."""
     average: float = Field(default=0.999, ge=0, lt=1)
     """Decay of the moving average of the weights; 0 = none."""
     threads: int | None = Field(default=None, ge=1)
-    """Processor threads; a number makes the result independent of how many cores a machine has."""
+    """Number of processor threads. Setting it makes the result independent of the number of cores."""
     precision: Literal["auto", "fp32", "bf16"] = Field(default="auto")
-    """auto: bf16 where the hardware multiplies it faster than fp32."""
+    """auto: bf16 if the hardware multiplies it faster than fp32, else fp32."""
 
     validate_every: int = Field(default=500, ge=1)
-    """Updates between validations."""
+    """Number of updates between validations."""
     best: str = Field(default="loss")
-    """What picks the best checkpoint and feeds patience: loss, perplexity, or one of task.metrics."""
+    """The metric that selects the best checkpoint and ends patience: loss, perplexity, or one of task.metrics."""
     patience: int | None = Field(default=None, ge=1)
-    """Validations without a better one before training ends."""
+    """Stop after this many validations without improvement."""
     decode_sentences: int = Field(default=500, ge=0)
-    """Validation sentences translated at each validation."""
+    """Number of sentences to translate at each validation."""
     samples: int = Field(default=2, ge=0)
-    """Sample translations shown at each validation."""
+    """Number of sample translations to show at each validation."""
     examples: int = Field(default=4, ge=0, le=16)
-    """Short validation sources kept in the model file, for the explorer to open on; 0 keeps none."""
+    """Number of short validation sources to store in the model file as examples for the explorer; 0 stores none."""
 
     checkpoint_every: int = Field(default=500, ge=1)
-    """Updates between checkpoints."""
+    """Number of updates between checkpoints."""
     keep: int = Field(default=2, ge=1)
-    """Checkpoints kept besides the best."""
+    """Number of checkpoints to keep besides the best."""
     log_every: int = Field(default=50, ge=1)
-    """Updates between lines of log.jsonl."""
+    """Number of updates between lines of log.jsonl."""
     tensorboard: bool = False
-    """Log to <run>/tensorboard too (extra `tensorboard`)."""
+    """Also log to <run>/tensorboard (extra `tensorboard`)."""
 
     @model_validator(mode="after")
     def _whole_distributions(self) -> "TrainingConfig":
@@ -89,35 +90,36 @@ class TrainingConfig(Config):
     @model_validator(mode="after")
     def _one_start(self) -> "TrainingConfig":
         if self.start and self.embeddings != "random":
-            raise ValueError("what starts from a model has its embeddings: leave out either start or embeddings")
+            raise ValueError("start takes the embeddings of another model: leave out either start or embeddings")
         return self
 
 
 class Teachers(Config):
-    """Models that are trained first and translate the training sources for the student, as one ensemble.
+    """Teachers: models that are trained first and, as an ensemble, translate the training sources for the student.
 
-    Each is trained by this recipe but for what is said here; the student learns from what they write, which varies less
-    than what people write (Kim and Rush 2016), and so do several models less than one (Freitag et al. 2017).
+    Each is trained with this recipe, except for the settings below. Their translations vary less than human
+    translations, which makes them easier to learn (Kim and Rush 2016); those of an ensemble vary even less (Freitag et
+    al. 2017).
     """
 
     seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(1,), min_length=1)
-    """A teacher for each, of that training.seed."""
+    """One teacher is trained with each seed."""
     together: int = Field(default=1, ge=1)
-    """How many are trained at once, each in a process of its own that uses training.threads, or its share of them."""
+    """Number of teachers to train in parallel, each in a process with training.threads threads, or its share of all."""
     references: bool = True
-    """The student reads the references, too; a model that writes all words at once is better without."""
+    """Whether the student also learns from the references. Models that write all words at once are better without."""
     training: dict[str, Any] = Field(default_factory=dict)
-    """Keys of [training] that are otherwise for the teachers, as `updates`."""
+    """Keys of [training] with other values for the teachers, such as `updates`."""
     model: dict[str, Any] = Field(default_factory=dict)
-    """Keys of [model] that are; without any the student begins with the weights of the first teacher."""
+    """Keys of [model] with other values for the teachers. Without any, the student starts from the first teacher."""
     search: dict[str, Any] = Field(default_factory=dict)
-    """How they translate: keys of [search], with its defaults."""
+    """Search settings of the teachers: keys of [search]."""
     precision: Literal["fp32", "int8"] = "fp32"
-    """Of matrix products while they translate; int8 is faster, and nearly the same."""
+    """Precision of the teachers' translations; int8 is faster, with nearly the same output."""
 
     @field_validator("seeds")
     @classmethod
     def _differ(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
         if len({*seeds}) < len(seeds):
-            raise ValueError("equal seeds make equal teachers; each must be another")
+            raise ValueError("equal seeds make equal teachers; give each teacher its own seed")
         return seeds

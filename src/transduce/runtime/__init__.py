@@ -1,1 +1,1 @@
-"""The machine: devices, memory, workers, child processes, what a figure was measured on, the log of a run."""
+"""The machine: devices, memory, workers, child processes, the environment of measurements, the log of a run."""

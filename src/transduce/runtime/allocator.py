@@ -1,7 +1,7 @@
-"""Keep the C library from handing every freed tensor back to the kernel, which would zero its pages anew for the next.
+"""Keep the C library from returning freed tensors to the operating system, which would zero their pages again.
 
-Blocks of 32 MiB and more still go back: kept too, they would scatter over a heap that grows to several times what a
-step needs.
+Blocks of 32 MiB and more are still returned. Keeping them would fragment the heap, which would grow to several times
+what a step needs.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ MIB = 2**20
 
 
 def keep_freed_memory() -> bool:
-    """True where it could be asked for (glibc); elsewhere nothing happens."""
+    """Returns True if the setting took effect (glibc); on other systems it does nothing."""
     if platform.libc_ver()[0] != "glibc":
         return False
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # torch asks for huge pages: a hundredth of the page faults

@@ -1,6 +1,7 @@
-"""Work in a process of its own, so that its memory is its own, or that several work side by side.
+"""Jobs in child processes, for separate memory or for parallel work.
 
-Its standard input is a pipe that ends when whoever started it does, however that ends: then it stops, saved.
+A child's standard input is a pipe that closes when its parent ends, for whatever reason. The child then saves and
+stops.
 """
 
 import contextlib
@@ -25,12 +26,15 @@ Process = subprocess.Popen[bytes]
 def start(
     module: str, job: Job, path: Path, shown: Path | None = None, threads: int | None = None, keep: Sequence[int] = ()
 ) -> Process:
-    """Begin `job`, to which `module` answers when it is run (see `answer`); the job is handed over as the file `path`.
+    """Start `job` in a process that runs `module` (see `answer`). The job is passed in the file `path`.
 
     Args:
-        shown: a file for what it tells a person; None = it tells where we do.
-        threads: that it may use where nothing else is said; None = as many as we.
-        keep: descriptors that it holds with us, as a lock.
+        module: name of the module.
+        job: the job.
+        path: file for the job.
+        shown: a file for its messages; None = where this process writes its own.
+        threads: default number of threads; None = as many as this process.
+        keep: file descriptors that it shares with this process, such as a lock.
     """
     write_json(path, job)
     own_group = sys.platform != "win32"  # Ctrl-C reaches us alone, and we tell it
@@ -48,7 +52,7 @@ def start(
 
 
 def stop(process: Process) -> None:
-    """Let it save and leave, if it has not; back when it has left."""
+    """Let the process save and exit, if it has not, and wait for it."""
     assert process.stdin
     process.stdin.close()
     process.wait()

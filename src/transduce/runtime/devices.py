@@ -29,14 +29,16 @@ def resolve_device(wanted: "str | torch.device" = "auto") -> "torch.device":
     kind, colon, number = name.partition(":")
     if kind not in NAMES[1:] or (colon and not number.isdecimal()):
         near = suggest(kind, list(NAMES))
-        raise InputError(f'device = "{name}": one of {", ".join(NAMES)} is wanted, or one of several as cuda:1.{near}')
+        raise InputError(
+            f'device = "{name}": expected one of {", ".join(NAMES)}, or a numbered GPU such as cuda:1.{near}'
+        )
     if kind == "cuda" and not torch.cuda.is_available():
-        why = "no CUDA device is here" if torch.version.cuda else "this PyTorch was built without CUDA"
-        raise InputError(f"{name}: {why}; use cpu, or auto, which takes what is here.")
+        why = "there is no CUDA device" if torch.version.cuda else "this PyTorch was built without CUDA"
+        raise InputError(f"{name}: {why}; use cpu, or auto, which takes what there is.")
     if kind == "cuda" and number and int(number) >= torch.cuda.device_count():
-        raise InputError(f"{name}: {torch.cuda.device_count()} CUDA device(s) are here, counted from 0.")
+        raise InputError(f"{name}: {torch.cuda.device_count()} CUDA device(s) found, numbered from 0.")
     if kind == "mps" and not torch.backends.mps.is_available():
-        raise InputError(f"{name}: no Apple GPU is here; use cpu, or auto, which takes what is here.")
+        raise InputError(f"{name}: there is no Apple GPU; use cpu, or auto, which takes what there is.")
     return torch.device(name)
 
 
@@ -59,5 +61,5 @@ def device_for(precision: str, wanted: "str | torch.device") -> "torch.device":
     if precision != "int8":
         return resolve_device(wanted)
     if str(wanted) not in ("auto", "cpu"):
-        raise InputError(f'precision = "int8": 8-bit products are made for device = "cpu"; "{wanted}" was asked for.')
+        raise InputError(f'precision = "int8": 8-bit products run only on device = "cpu"; got "{wanted}".')
     return resolve_device("cpu")

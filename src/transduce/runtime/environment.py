@@ -3,10 +3,12 @@
 import os
 import platform
 import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 from transduce.kernels.cpu import bf16_is_faster, capabilities
@@ -30,11 +32,10 @@ def machine() -> dict[str, Any]:
         "processor": str(capabilities.get("cpu_name") or platform.processor() or platform.machine()),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
     }
     found = kernels()
     described["kernels"] = found.__name__.rpartition(".")[2] if found else "none"
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        described["memory_gib"] = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
     if torch.cuda.is_available():
         described["accelerator"] = torch.cuda.get_device_name()
     return described
@@ -61,11 +62,11 @@ def kernels_in_words() -> str:
     return f"{name}, {threads} thread{'' if threads == 1 else 's'}, {faster} is multiplied faster"
 
 
-def peak_memory_bytes() -> int | None:
-    """The most memory this process has held so far, where the system tells."""
-    try:
-        import resource
-    except ImportError:
-        return None
+def peak_memory_bytes() -> int:
+    """The most memory this process has held so far. psutil knows it on Windows only."""
+    if sys.platform == "win32":
+        return int(psutil.Process().memory_info().peak_wset)
+    import resource
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if platform.system() == "Darwin" else peak * 1024
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -56,7 +56,7 @@ def _by_threads(work: Callable[[int], Found], count: int, workers: int) -> Itera
 def _by_processes(work: Callable[[int], Found], count: int, workers: int) -> Iterator[Found]:
     if "fork" not in multiprocessing.get_all_start_methods() or torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         raise InputError(
-            f"workers = {workers}: a process cannot be copied on this system, or with a GPU in use; use 1."
+            f"workers = {workers}: processes cannot be forked on this system, or while a GPU is in use; use 1."
         )
     fork, begin = multiprocessing.get_context("fork"), partial(_begin, work, os.getpid())
     yield from _in_order(ProcessPoolExecutor(workers, fork, begin), _do, count)

@@ -1,1 +1,1 @@
-"""From a model's steps to hypotheses."""
+"""Search: from a model's predictions to hypotheses."""

@@ -1,9 +1,8 @@
-"""Phrases as a finite automaton over characters, which reads a text once and never goes back.
+"""Phrases as a finite automaton over characters, which reads a text once from left to right.
 
-It is the automaton of Aho and Corasick 1975 with two things more: a place where a phrase stands has to begin and end
-with a word, so that a phrase whose last character was read waits for the next one; and places that were counted are
-not used again. Its states are the sets of phrases begun, found as they are reached (the subset construction): a phrase
-that breaks off falls back to what of it, or of another, the text still ends with.
+It is the automaton of Aho and Corasick 1975 with two changes. An occurrence of a phrase must begin and end at a word
+boundary, so after its last character the automaton waits for the next one. And occurrences that were counted do not
+overlap. States are sets of partially read phrases, constructed when they are first reached (the subset construction).
 """
 
 from collections.abc import Sequence
@@ -15,16 +14,17 @@ import numpy.typing as npt
 from transduce.search.phrases import Kind, goes_on, kind, spread
 
 Ints = npt.NDArray[np.int64]
-OTHERS: list[Kind] = ["space", "word", "mark", "other"]  # classes of the characters that are in no phrase
+OTHERS: list[Kind] = ["space", "word", "mark", "other"]  # classes of characters that occur in no phrase
 
-Begun = frozenset[tuple[int, int]]  # (phrase, characters of it that were read); whole ones wait for a word's end
+Begun = frozenset[tuple[int, int]]  # (phrase, number of its characters read); complete ones wait for a word boundary
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What matters of the text so far.
+    """What the automaton needs to know about the text so far.
 
-    found: places counted. before: the kind of the last character that is no mark.
+    found: occurrences counted. before: the kind of the last character that is not a combining mark.
+    begun: the partially read phrases.
     """
 
     found: int
@@ -33,14 +33,14 @@ class State:
 
 
 class Automaton:
-    """Counts the places of a text where one of `phrases` stands, up to `times`.
+    """Counts non-overlapping occurrences of `phrases` in a text, up to `times`.
 
-    State 0 is that of the empty text; `FULL` is the state after `times` places, which is never left.
+    State 0 is the state of the empty text. `FULL` is the state after `times` occurrences, which is never left.
 
-    class_of: the column of `after` for each character of a phrase; others have that of their kind, `other_class`.
-    after: (states, classes) the state after a character. The last class is no character: the state stays.
-    found: (states,) places counted.
-    whole: (states,) bool: here a phrase ends, if the text or the word ends now.
+    class_of: the column of `after` for each character of a phrase; other characters use `other_class` of their kind.
+    after: (states, classes) the next state for each class of characters. The last class means no character.
+    found: (states,) the number of occurrences counted.
+    whole: (states,) bool, True = a phrase is complete if the text or the word ends here.
     """
 
     FULL = 1
@@ -68,7 +68,7 @@ class Automaton:
         return state
 
     def total(self, state: int) -> int:
-        """The places counted if the text ends here."""
+        """The number of occurrences if the text ends here."""
         return min(self.times, int(self.found[state]) + int(self.whole[state]))
 
     def _explored(self) -> Ints:

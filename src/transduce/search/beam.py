@@ -1,13 +1,12 @@
-"""Beam search: of all continuations of the live hypotheses of a sentence, a few live on, as a rule the likeliest.
+"""Beam search: at each step, keep the most likely continuations of a sentence's live hypotheses.
 
-A continuation that ends keeps its slot: a sentence whose beam of K holds F finished hypotheses goes on with
-K - F (Sutskever et al. 2014, section 3.2). What has ended leaves the model's batch, so that the work shrinks as
-sentences finish. The model's tensors stay on its device; the bookkeeping, a few numbers a hypothesis, is done on the
-CPU in float64.
+A finished hypothesis keeps its slot: a sentence whose beam of K contains F finished hypotheses continues with K - F
+(Sutskever et al. 2014, section 3.2). Finished hypotheses leave the model's batch, so the work shrinks as sentences
+finish. The model's tensors stay on its device. The bookkeeping, a few numbers per hypothesis, uses float64 on the CPU.
 
-Shapes: B sentences, G groups of slots, N live hypotheses of all sentences, C likeliest continuations of
-each (no more than K of one hypothesis can be among the K likeliest of its sentence), M continuations
-taken, T tokens so far, V vocabulary.
+Shapes: B sentences, G groups of slots, N live hypotheses of all sentences, C most likely continuations of each (at most
+    K
+of one hypothesis can be among the best K of its sentence), M selected continuations, T tokens so far, V vocabulary.
 """
 
 import torch
@@ -16,13 +15,13 @@ from torch import Tensor
 from transduce.search import fused_search
 from transduce.search.beam_selection import Live, Offered, Taken, in_banks, in_groups, likeliest
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
-from transduce.search.request import Job, reordered
+from transduce.search.request import Job, Step, reordered
 from transduce.search.settings import Search
 from transduce.search.topk import top
 
 
 def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
-    """The `nbest` best of each row's beam, best first; fewer where there are not as many."""
+    """The `nbest` best hypotheses of each row's beam, best first, or fewer if the beam found fewer."""
     started = job.begin()
     if (found := fused_search.search(job, settings, settings.beam, started[0])) is not None:
         return [rank(each, settings.nbest) for each in found]
@@ -36,6 +35,8 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
         parent_M, column_M, slot_M = _taken(live, offered, finished.slots_BG, settings)
         token_M, value_M = offered.token[parent_M, column_M], offered.value[parent_M, column_M]
         grown = live.chosen(parent_M).extended(slot_M, token_M, value_M)
+        if job.on_step:
+            job.on_step(Step(grown.sentence, grown.tokens[:, 1:], grown.total))
         going_N = finished.collect(grown, job.penalty(memory, state, len(live.sentence))[parent_M])
         if job.lattices:
             over_M = finished.is_over(grown)
@@ -75,10 +76,10 @@ def _taken(live: Live, offered: Offered, slots_BG: Tensor, settings: Search) -> 
 
 
 class Finished:
-    """What each sentence has found, how many slots that leaves, and what a live hypothesis must still beat.
+    """The finished hypotheses of each sentence, the slots that are left, and the score that others must beat.
 
-    slots_BG: slots of each group not held by ended hypotheses.
-    worst_B: the score of the last of the `nbest` best ended hypotheses; -inf as long as there are fewer.
+    slots_BG: slots of each group that are not held by finished hypotheses.
+    worst_B: the score of the worst of the `nbest` best finished hypotheses; -inf while there are fewer.
     """
 
     def __init__(self, job: Job, settings: Search) -> None:
@@ -91,7 +92,7 @@ class Finished:
         self._someone_ended = False
 
     def collect(self, grown: Live, penalty_M: Tensor) -> Tensor:
-        """Keeps the hypotheses that ended or reached their limit; the numbers (N,) of those that go on.
+        """Store the hypotheses that ended or reached their limit, and return the indices (N,) of the others.
 
         penalty_M: see `Job.penalty`.
         """
@@ -102,7 +103,7 @@ class Finished:
         return going_N[~self._beaten(grown.only(going_N))] if self._someone_ended else going_N
 
     def is_over(self, grown: Live) -> Tensor:
-        """(M,) bool: ended, or at the limit."""
+        """(M,) bool: whether a hypothesis ended or reached its limit."""
         return (grown.tokens[:, -1] == self.end) | (self.limit_B[grown.sentence] <= grown.tokens.shape[1] - 1)
 
     def _keep(self, over: Live, penalties: list[float]) -> None:
@@ -128,9 +129,9 @@ class Finished:
         return scores[self.nbest - 1] if len(scores) >= self.nbest else -torch.inf
 
     def _beaten(self, going: Live) -> Tensor:
-        """(N,) bool: no live hypothesis of this one's sentence can still come among the `nbest`.
+        """(N,) bool: whether no live hypothesis of the same sentence can still be among the `nbest`.
 
-        The sentence goes on or stops as a whole: dropping single hypotheses would give their slots to others.
+        A sentence continues or stops as a whole, because dropping single hypotheses would free their slots for others.
         """
         best_B = torch.full_like(self.worst_B, -torch.inf)
         best_B = best_B.scatter_reduce(0, going.sentence, going.total, "amax")

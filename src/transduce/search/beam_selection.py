@@ -1,11 +1,14 @@
-"""Which continuations of the live hypotheses take the slots of a beam.
+"""The selection of the continuations that take the slots of a beam.
 
-Plain: the likeliest. In groups (diverse beam search): the likeliest for each group in turn, what earlier groups chose
-at this step counting against it. In banks (dynamic beam allocation): dealt out among hypotheses that have come equally
-far with the phrases they must hold.
+- Plain: the most likely continuations.
+- Groups (diverse beam search): the most likely for each group in turn, with a penalty on tokens that earlier groups
+  chose at this step.
+- Banks (dynamic beam allocation): slots are shared out among banks of hypotheses that have made equal progress with
+  their required phrases.
 
-Shapes: B sentences, K slots of a beam, N live hypotheses of all sentences, C continuations offered of each, X = K C, M
-continuations taken, V vocabulary.
+Shapes: B sentences, K slots of a beam, N live hypotheses of all sentences, C continuations considered for each, X = K
+    C,
+M selected continuations, V vocabulary.
 """
 
 from dataclasses import dataclass
@@ -22,10 +25,11 @@ Taken = tuple[Tensor, Tensor, Tensor]  # parents, columns, new slots, (M,) each
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """The hypotheses that may go on, ordered by sentence, then by slot.
+    """The live hypotheses, ordered by sentence, then by slot.
 
-    sentence, slot: (N,) int64. total: (N,) float64, the log-probability so far.
-    tokens, values: (N, 1 + T) the start token and its 0, then the tokens and their log-probabilities.
+    sentence, slot: (N,) int64.
+    total: (N,) float64, the log-probability so far.
+    tokens, values: (N, 1 + T), the start token and 0, then the tokens and their log-probabilities.
     """
 
     sentence: Tensor
@@ -40,7 +44,7 @@ class Live:
         return Live(*(part[row_M] for part in parts))
 
     def only(self, row_M: Tensor) -> "Live":
-        """The hypotheses `row_M`, which are in order and none of them twice."""
+        """The hypotheses `row_M`, which are ascending and distinct."""
         return self if len(row_M) == len(self.sentence) else self.chosen(row_M)
 
     def extended(self, slot_N: Tensor, token_N: Tensor, value_N: Tensor) -> "Live":
@@ -52,10 +56,11 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What each live hypothesis may say next.
+    """The candidate continuations of each live hypothesis.
 
-    value, token: (N, C) float64 log-probabilities, -inf for nothing, and tokens.
-    bank: (N, C) int64, the greater, the further with its phrases; None = there are no phrases.
+    value: (N, C) float64 log-probabilities, -inf for none.
+    token: (N, C) tokens.
+    bank: (N, C) int64, higher = more progress with the required phrases; None = there are no phrases.
     """
 
     value: Tensor
@@ -66,11 +71,16 @@ class Offered:
 def likeliest(live: Live, offered: Offered, slots_B: Tensor, beam: int, prune: float | None = None) -> Taken:
     """The continuations that take each sentence's free slots.
 
-    Ordered by sentence, then likeliest first; of equal ones that of the lower slot, then of the lower token.
+    They are ordered by sentence, then by descending probability; ties go to the lower slot, then to the lower token.
 
     Args:
-        prune: those take none that are so much less likely than the likeliest of their sentence, or of their bank;
-            the next step may fill the slot again (Freitag and Al-Onaizan 2017, section 3, absolute threshold).
+        live: the live hypotheses.
+        offered: their candidate continuations.
+        slots_B: the number of free slots of each sentence.
+        beam: K.
+        prune: continuations take no slot if their log-probability is this much below the best of their sentence, or of
+            their bank. The next step may fill the slot again (Freitag and Al-Onaizan 2017, section 3, absolute
+            threshold).
     """
     if offered.bank is None and native.can_choose():
         return native.likeliest(live.sentence, live.total, offered.value, slots_B, prune)
@@ -97,7 +107,7 @@ def likeliest(live: Live, offered: Offered, slots_B: Tensor, beam: int, prune: f
 
 
 def _likeliest_of_bank(total_BX: Tensor, bank_BX: Tensor | None) -> Tensor:
-    """The greatest of each one's bank (B, X); without banks of each row (B, 1)."""
+    """The maximum of each continuation's bank (B, X), or without banks of each row (B, 1)."""
     if bank_BX is None:
         return total_BX.amax(1, keepdim=True)
     number_BX = bank_BX - bank_BX.min()
@@ -106,12 +116,14 @@ def _likeliest_of_bank(total_BX: Tensor, bank_BX: Tensor | None) -> Tensor:
 
 
 def dealt(bank_BX: Tensor, possible_BX: Tensor) -> Tensor:
-    """(B, X) the order in which continuations are dealt out (Post and Vilar 2018, section 3).
+    """(B, X) the order in which continuations get slots (Post and Vilar 2018, section 3).
 
-    First the likeliest of each bank, the furthest bank first, then the second of each, and so on: banks get equal
-    shares, what is over goes to the furthest, and what a bank cannot fill goes to the others.
+    First comes the most likely continuation of each bank, starting with the highest bank; then the second of each bank,
+    and so on. Banks thus get equal shares. The remainder goes to the highest banks, and slots that a bank cannot fill
+    go to the others.
 
-    bank_BX: the bank of each continuation, the likeliest first. possible_BX: False for those that come last of all.
+    bank_BX: the bank of each continuation, sorted by descending probability.
+    possible_BX: False for continuations that come last.
     """
     bank_BX = bank_BX.where(possible_BX, torch.iinfo(torch.int64).min)
     sorted_BX, by_bank_BX = bank_BX.sort(dim=1, descending=True, stable=True)
@@ -127,11 +139,11 @@ def dealt(bank_BX: Tensor, possible_BX: Tensor) -> Tensor:
 def in_groups(
     live: Live, offered: Offered, slots_BG: Tensor, beam: int, diversity: float, prune: float | None = None
 ) -> Taken:
-    """Group by group the likeliest, less `diversity` for each earlier group's hypothesis with the same new token.
+    """Diverse beam search (Vijayakumar et al. 2018, section 4) with Hamming diversity at the current step.
 
-    That is diverse beam search (Vijayakumar et al. 2018, section 4) with Hamming diversity of the present step: the
-    penalty decides this step's choice and is not carried on; log-probabilities stay the model's. Group g has the slots
-    [g K / G, (g + 1) K / G).
+    Groups choose in turn. A continuation's score is reduced by `diversity` for each hypothesis of an earlier group with
+    the same new token. The penalty affects only the choice at this step; log-probabilities remain those of the model.
+    Group g has the slots [g K / G, (g + 1) K / G).
     """
     groups = slots_BG.shape[1]
     width = beam // groups
@@ -155,10 +167,10 @@ def in_groups(
 
 
 def in_banks(rules: Rules, live: Live, permitted_NV: Tensor, offered: Offered) -> Offered:
-    """`offered` with its banks, and likely or not the tokens that bring a hypothesis further with its phrases.
+    """`offered` with banks, and with all tokens that advance a hypothesis's required phrases, however unlikely.
 
-    The likeliest token that does not set a hypothesis back is among them, so that of the banks the furthest is never
-    lost. Hypotheses without phrases are in one bank.
+    The most likely token that does not set a hypothesis back is included, so the highest bank is never lost. Hypotheses
+    without phrases share one bank.
     """
     more: list[list[int]] = []
     banks: list[list[int]] = []
@@ -183,7 +195,7 @@ def in_banks(rules: Rules, live: Live, permitted_NV: Tensor, offered: Offered) -
 
 
 def _advancing(constraint: Constraint, state: State, permitted_V: Tensor) -> set[int]:
-    """The tokens that bring a hypothesis further, and the likeliest of those that do not set it back."""
+    """The tokens that advance a hypothesis's phrases, and the most likely token that does not set it back."""
     far, far_V = constraint.distance(state), constraint.distance_after(state)
     steady_V = torch.from_numpy((far_V <= far) & ~constraint.ends_forbidden(state))
     likeliest = int(permitted_V.cpu().where(steady_V, -torch.inf).argmax())

@@ -1,9 +1,9 @@
-"""Phrases that must or must not stand in one input's output, as a state that every token of a hypothesis advances.
+"""Required and forbidden phrases of one output, as a state that each token of a hypothesis advances.
 
-What counts is the text that the tokens write, however it is cut into tokens: each set of alternatives and the forbidden
-phrases together are an automaton over characters (`automaton`), which a `Reader` takes from token to token.
+Phrases are matched on the text, however it is tokenized. Each set of alternatives, and all forbidden phrases together,
+is an automaton over characters (`automaton`), which a `Reader` advances token by token.
 
-Shapes: V vocabulary, C pairs of a state and of what has begun.
+Shapes: V vocabulary, C pairs of an automaton state and a partial character.
 """
 
 import unicodedata
@@ -18,16 +18,18 @@ from transduce.search.phrases import Phrases, goes_on, kind
 from transduce.search.token_text import Reader, Spelling
 
 Bools = npt.NDArray[np.bool_]
-State = tuple[int, ...]  # what of a character has begun, then the state of each automaton: a value, never changed
+State = tuple[int, ...]  # the partial character, then the state of each automaton; immutable
 Encode = Callable[[str], Sequence[int]]
 
 
 class Constraint:
-    """The rules that `phrases` make for an output.
+    """The required and forbidden phrases of an output.
 
     Args:
-        encode: text -> tokens, as the model's tokenizer writes it: the way to write a phrase that is proposed first,
-            and by whose tokens progress is counted. Each phrase of `must` has to come out of it whole.
+        phrases: the phrases.
+        spelling: the texts of the vocabulary's tokens.
+        encode: text -> tokens, as the model's tokenizer does it. Search proposes this way of writing a phrase, and
+            counts progress in its tokens. Every required phrase must survive it unchanged.
     """
 
     def __init__(self, phrases: Phrases, spelling: Spelling, encode: Encode) -> None:
@@ -49,26 +51,27 @@ class Constraint:
         self._distance: dict[State, Ints] = {}
 
     def after(self, state: State, token: int) -> State:
-        """The state of a hypothesis with one more token."""
+        """The state after one more token."""
         begun = state[0]
         states = (int(reader.after(each, begun)[token]) for each, reader in zip(state[1:], self._readers, strict=True))
         return (int(self.spelling.letters(begun).begun_V[token]), *states)
 
     def behind(self, tokens: Sequence[int]) -> State:
-        """The state of a hypothesis of these tokens."""
+        """The state of a hypothesis with these tokens."""
         state = self.start
         for token in tokens:
             state = self.after(state, token)
         return state
 
     def refused(self, state: State, last: bool) -> Bools | None:
-        """(V,) which tokens complete a phrase that must not be, or None for none; of the end token see `may_end`.
+        """(V,) bool: which tokens would complete a forbidden phrase, or None for none. For the end token see `may_end`.
 
-        A phrase at the end of the text is complete when no letter follows: at once where no token can begin with one,
-        or when no token may follow at all.
+        A phrase at the end of the text is complete if no letter follows: at once if no token can begin with a letter,
+        or if no further token may follow.
 
         Args:
-            last: the next token is the last.
+            state: the state of the hypothesis.
+            last: whether the next token is the last.
         """
         if self.must_not is None:
             return None
@@ -82,7 +85,7 @@ class Constraint:
         return self._refused[key]
 
     def may_end(self, state: State) -> bool:
-        """Whether the text, if it ends here, holds all that it must and nothing that it must not."""
+        """Whether the text, if it ends here, contains all required phrases and no forbidden one."""
         begun, *states = state
         ends = [
             reader.automaton.total(reader.at_end(each, begun))
@@ -91,25 +94,25 @@ class Constraint:
         return ends[: len(self.must)] == [each.times for each in self.must] and not any(ends[len(self.must) :])
 
     def holds_forbidden(self, state: State) -> bool:
-        """Whether nothing that follows can undo that a forbidden phrase stands here."""
+        """Whether the text contains a forbidden phrase, whatever follows."""
         if self.must_not is None:
             return False
         whole = bool(self.must_not.automaton.whole[state[-1]]) and not self.spelling.glues
         return state[-1] == Automaton.FULL or whole
 
     def distance(self, state: State) -> int:
-        """How far the text is from all that it must hold: twice the tokens still missing, and 1 inside a word.
+        """The distance to containing all required phrases: twice the number of missing tokens, plus 1 inside a word.
 
-        Inside a word, also one that ends a phrase, none of those missing can begin. So every token that has to be
-        written brings the text nearer, if only from inside a word to its end: else a beam of few slots could replace,
-        time and again, a hypothesis that has to end a word by a likelier one that has just come as far.
+        A missing phrase cannot begin inside a word. Counting this makes every necessary token reduce the distance, even
+        one that only ends a word. Otherwise, a small beam could repeatedly replace a hypothesis that must first end a
+        word by a more likely one with the same progress.
         """
         left = [wanted.left(each, state[0]) for wanted, each in zip(self.must, state[1:], strict=False)]
         missing = sum(tokens for tokens, _ in left)
         return 2 * missing + int(missing > 0 and all(stuck for _, stuck in left))
 
     def distance_after(self, state: State) -> Ints:
-        """(V,) the same after each token."""
+        """(V,) the distance after each token."""
         if state not in self._distance:
             begun_V = self.spelling.letters(state[0]).begun_V
             missing_V, stuck_V = np.zeros(self.spelling.size, dtype=np.int64), np.ones(self.spelling.size, dtype=bool)
@@ -120,22 +123,22 @@ class Constraint:
         return self._distance[state]
 
     def bank_after(self, state: State) -> Ints:
-        """(V,) the bank of a beam that a hypothesis is in after each token: the nearer, the greater, 0 at the most.
+        """(V,) the bank of a hypothesis after each token: at most 0, and higher the smaller the distance.
 
-        One that a forbidden phrase ends is a little behind. It can only go on with more letters, mostly unlikely ones,
-        and would leave no slot to others, which are seen to be better as soon as that has happened.
+        A hypothesis that ends with a forbidden phrase gets a slightly lower bank. It can continue only with more
+        letters, which are mostly unlikely, and would otherwise take slots from better hypotheses.
         """
         return -2 * self.distance_after(state) - self.ends_forbidden(state)
 
     def ends_forbidden(self, state: State) -> Bools:
-        """(V,) whether a forbidden phrase ends the text after each token, so that a word has to go on."""
+        """(V,) bool: whether the text ends with a forbidden phrase after each token, so that its word must continue."""
         if self.must_not is None:
             return np.zeros(self.spelling.size, dtype=bool)
         return self.must_not.automaton.whole[self.must_not.after(state[-1], state[0])]
 
 
 class RequiredPhrase:
-    """One set of alternatives that has to stand in `times` places, and how many tokens that still takes."""
+    """A set of alternatives that must occur `times` times, and the number of tokens that this still takes."""
 
     def __init__(self, alternatives: Sequence[str], times: int, spelling: Spelling, encode: Encode) -> None:
         self.times = times
@@ -146,9 +149,9 @@ class RequiredPhrase:
         self._known: dict[tuple[int, int], tuple[int, bool]] = {}
 
     def left(self, state: int, begun: int) -> tuple[int, bool]:
-        """Tokens still to be written, and whether none of that can be written here: True if there are none.
+        """The number of missing tokens, and whether none of them can be written here (True if there are none).
 
-        They are those of the alternative that has the fewest left, and of the places after it.
+        The tokens are those of the alternative with the fewest left, and of further occurrences.
         """
         key = (state, begun)
         if key not in self._known:
@@ -181,26 +184,26 @@ class RequiredPhrase:
         return min([self._fewest, *left]) + later, not unfinished and not any(can_begin)
 
     def _may_be_of(self, number: int, read: int, beginning: bytes) -> bool:
-        """Whether the character that was begun may be the next of a phrase: as the tokenizer writes it, it is."""
+        """Whether the partial character can be the next one of a phrase, as the tokenizer writes it."""
         marks = self._marks[number]
         return not beginning or any(mark.characters == read and mark.beginning.startswith(beginning) for mark in marks)
 
 
 class Mark(NamedTuple):
-    """Where a token of a phrase ends: behind so many of its characters, and this beginning of the next."""
+    """The end of a token of a phrase: the number of complete characters, and the bytes of a partial one after them."""
 
     characters: int
     beginning: bytes
 
     def passed(self, read: int, begun: bytes) -> bool:
-        """Whether a hypothesis is there that has read so many characters, and begun the next."""
+        """Whether a hypothesis with these characters and this partial character has reached this point."""
         return self.characters < read or (self.characters == read and begun.startswith(self.beginning))
 
 
 def marks(phrase: str, spelling: Spelling, encode: Encode) -> list[Mark]:
-    """The ends of the phrase's tokens; a token that is but the space before it has none."""
+    """The ends of the phrase's tokens, without a token that is only the space before it."""
     text, begun, found = "", 0, []
-    for token in encode(unicodedata.normalize("NFC", phrase)):  # as training texts are
+    for token in encode(unicodedata.normalize("NFC", phrase)):  # like the training texts
         characters, begun = spelling.read(begun, token)
         text = (text + characters).lstrip()
         if text or begun:

@@ -1,11 +1,11 @@
-"""From rows of places to outputs: the best row, or a beam of outputs that sums the rows which say the same.
+"""Search for models with CTC output: best path, or prefix beam search.
 
-beam = 1 takes each place's likeliest token (Graves et al. 2006, section 3.2: the best path). A wider beam goes place
-by place (Graves and Jaitly 2014, algorithm 1; without a language model), where an output that ends in a blank and the
-same one that ends in its last token are kept apart, since only the first can say that token again.
+beam = 1 takes the most likely token of each place (best path; Graves et al. 2006, section 3.2). A wider beam goes place
+by place (Graves and Jaitly 2014, algorithm 1, without a language model). It keeps two probabilities for each output,
+for alignments that end in a blank and in the output's last token, because only the former can repeat that token.
 
-Whatever was found has its exact log-probability, the sum over all rows of places that say it, and is ranked by the
-length rule of that. What a place holds besides its `beam` likeliest tokens and the blank is not looked at.
+Every output that is found gets its exact log-probability, the sum over all its alignments, and is ranked by the length
+rule. For each place, only the `beam` most likely tokens and the blank are considered.
 
 Shapes: B sources, P places, V vocabulary, K tokens of a place, N outputs of all sources, U tokens and the end.
 """
@@ -33,11 +33,11 @@ Output = tuple[int, ...]
 
 
 def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
-    """For each row the `nbest` best outputs that `settings.beam` finds, best first.
+    """For each row the `nbest` best outputs found with `settings.beam`, best first.
 
     Raises:
         InputError: a token is not in the vocabulary.
-        TransduceError: the model gave no numbers.
+        TransduceError: the model returned NaN.
     """
     model: Aligns = job.model
     assert job.source is not None
@@ -55,7 +55,7 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
 
 
 def _likeliest(normed_BPV: Tensor, job: Job, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` likeliest permitted tokens (B, P, K) of each place, the blank being one, and their log-probabilities.
+    """The `count` most likely permitted tokens (B, P, K) of each place, the blank included; their log-probabilities.
 
     Raises:
         InputError: a forbidden token is not in the vocabulary.
@@ -67,7 +67,7 @@ def _likeliest(normed_BPV: Tensor, job: Job, count: int) -> tuple[Tensor, Tensor
     if outside:
         raise InputError(f"search: tokens {outside} are outside the model's vocabulary of {size}.")
     value_NK, token_NK = top(normed_BPV.flatten(0, 1), min(count, size - len(refused)), refused)
-    if bool(normed_BPV[..., 0].isnan().any()):  # one logit that is none leaves none of its place
+    if bool(normed_BPV[..., 0].isnan().any()):  # one NaN logit makes the whole place NaN
         raise TransduceError("search: the model gave a logit that is not a number: diverged weights or an overflow.")
     shape = (*normed_BPV.shape[:2], -1)
     return value_NK.view(shape), token_NK.view(shape)
@@ -84,8 +84,8 @@ def _beam(
     blank: int,
     beam: int,
 ) -> list[Output]:
-    """At most `beam` outputs, likeliest first; of equally likely ones the lower ids."""
-    kept: dict[Output, tuple[float, float]] = {(): (0.0, -inf)}  # log p, the last place a blank, or the last token
+    """At most `beam` outputs, most likely first; ties go to the lower ids."""
+    kept: dict[Output, tuple[float, float]] = {(): (0.0, -inf)}  # log p, ending in a blank and in the last token
     for values, tokens, value in zip(value_PK, token_PK, blank_P, strict=True):
         after: dict[Output, list[float]] = defaultdict(lambda: [-inf, -inf])
         for output, (with_blank, with_token) in kept.items():
@@ -111,7 +111,7 @@ def _plus(one: float, other: float) -> float:
 
 
 def _ranked(outputs: list[list[Output]], normed: Padded, job: Job, settings: Search) -> list[list[Hypothesis]]:
-    """Each row's outputs with their exact log-probabilities, the `nbest` best; one over its limit is cut there."""
+    """Each row's `nbest` best outputs with their exact log-probabilities; outputs over the limit are truncated."""
     row_N = [row for row, found in enumerate(outputs) for _ in found]
     every = [output for found in outputs for output in found]
     target = padded([np.asarray(output, np.int32) for output in every])

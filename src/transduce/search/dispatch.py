@@ -1,4 +1,4 @@
-"""From a model's steps to hypotheses, by the method that the settings name."""
+"""The entry point of search, which calls the method that the settings name."""
 
 import importlib
 from collections.abc import Sequence
@@ -15,12 +15,13 @@ from transduce.search.constraint import Constraint
 from transduce.search.coverage import Coverage
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice, Lattices
-from transduce.search.request import Job
+from transduce.search.request import Job, OnStep
 from transduce.search.rules import Rules
 from transduce.search.settings import Search
 from transduce.search.shortlist import Shortlisted, with_demands
 
-AT_ONCE = {"mask_predict": "non_autoregressive", "ctc": "ctc"}  # methods that do not go token by token, for which kind
+AT_ONCE = {"mask_predict": "non_autoregressive", "ctc": "ctc"}  # methods that write all tokens at once -> their model
+STEPWISE = ("greedy", "beam", "sample")  # methods that add one token to their outputs at each step
 
 
 @torch.inference_mode()
@@ -40,31 +41,38 @@ def search(
     constraints: Sequence[Constraint | None] | None = None,
     lattices: list[Lattice] | None = None,
     shortlist: Tensor | None = None,
+    on_step: OnStep | None = None,
     device: torch.device | str | None = None,
 ) -> list[list[Hypothesis]]:
     """For each row of the source its hypotheses, best first: at least one, at most `settings.nbest`.
 
-    What a row gets depends on that row alone: it is the same in any batch, in any order.
+    A row's result depends on that row only. It is the same in any batch and in any order.
 
     Args:
-        rows: sources; `source` is None for a model that reads none.
+        model: implements `Steps`, or `Fills` for "mask_predict", or `Aligns` for "ctc".
+        source: the sources; None for a model without a source.
+        rows: number of sources.
+        settings: the search settings.
         start, end: token ids.
-        limits: the most tokens of each row's outputs, the end token included; see `Search.limit`.
-        prefixes: for each row the tokens that its outputs must begin with.
-        lines: the number of each row in its file, counted from 0: messages name it, samples are seeded by it.
-        forbidden: token ids that are never chosen: padding, start, perhaps unknown.
-        least: the fewest tokens of each row's outputs, the end token not included; `settings.min_length` by default.
-        constraints: phrases that each row's outputs must or must not hold. An output ends only when it holds all that
-            it must; one that reaches its limit before has `ended` False.
-        lattices: filled with one lattice for each row, of a beam search.
-        shortlist: (rows, V) bool, True = the row's outputs may hold this token; None = they may hold any. The end
-            token, and what prefixes and phrases ask for, are added; probabilities are those among these tokens.
-        device: where the model is; needed without a source only.
+        limits: maximum number of tokens of each row's outputs, including the end token; see `Search.limit`.
+        prefixes: for each row the tokens with which its outputs must begin.
+        lines: line number of each row in its file, counted from 0. Messages name it, and samples are seeded with it.
+        forbidden: token ids that are never chosen, such as padding and start.
+        least: minimum number of tokens of each row's outputs, without the end token; default: `settings.min_length`.
+        constraints: required and forbidden phrases of each row's outputs. An output can end only when it contains all
+            required phrases; if it reaches its limit before, its `ended` is False.
+        lattices: filled with one lattice for each row of a beam search.
+        shortlist: (rows, V) bool, True = the row's outputs may contain this token; None = any token. The end token and
+            the tokens of prefixes and phrases are added. Probabilities are normalized over these tokens.
+        on_step: called with a `transduce.search.request.Step` after each token of all rows. The search then runs step
+            by step instead of as one call, which is slower and finds the same outputs. An exception that it raises ends
+            the search. Methods that do not write token by token, and forced search, have no steps.
+        device: the model's device; needed only without a source.
 
     Raises:
-        InputError: the arguments disagree, the method is not one for this model or not for what is asked, or a token
-            is not in the vocabulary.
-        TransduceError: the model gave no log-probabilities, or gives probability 0 to every output.
+        InputError: the arguments are inconsistent, the method does not work for this model or these arguments, or a
+            token is not in the vocabulary.
+        TransduceError: the model returned invalid log-probabilities, or gives probability 0 to every output.
     """
     none = [None] * rows if constraints is None else constraints
     least = [settings.min_length] * rows if least is None else least
@@ -82,6 +90,7 @@ def search(
         torch.device(device or "cpu") if source is None else source.values.device,
         rules if any(least) or settings.no_repeat_ngram or any(none) else None,
         lattices=None if lattices is None else Lattices(rows),
+        on_step=on_step,
     )
     _check(job)
     _check_model(model, settings.method)
@@ -104,12 +113,12 @@ def search(
 
 
 def quickest(model: object) -> Search:
-    """The settings of the fastest search that suits `model`."""
+    """The settings of the fastest search method for `model`."""
     return Search(method=only_method(type(model)) or "greedy", beam=1)
 
 
 def only_method(kind: type) -> Literal["mask_predict", "ctc"] | None:
-    """The one search for models of a class that write all words at once; None for those that step."""
+    """The only search method for a class of models that write all words at once; None for models that step."""
     if issubclass(kind, Fills):
         return "mask_predict"
     return "ctc" if issubclass(kind, Aligns) else None
@@ -131,7 +140,7 @@ def _check_model(model: object, method: str) -> None:
 
 
 def _check(job: Job) -> None:
-    """Raises InputError with all that is wrong with the arguments."""
+    """Raises InputError with all problems of the arguments."""
     counts = {"limits": len(job.limits), "prefixes": len(job.prefixes), "lines": len(job.lines)}
     if job.source is not None:
         counts["source"] = len(job.source.lengths)
@@ -149,13 +158,13 @@ def _check(job: Job) -> None:
 
 
 def _check_method(job: Job, settings: Search) -> None:
-    """Raises InputError for what is asked of a method that does not do it."""
+    """Raises InputError for arguments that the method does not support."""
     problems = []
     must = job.rules is not None and job.rules.must
     if settings.method in AT_ONCE and (job.rules is not None or settings.coverage > 0):
         problems.append(
-            f'search: method "{settings.method}" writes all words at once: it knows no coverage, no shortest length, '
-            "no n-grams that may not repeat, and no phrases that must or must not appear."
+            f'search: method "{settings.method}" writes all words at once: it takes no coverage, no minimum '
+            "length, no limit on repeated n-grams, and no phrases that must or must not appear."
         )
     elif must and settings.method not in ("beam", "exhaustive"):
         problems.append(
@@ -166,22 +175,30 @@ def _check_method(job: Job, settings: Search) -> None:
             f'search: method "{settings.method}" writes all words at once; it cannot begin with given tokens.'
         )
     if must and settings.groups > 1:
-        problems.append("search: a beam with phrases that must appear is shared out by them and cannot have groups.")
+        problems.append(
+            "search: a beam is divided among the phrases that must appear, so it cannot have groups as well."
+        )
+    if job.on_step is not None and settings.method not in STEPWISE:
+        problems.append(
+            f'search: on_step is called after each token, but method "{settings.method}" does not write token by '
+            f"token; use one of {', '.join(STEPWISE)}."
+        )
     if job.lattices is not None and settings.method != "beam":
-        problems.append(f'search: a lattice is what a beam weighed; method "{settings.method}" has none.')
+        problems.append(f'search: a lattice records a beam search; method "{settings.method}" has none.')
     if problems:
         raise InputError(problems)
 
 
 def _check_shortlist(job: Job, method: str, shortlist: Tensor | None) -> None:
-    """Raises InputError where there can be none, or not this one."""
+    """Raises InputError if shortlists are not supported here, or this one is invalid."""
     if shortlist is None:
         return
     if method in AT_ONCE:
-        raise InputError(f'search: method "{method}" writes all words at once, and knows no shortlist.')
+        raise InputError(f'search: method "{method}" writes all words at once, and uses no shortlist.')
     if shortlist.dtype is not torch.bool or shortlist.ndim != 2 or len(shortlist) != job.rows:
         raise InputError(
-            f"search: a shortlist is bool ({job.rows}, vocabulary), and was {shortlist.dtype} {tuple(shortlist.shape)}."
+            f"search: a shortlist must be bool ({job.rows}, vocabulary); got {shortlist.dtype} "
+            f"{tuple(shortlist.shape)}."
         )
 
 
@@ -208,7 +225,7 @@ def _rule_problems(job: Job, row: int) -> list[str]:
     problems = []
     if least >= limit:
         problems.append(
-            f"search: line {line} is to have {least} tokens or more and then end, over its limit of {limit}; "
+            f"search: line {line} must have at least {least} tokens before its end, but its limit is {limit}; "
             "lower min_length or raise max_length_offset."
         )
     if constraint is not None and constraint.holds_forbidden(constraint.behind(job.prefixes[row])):

@@ -1,7 +1,7 @@
-"""Several models as one: at each step the mean of what they say.
+"""Ensembles: several models as one, whose predictions are averaged at each step.
 
-    probability       p = (1 / M) sum_m p_m, by log-mean-exp: what any of them holds possible stays possible
-    log_probability   p ~ exp((1 / M) sum_m log p_m), normalised: what any of them holds impossible is
+    probability       p = (1 / M) sum_m p_m, by log-mean-exp: possible if any member finds it possible
+    log_probability   p ~ exp((1 / M) sum_m log p_m), normalized: impossible if any member finds it impossible
 
 Shapes: B batch, S source positions, T target positions, V vocabulary, M models.
 """
@@ -18,10 +18,11 @@ from transduce.models.protocols import HasFusedSearch, Tree, stands_in
 
 
 class Ensemble(nn.Module):
-    """Predicts and steps (see `transduce.models.protocols`); memory and state are tuples of the members'.
+    """Implements `Predicts` and `Steps` (see `transduce.models.protocols`). Memory and state are tuples.
 
-    Members need not be of one architecture, but must say the same tokens. They read one source (B, S) in common, or
-    each its own column of (B, S, M), where -1 stands behind the shorter ones; none if they read none.
+    Members may have different architectures, but must share their target vocabulary. They read the same source (B, S),
+    or each reads its own column of (B, S, M), in which shorter sources are padded with -1. For models without a source,
+    it is None.
     """
 
     def __init__(self, members: Sequence[nn.Module], mean: Mean = "probability") -> None:
@@ -30,7 +31,7 @@ class Ensemble(nn.Module):
         self.mean = mean
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
-        """Log-probabilities (B, T, V), which are logits too, of the token after each target position."""
+        """Log-probabilities (B, T, V) of the token after each target position, which can be used as logits."""
         return self._mean([member(read, target) for member, read in self._read(source)])
 
     def start(self, source: Padded | None, rows: int) -> tuple[Tree, Tree]:
@@ -45,7 +46,7 @@ class Ensemble(nn.Module):
         return self._mean([each for each, _ in stepped]), tuple(following for _, following in stepped)
 
     def fused_search(self, memory: Tree, longest: int) -> FusedSearch | None:
-        """See `transduce.models.protocols.HasFusedSearch`: if every member may be searched so."""
+        """See `transduce.models.protocols.HasFusedSearch`; None if any member has no fused search."""
         each: list[FusedSearch] = []
         for member, own in zip(self.members, memory, strict=True):
             if not isinstance(member, HasFusedSearch) or not stands_in(member, "fused_search", "step"):
@@ -70,6 +71,6 @@ class Ensemble(nn.Module):
 
 
 def _column(ids_BS: Tensor) -> Padded:
-    """Ids with -1 behind the ends -> the same, no longer than the longest."""
+    """A padded batch from ids with -1 as padding, as long as its longest row."""
     length_B = (ids_BS >= 0).sum(1)
     return Padded(ids_BS[:, : int(length_B.max())].clamp(min=0), length_B)

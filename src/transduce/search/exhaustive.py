@@ -1,4 +1,4 @@
-"""Exhaustive search: every output up to the limit. The oracle of the other searches, for tiny vocabularies.
+"""Exhaustive search over every output up to the limit: the reference for other methods, for tiny vocabularies.
 
 Shapes: N hypotheses of one sentence and one length, V vocabulary, T tokens so far.
 """
@@ -23,20 +23,20 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     """The `nbest` best of all outputs of each row, best first.
 
     Raises:
-        InputError: there are more than `MOST_LEAVES` outputs to look at.
+        InputError: there are more than `MOST_LEAVES` outputs.
     """
     memory, state = job.begin()
     return [_row(job, settings, row, memory, state) for row in range(job.rows)]
 
 
 def leaves(choices: int, steps: int) -> int:
-    """Outputs of at most `steps` tokens: after each of `choices` tokens an output may end or go on."""
+    """The number of outputs of at most `steps` tokens, if each of `choices` tokens may end an output or continue it."""
     return sum(int(choices**step) for step in range(steps + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Beginnings:
-    """Outputs begun, of one length, in the order of their token ids.
+    """Partial outputs of the same length, in the order of their token ids.
 
     tokens, values: (N, 1 + T) the start token and its 0, then the tokens and their log-probabilities.
     penalties: (N,) float64, see `Job.penalty`.
@@ -50,12 +50,12 @@ class Beginnings:
     row: Tensor
 
     def chosen(self, these: Tensor) -> "Beginnings":
-        """Those of `these`, a mask or numbers."""
+        """Those selected by `these`, a mask or indices."""
         return Beginnings(self.tokens[these], self.values[these], self.penalties[these], self.state, self.row[these])
 
 
 def _row(job: Job, settings: Search, row: int, memory: Tree, state: Tree) -> list[Hypothesis]:
-    """Depth first over the tree of outputs, in parts small enough for one step."""
+    """The best outputs of a row, found depth first over the tree of outputs, in parts small enough for one step."""
     row_1, zero_11 = torch.tensor([row]), torch.zeros(1, 1, dtype=torch.float64)
     waiting = [Beginnings(torch.full((1, 1), job.start), zero_11, zero_11[0], state, row_1)]
     best: list[Hypothesis] = []
@@ -74,7 +74,7 @@ def _row(job: Job, settings: Search, row: int, memory: Tree, state: Tree) -> lis
 
 
 def _grown(job: Job, row: int, part: Beginnings, memory: Tree) -> Beginnings:
-    """Every continuation of `part` by one token that is not impossible."""
+    """Every possible continuation of `part` by one token."""
     rows, time = len(part.tokens), part.tokens.shape[1] - 1
     row_N = torch.full((rows,), row)
     memory, state = select(memory, row_N.to(job.device)), select(part.state, part.row.to(job.device))

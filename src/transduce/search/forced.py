@@ -1,4 +1,4 @@
-"""Forced decoding: what a model that steps says of outputs it is given. The slow reference for scoring."""
+"""Forced decoding: the scores of given outputs, computed step by step. The slow reference for scoring."""
 
 from collections.abc import Sequence
 
@@ -26,15 +26,19 @@ def forced(
     rule: LengthRule = UNRULED,
     device: torch.device | str | None = None,
 ) -> list[Hypothesis]:
-    """The hypotheses whose tokens are `targets`, one for each row of the source.
+    """The hypotheses with the tokens `targets`, one for each row of the source.
 
-    targets: without the start token; with the end token where it should count.
-    rule: what `score` is made by.
-    device: where the model is; needed without a source only.
+    Args:
+        model: the model.
+        source: the sources; None for a model without a source.
+        targets: token ids without the start token, and with the end token if it should count.
+        start, end: token ids.
+        rule: the length rule of `score`.
+        device: the model's device; needed only without a source.
 
     Raises:
-        InputError: a target is empty, goes on after its end token, or is not in the vocabulary.
-        TransduceError: the model gave no log-probabilities.
+        InputError: a target is empty, continues after its end token, or has a token that is not in the vocabulary.
+        TransduceError: the model returned invalid log-probabilities.
     """
     refuse_unusable(targets, end)
     if not targets:

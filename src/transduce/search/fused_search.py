@@ -1,4 +1,4 @@
-"""A whole beam search in one call, where the model allows it and nothing is asked that needs a look at each step."""
+"""A whole beam search in one call, if the model supports it and nothing has to look at each step."""
 
 import math
 
@@ -14,13 +14,13 @@ from transduce.search.shortlist import words_of
 
 
 def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hypothesis]] | None:
-    """What `transduce.search.beam` finds with a beam of `slots`, in no order; None where it must go step by step.
+    """The result of `transduce.search.beam` with a beam of `slots`, unordered; None if it must go step by step.
 
     Raises:
-        TransduceError: the model gave what is no log-probability.
-        InputError: a token id of this job is outside the vocabulary.
+        TransduceError: the model returned an invalid log-probability.
+        InputError: a token id of the job is not in the vocabulary.
     """
-    looked_at = job.rules or job.coverage or job.lattices or any(job.prefixes) or settings.groups > 1
+    looked_at = job.rules or job.coverage or job.lattices or job.on_step or any(job.prefixes) or settings.groups > 1
     writers = None if looked_at else _handed_over(job.model, memory, max(job.limits), job.shortlist is not None)
     if writers is None:
         return None
@@ -43,9 +43,9 @@ def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hy
 
 @torch.inference_mode()
 def suits(model: Steps, source: Padded, limit: int, settings: Search) -> bool:
-    """Whether searches by `settings` go in one call where nothing is asked of single outputs; tried on `source`.
+    """Whether a search with `settings` runs in one call, if there are no constraints on outputs; tried on `source`.
 
-    limit: the most tokens of an output.
+    limit: maximum number of tokens of an output.
     """
     looked_at = settings.coverage or settings.groups > 1 or settings.no_repeat_ngram
     if looked_at or settings.method not in ("greedy", "beam") or not isinstance(model, HasFusedSearch):
@@ -55,7 +55,7 @@ def suits(model: Steps, source: Padded, limit: int, settings: Search) -> bool:
 
 
 def _handed_over(model: object, memory: Tree, longest: int, with_shortlist: bool) -> FusedSearch | None:
-    """What the model hands over for its search; None where it must be stepped."""
+    """The model's fused search; None if it must go step by step."""
     if not isinstance(model, HasFusedSearch) or not stands_in(model, "fused_search", "step"):
         return None
     writers = model.fused_search(memory, longest)

@@ -1,4 +1,7 @@
-"""Greedy search: at each step the likeliest token. The same as a beam of one; not the likeliest sequence."""
+"""Greedy search, which takes the most likely token at each step. It equals a beam of one.
+
+The result is not necessarily the most likely sequence.
+"""
 
 from torch import Tensor
 
@@ -18,5 +21,5 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
 
 
 def likeliest(log_probabilities_NV: Tensor, path_N: Tensor, time: int) -> Tensor:
-    """The likeliest token (N,); of equal ones the lowest, which `argmax` promises."""
+    """The most likely token (N,); ties go to the lowest id, as `argmax` guarantees."""
     return log_probabilities_NV.argmax(dim=1)

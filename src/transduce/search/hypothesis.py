@@ -9,14 +9,14 @@ from transduce.search.length import LengthRule
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """A sequence that a search found.
+    """An output of a search.
 
-    tokens: without the start token; with the end token when it ended.
-    log_probability: natural logarithm of the model's probability of `tokens`, the sum over all of them.
-    score: `log_probability` after the length rule, and the coverage penalty; what hypotheses are ranked by.
-    token_log_probabilities: one for every token, the model's own: temperature and filters do not change them.
-    ended: False when the length limit came before the end token.
-    distance: of an output that did not end, how far it is from the phrases that must appear (`Constraint.distance`).
+    tokens: without the start token; with the end token if it ended.
+    log_probability: natural logarithm of the model's probability of `tokens`: the sum over all tokens.
+    score: `log_probability` after the length rule and the coverage penalty, by which hypotheses are ranked.
+    token_log_probabilities: the model's log-probability of each token, without temperature and filters.
+    ended: False if it reached the length limit before the end token.
+    distance: for an output that did not end, its distance to the required phrases (`Constraint.distance`).
     """
 
     tokens: tuple[int, ...]
@@ -35,7 +35,7 @@ def hypothesis(
     penalty: float = 0.0,
     distance: int = 0,
 ) -> Hypothesis:
-    """The hypothesis of at least one token; its sum is rounded once, so all searches agree on it.
+    """A hypothesis of at least one token. The sum of log-probabilities is rounded once, so all methods agree on it.
 
     penalty: added to the score; see `transduce.search.coverage`.
     """
@@ -45,5 +45,5 @@ def hypothesis(
 
 
 def rank(hypotheses: Iterable[Hypothesis], nbest: int) -> list[Hypothesis]:
-    """The `nbest` best, best first: ended before unended, what lacks least, by score, the shorter, the lower ids."""
+    """The `nbest` best, best first: ended ones first, then by distance, score, length and token ids."""
     return sorted(hypotheses, key=lambda h: (not h.ended, h.distance, -h.score, len(h.tokens), h.tokens))[:nbest]

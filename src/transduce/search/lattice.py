@@ -1,6 +1,6 @@
-"""What a beam search weighed, kept for display: every candidate of every step.
+"""The candidates that a beam search considered at each step, recorded for display.
 
-Shapes: N live hypotheses, C candidates of each, M candidates taken.
+Shapes: N live hypotheses, C candidates of each, M selected candidates.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,13 +14,14 @@ START = -1  # the parent of the first step's candidates
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One token that a hypothesis could have gone on with.
+    """A token that could continue a hypothesis.
 
-    parent: the place, among the step before's candidates, of the hypothesis that it goes on from; -1 at the start.
-    log_probability: the token's own; total: that of the hypothesis with it.
-    kept: it took a slot of the beam; the others were pruned.
-    finished: it ended, with the end token or at the limit.
-    text: the token's spelling, where somebody filled it in.
+    parent: index of the hypothesis among the candidates of the previous step; -1 at the start.
+    log_probability: the token's log-probability.
+    total: the log-probability of the hypothesis including the token.
+    kept: whether it took a slot of the beam.
+    finished: whether it ended, with the end token or at the limit.
+    text: the text of the token, once `spelled` has filled it in.
     """
 
     token: int
@@ -34,7 +35,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """The candidates of one sentence, step by step; of each hypothesis the likeliest few, in its slot's order."""
+    """The candidates of one sentence, step by step: the most likely ones of each hypothesis, in slot order."""
 
     steps: list[list[Candidate]] = field(default_factory=list)
 
@@ -48,7 +49,7 @@ class Lattice:
         return tokens[::-1]
 
     def spelled(self, spell: Callable[[Sequence[int]], Sequence[str]]) -> "Lattice":
-        """The same with the texts of tokens."""
+        """A copy with the texts of the tokens."""
         return Lattice(
             [
                 [replace(each, text=text) for each, text in zip(step, spell([c.token for c in step]), strict=True)]
@@ -63,7 +64,7 @@ class Lattice:
 
 
 class Lattices:
-    """The lattices of a job's rows, filled while it is searched; a sentence that stopped has no further steps."""
+    """The lattices of a job's rows, filled during search. A sentence that has stopped gets no further steps."""
 
     def __init__(self, rows: int) -> None:
         self.found = [Lattice() for _ in range(rows)]
@@ -79,7 +80,7 @@ class Lattices:
         finished_M: Tensor,
         going: Tensor,
     ) -> None:
-        """One step: live hypotheses and what each could say; the (parent, column) taken, and which of those go on."""
+        """Record one step: live hypotheses with their candidates, the (parent, column) selected, and which continue."""
         place_N = self._place or [START] * len(sentence_N)
         fates = dict(zip(zip(*(part.tolist() for part in taken), strict=True), finished_M.tolist(), strict=True))
         steps: dict[int, list[Candidate]] = {}

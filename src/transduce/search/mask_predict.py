@@ -1,15 +1,14 @@
-"""Mask-predict: all words at once, then again those that were least sure (Ghazvininejad et al. 2019, section 4).
+"""Mask-predict: predict all words at once, then the least certain ones again (Ghazvininejad et al. 2019, section 4).
 
-Of I iterations the first writes all n words of an output, and iteration i = 1 .. I - 1 hides the
+The first of I iterations predicts all n words of an output. Iteration i = 1 .. I - 1 hides the
 
     floor(n (I - i) / I)
 
-words of the lowest probability and writes them again, given the others. This is done for the likeliest few lengths of
-each source; the best of these outputs, by the length rule, is what is found.
+words with the lowest probability and predicts them again, given the others. This is done for several of the most likely
+lengths of each source. The result is the best of these outputs by the length rule.
 
-A word's probability is the one it had when it was written last, and the end token's is that of the length, so that
-with one iteration log p is the model's own log-probability of the output, and with more, as the words see each other,
-an approximation of it.
+A word's probability is that of its last prediction, and the end token's probability is that of the length. With one
+iteration, log p is therefore the model's log-probability of the output. With more iterations it is an approximation.
 
 Shapes: B sources, P outputs (of all sources), T words, N hidden words, V vocabulary, L lengths.
 """
@@ -33,7 +32,7 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
 
     Raises:
         InputError: a token is not in the vocabulary.
-        TransduceError: the model gave no numbers.
+        TransduceError: the model returned NaN.
     """
     model: Fills = job.model
     assert job.source is not None
@@ -52,9 +51,10 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
 
 
 def likeliest_lengths(length_BL: Tensor, limits: Sequence[int], count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Each row's `count` likeliest numbers of words that leave room for the end token.
+    """Each row's `count` most likely numbers of words that leave room for the end token.
 
-    Rows, lengths and log-probabilities, all (P,), by row, then likeliest first; of equally likely ones the shorter.
+    Returns rows, lengths and log-probabilities, all (P,), ordered by row, then most likely first; ties go to the
+    shorter.
     """
     limit_B1 = torch.tensor(limits)[:, None].to(length_BL.device)
     place_L = torch.arange(length_BL.shape[1], device=length_BL.device)
@@ -64,7 +64,7 @@ def likeliest_lengths(length_BL: Tensor, limits: Sequence[int], count: int) -> t
 
 
 def written(model: Fills, memory: Tree, length_P: Tensor, iterations: int, job: Job) -> tuple[Tensor, Tensor]:
-    """The words (P, T) and their log-probabilities (P, T), float64, both on the CPU; 0 behind a row's end."""
+    """The words (P, T) and their log-probabilities (P, T) in float64, both on the CPU; 0 after the end of a row."""
     length_P = length_P.to(job.device)
     token_PT = torch.zeros(len(length_P), max(1, int(length_P.max())), dtype=torch.int64, device=job.device)
     value_PT = torch.zeros(token_PT.shape, dtype=torch.float64, device=job.device)
@@ -81,13 +81,13 @@ def written(model: Fills, memory: Tree, length_P: Tensor, iterations: int, job: 
 
 
 def least_sure(value_PT: Tensor, real_PT: Tensor, count_P: Tensor) -> Tensor:
-    """(P, T) bool: the `count_P` words of each row with the lowest log-probability; of equal ones the earlier."""
+    """(P, T) bool: the `count_P` words of each row with the lowest log-probability; ties go to the earlier."""
     order_PT = value_PT.masked_fill(~real_PT, torch.inf).argsort(dim=1, stable=True)
     return (order_PT.argsort(dim=1) < count_P[:, None]) & real_PT
 
 
 def best_words(logits_NV: Tensor, job: Job) -> tuple[Tensor, Tensor]:
-    """The likeliest permitted tokens (N,) and their log-probabilities (N,) float64; of equal ones the lowest token.
+    """The most likely permitted tokens (N,) and their log-probabilities (N,) in float64; ties go to the lowest token.
 
     Raises:
         InputError: a forbidden token is not in the vocabulary.

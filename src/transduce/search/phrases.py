@@ -1,9 +1,9 @@
-"""What it means that a phrase stands in a text. Of a text, not of tokens: a tokenizer can write a phrase in many ways.
+"""Phrases, and when a text contains one. They are matched on text, because a phrase can be tokenized in many ways.
 
-A phrase stands where its characters do, case and all, and no word goes on beyond its ends: "he" stands in "he is" and
-in "(he)", not in "the". Two characters belong to one word if both are letters or digits; a combining mark belongs to
-what is before it. Scripts that put no spaces between words (Chinese, Japanese, Thai, ..) have no such ends: there a
-phrase stands wherever its characters do. Any white space equals any other; accents count the same composed or not.
+A text contains a phrase if it contains its characters, in the same case, between word boundaries: "he" is in "he is"
+and in "(he)" but not in "the". Two characters belong to one word if both are letters or digits; a combining mark
+belongs to the character before it. Scripts without spaces between words (Chinese, Japanese, Thai, ..) have no word
+boundaries, so there any occurrence counts. All white space is equal, and so are composed and decomposed accents.
 """
 
 import re
@@ -18,16 +18,16 @@ UNSPACED = (
     "CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA", "BOPOMOFO", "YI SYLLABLE", "THAI", "LAO",
     "KHMER", "MYANMAR", "TIBETAN", "JAVANESE", "BALINESE", "TAI ", "NEW TAI",
 )  # fmt: skip
-"""How the Unicode names begin of letters that are written without spaces between words."""
+"""Prefixes of the Unicode names of letters that are written without spaces between words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """What an output must and must not hold, as `plain` texts.
+    """The phrases that an output must and must not contain, as `plain` texts.
 
-    must: each a set of alternatives, of which one has to stand in the output; the same set n times asks for n places
-        that do not overlap (places of different sets may).
-    must_not: none of these may stand in the output.
+    must: sets of alternatives. The output must contain one of each set. A set that is given n times requires n
+        occurrences that do not overlap; occurrences of different sets may overlap.
+    must_not: the output must contain none of these.
     """
 
     must: tuple[tuple[str, ...], ...] = ()
@@ -38,17 +38,17 @@ class Phrases:
 
 
 def spread(text: str) -> str:
-    """The text in NFD (accents apart), with a space for every white character; of a part what it is in the whole."""
+    """The text in NFD, with each white-space character as a space. Parts of a text can be converted separately."""
     return re.sub(r"\s", " ", unicodedata.normalize("NFD", text))
 
 
 def plain(text: str) -> str:
-    """The text as phrases are compared: spread, runs of spaces as one, none at the ends."""
+    """The text in the form in which phrases are compared: `spread`, with single spaces, stripped."""
     return re.sub(" +", " ", spread(text)).strip(" ")
 
 
 def kind(character: str) -> Kind:
-    """What a character does to the end of a phrase beside it."""
+    """The kind of a character, which decides where words end."""
     if character.isspace():
         return "space"
     category = unicodedata.category(character)[0]
@@ -59,14 +59,14 @@ def kind(character: str) -> Kind:
 
 
 def goes_on(before: Kind, after: Kind) -> bool:
-    """Whether one word holds two neighbouring characters; `before` is what a mark stands on, not the mark."""
+    """Whether two neighbouring characters belong to one word. For a mark, `before` is the character that it marks."""
     return after == "mark" or (before == "word" and after == "word")
 
 
 def occurrences(alternatives: Sequence[str], text: str) -> int:
-    """At how many places of a plain text one of the plain `alternatives` stands; places do not overlap.
+    """The maximum number of non-overlapping occurrences of the plain `alternatives` in a plain text.
 
-    Read from the left, taking what ends first, which finds the most.
+    It reads from the left and takes the occurrence that ends first, which maximizes the number.
     """
     count = free = 0
     is_end = ends(text)
@@ -78,9 +78,9 @@ def occurrences(alternatives: Sequence[str], text: str) -> int:
 
 
 def ends(text: str) -> list[bool]:
-    """For each place from 0 to the text's length: may a word end, or begin, before the character that stands there?"""
+    """For each index from 0 to the text's length: whether a word can begin or end before the character there."""
     found: list[bool] = []
-    base: Kind = "space"  # the kind of the last character that is no mark, or of the first one
+    base: Kind = "space"  # the kind of the last character that is not a mark, or of the first one
     for place, character in enumerate(text):
         its_kind = kind(character)
         found.append(place == 0 or not goes_on(base, its_kind))
@@ -89,7 +89,7 @@ def ends(text: str) -> list[bool]:
 
 
 def lacking(phrases: Phrases, text: str) -> list[tuple[str, ...]]:
-    """The sets of `phrases.must` that `text` does not meet, each as often as it lacks it."""
+    """The sets of `phrases.must` that `text` lacks, each as often as it is missing."""
     plain_text = plain(text)
     lack = []
     for alternatives in dict.fromkeys(phrases.must):
@@ -99,6 +99,6 @@ def lacking(phrases: Phrases, text: str) -> list[tuple[str, ...]]:
 
 
 def held(phrases: Phrases, text: str) -> list[str]:
-    """The phrases of `phrases.must_not` that stand in `text`."""
+    """The phrases of `phrases.must_not` that `text` contains."""
     plain_text = plain(text)
     return [phrase for phrase in phrases.must_not if occurrences([phrase], plain_text)]

@@ -1,11 +1,11 @@
-"""What is searched: a model's steps, its sources, and what an output may look like.
+"""A search job: a model, its sources, and the rules for outputs.
 
 Shapes: B sentences, N hypotheses, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,21 +20,42 @@ from transduce.search.rules import Rules
 ROUNDING = 1e-3  # a log-probability may be this much above 0
 
 
+class Step(NamedTuple):
+    """The hypotheses of a search after one more token, including those that this token ended.
+
+    Shapes: N hypotheses of all unfinished rows, T tokens so far.
+
+    rows: (N,) int64, the row of each hypothesis. Greedy search has one per row, beam search at most its beam size.
+    tokens: (N, T) int64, with prefixes and without the start token. The last one is new, and may be the end token.
+    log_probabilities: (N,) float64, of all these tokens together.
+    """
+
+    rows: Tensor
+    tokens: Tensor
+    log_probabilities: Tensor
+
+
+OnStep = Callable[[Step], None]  # an exception that it raises ends the search
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`rows` sources and the rules for their outputs; each list has one member for every row.
+    """`rows` sources and the rules for their outputs. Each list has one element per row.
 
-    model: `Steps`, for method "mask_predict" `Fills`, for "ctc" `Aligns`.
+    model: implements `Steps`, or `Fills` for method "mask_predict", or `Aligns` for "ctc".
+    source: the sources; None for a model without a source.
     start, end: token ids; `end` ends an output.
-    limits: the most tokens of an output, `end` included.
-    prefixes: the tokens that an output must begin with; they count towards its probability.
-    lines: the number of each source in its file, which messages name and samples are seeded by.
-    forbidden: token ids that are never chosen (a prefix may hold them).
-    device: where the model is.
-    rules: what a hypothesis may not go on with because of what it has said; None = anything.
-    coverage: what a hypothesis pays for what it left unread of its source; None = nothing.
-    lattices: told of every step of a beam; None = nobody is.
-    shortlist: (B, V) bool, True = an output of the row may hold the token; None = any. `model` is `Shortlisted` then.
+    limits: maximum number of tokens of an output, including `end`.
+    prefixes: the tokens with which an output must begin. They count towards its probability.
+    lines: line number of each source in its file. Messages name it, and samples are seeded with it.
+    forbidden: token ids that are never chosen. A prefix may contain them.
+    device: the model's device.
+    rules: which tokens may not follow a hypothesis; None = no rules.
+    coverage: the coverage penalty; None = none.
+    lattices: records every step of a beam; None = no recording.
+    shortlist: (B, V) bool, True = an output of the row may contain the token; None = any token. With a shortlist,
+        `model` is `Shortlisted`.
+    on_step: called after each token; None = no calls.
     """
 
     model: Any
@@ -51,6 +72,7 @@ class Job:
     coverage: Coverage | None = None
     lattices: Lattices | None = None
     shortlist: Tensor | None = None
+    on_step: OnStep | None = None
 
     def begin(self) -> tuple[Tree, Tree]:
         """The memory of the sources and the state before the first token, (B, ...) each."""
@@ -58,17 +80,17 @@ class Job:
         return memory, state
 
     def step(self, token_N: Tensor, memory: Tree, state: Tree, time: int) -> tuple[Tensor, Tree]:
-        """The log-probabilities (N, V) of the token at position `time`, and the state behind them.
+        """The log-probabilities (N, V) of the token at position `time`, and the state after it.
 
         Raises:
-            TransduceError: they are no log-probabilities.
-            InputError: a token id of this job is outside the vocabulary.
+            TransduceError: the model returned invalid log-probabilities.
+            InputError: a token id of this job is not in the vocabulary.
         """
         log_probabilities_NV, state = self.model.step(token_N.to(self.device), memory, state)
         if log_probabilities_NV.ndim != 2 or len(log_probabilities_NV) != len(token_N):
             raise TransduceError(
                 f"search: the model should give log-probabilities ({len(token_N)}, vocabulary) "
-                f"for {len(token_N)} hypotheses, and gave {tuple(log_probabilities_NV.shape)}."
+                f"for {len(token_N)} hypotheses, but gave {tuple(log_probabilities_NV.shape)}."
             )
         if time == 0:
             self.check_vocabulary(log_probabilities_NV.shape[1])
@@ -76,7 +98,7 @@ class Job:
         return log_probabilities_NV, state
 
     def check_log_probability(self, greatest: float) -> None:
-        """Raises TransduceError if it is none."""
+        """Raises TransduceError if the greatest log-probability of a row is invalid."""
         if not greatest <= ROUNDING:
             raise TransduceError(
                 f"search: the model gave a log-probability of {greatest:g}; it should be at most 0. "
@@ -84,9 +106,14 @@ class Job:
             )
 
     def permitted(self, log_probabilities_NV: Tensor, row_N: Tensor, tokens_NT: Tensor) -> Tensor:
-        """The same with -inf for what may not follow the tokens (N, T) of hypotheses of the sentences `row_N`.
+        """The log-probabilities with -inf for tokens that may not follow the hypotheses.
 
-        That is the forbidden tokens, what the rules refuse, and where a prefix goes on, every token but the prefix's.
+        These are the forbidden tokens, the tokens that the rules reject, and within a prefix every token but the next.
+
+        Args:
+            log_probabilities_NV: the log-probabilities.
+            row_N: the sentence of each hypothesis.
+            tokens_NT: the tokens of each hypothesis.
         """
         row_M, token_M = self._imposed(row_N, tokens_NT.shape[1])
         row_M, token_M = row_M.to(self.device), token_M.to(self.device)
@@ -103,17 +130,17 @@ class Job:
         return log_probabilities_NV
 
     def is_free(self, time: int) -> bool:
-        """Whether at position `time` anything may follow anything but what is `forbidden`."""
+        """Whether at position `time` every token that is not `forbidden` may follow."""
         return self.rules is None and all(time >= len(prefix) for prefix in self.prefixes)
 
     def penalty(self, memory: Tree, state: Tree, rows: int) -> Tensor:
-        """(N,) float64: what the scores of hypotheses that end with the next token are changed by, 0 or less."""
+        """(N,) float64: the coverage penalty, at most 0, of hypotheses that end with the next token."""
         if self.coverage is None:
             return torch.zeros(rows, dtype=torch.float64)
         return self.coverage.penalty(memory if self.shortlist is None else memory.inner, state)
 
     def _imposed(self, row_N: Tensor, time: int) -> tuple[Tensor, Tensor]:
-        """(M,) hypotheses whose prefix holds a token at position `time`, and (M,) these tokens."""
+        """(M,) the hypotheses whose prefix has a token at position `time`, and (M,) these tokens."""
         if all(time >= len(prefix) for prefix in self.prefixes):
             return torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
         token_B = [prefix[time] if time < len(prefix) else -1 for prefix in self.prefixes]
@@ -122,7 +149,7 @@ class Job:
         return row_M, token_N[row_M]
 
     def check_vocabulary(self, size: int) -> None:
-        """Raises InputError if a token id of this job is outside a vocabulary of so many."""
+        """Raises InputError if a token id of this job is not in a vocabulary of this size."""
         if self.shortlist is not None and self.shortlist.shape[1] != size:
             raise InputError(f"search: a shortlist out of {self.shortlist.shape[1]} tokens; the model has {size}.")
         outside = [f"end token {self.end}"] if self.end >= size else []
@@ -134,13 +161,15 @@ class Job:
             if token >= size
         ]
         if self.rules is not None and any(each and each.spelling.size != size for each in self.rules.constraints):
-            raise InputError(f"search: the constraints spell another vocabulary than the model's of {size}.")
+            raise InputError(
+                f"search: the constraints were made for another vocabulary than the model's {size} tokens."
+            )
         if outside:
             raise InputError(f"search: {what} is outside the model's vocabulary of {size}." for what in outside)
 
 
 def reordered(tree: Tree, row_N: Tensor, rows: int, device: torch.device) -> Tree:
-    """`select(tree, row_N)` out of `rows` rows, without the copy where the order stays."""
+    """`select(tree, row_N)` for a tree of `rows` rows, without a copy if the order does not change."""
     if len(row_N) == rows and torch.equal(row_N, torch.arange(rows)):
         return tree
     return select(tree, row_N.to(device))

@@ -1,4 +1,4 @@
-"""What a hypothesis may not go on with, because of what it has said: minimum length, repetition, phrases.
+"""Rules for the next token that depend on the tokens so far: minimum length, repeated n-grams, phrases.
 
 Shapes: N hypotheses, T tokens so far, V vocabulary.
 """
@@ -12,13 +12,13 @@ from transduce.search.constraint import Constraint, State
 
 
 class Rules:
-    """The rules of a job's rows; each list has one member for every row.
+    """The rules of a job's rows. Each list has one element per row.
 
     end: the token that ends an output.
-    limits: the most tokens of an output, the end token included.
-    least: the fewest tokens of an output, the end token not included.
-    ngram: no sequence of so many tokens comes twice (Paulus et al. 2018, section 2.5, for 3); None = it may.
-    constraints: None = no phrases.
+    limits: maximum number of tokens of an output, including the end token.
+    least: minimum number of tokens of an output, without the end token.
+    ngram: no n-gram of this length may occur twice (Paulus et al. 2018, section 2.5, for 3); None = no limit.
+    constraints: required and forbidden phrases; None = no phrases.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Rules:
         self._states: dict[tuple[int, tuple[int, ...]], State] = {}
 
     def refused(self, row_N: Tensor, tokens_NT: Tensor, vocabulary: int) -> Tensor:
-        """(N, V) bool on the CPU: what must not follow the tokens (N, T) of hypotheses of the rows (N,)."""
+        """(N, V) bool on the CPU: the tokens that must not follow the tokens (N, T) of hypotheses of the rows (N,)."""
         refused_NV = torch.zeros(len(row_N), vocabulary, dtype=torch.bool)
         histories = list(zip(row_N.tolist(), map(tuple, tokens_NT.tolist()), strict=True))
         self._advance(histories)
@@ -53,16 +53,16 @@ class Rules:
         return refused_NV
 
     def state(self, row: int, tokens: tuple[int, ...]) -> State:
-        """The constraint's state of a hypothesis that `refused` was last asked about."""
+        """The constraint's state of a hypothesis from the last call of `refused`."""
         return self._states[row, tokens]
 
     def distance(self, row: int, tokens: Sequence[int]) -> int:
-        """How far an output is from holding all that it must; see `Constraint.distance`."""
+        """The distance of an output to its required phrases; see `Constraint.distance`."""
         constraint = self.constraints[row]
         return 0 if constraint is None else constraint.distance(constraint.behind(tokens))
 
     def _advance(self, histories: Sequence[tuple[int, tuple[int, ...]]]) -> None:
-        """Each state from that of the same tokens without the last, which was asked about before, or from the start."""
+        """Compute each state from that of the same tokens without the last, if it is known, or from the start."""
         states = {}
         for row, tokens in histories:
             constraint = self.constraints[row]
@@ -74,7 +74,7 @@ class Rules:
 
 
 def repeating(tokens: Sequence[int], ngram: int) -> list[int]:
-    """The tokens that would end an n-gram that `tokens` hold already."""
+    """The tokens that would complete an n-gram that `tokens` already contain."""
     if len(tokens) < ngram:
         return []
     ending = tuple(tokens[len(tokens) - ngram + 1 :])

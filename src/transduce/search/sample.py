@@ -1,9 +1,9 @@
-"""Sampling: tokens drawn from the model's distribution, sharpened or cut as asked.
+"""Sampling from the model's distribution, with temperature, top-k and top-p.
 
-Sources: Fan et al. 2018 (the k likeliest); Holtzman et al. 2020, section 3.1 (the likeliest that make up p).
+Sources: Fan et al. 2018 (top-k); Holtzman et al. 2020, section 3.1 (top-p).
 
-The draws of a source come from (seed, line number, draw) alone, so that its samples are the same alone, in
-any batch and in any order. Shapes: P paths, N paths not yet ended, V vocabulary, T positions.
+The random numbers of a source depend only on (seed, line number, draw), so its samples are the same in any batch and in
+any order. Shapes: P paths, N paths that have not ended, V vocabulary, T positions.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
 
 
 def uniforms(job: Job, seed: int, draws: int) -> Tensor:
-    """(P, T) numbers in [0, 1): the whole randomness of each path, drawn before the first step."""
+    """(P, T) numbers in [0, 1): all random numbers of each path, drawn before the first step."""
     uniform_PT = np.zeros((job.rows * draws, max(job.limits)))
     for row, (line, limit) in enumerate(zip(job.lines, job.limits, strict=True)):
         for draw in range(draws):
@@ -38,7 +38,7 @@ def uniforms(job: Job, seed: int, draws: int) -> Tensor:
 
 
 def drawn(log_probabilities_NV: Tensor, uniform_N: Tensor, settings: Search) -> Tensor:
-    """The tokens (N,) at which the cumulative probability first exceeds `uniform_N`, found in float64."""
+    """The tokens (N,) at which the cumulative probability first exceeds `uniform_N`, computed in float64."""
     warm_NV = log_probabilities_NV.cpu().double() / settings.temperature
     if settings.top_k is None and settings.top_p is None:
         return inverse(warm_NV.softmax(dim=1), uniform_N)
@@ -48,9 +48,11 @@ def drawn(log_probabilities_NV: Tensor, uniform_N: Tensor, settings: Search) -> 
 
 
 def cut(sorted_NV: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
-    """Probabilities (N, V) of the `top_k` likeliest, then of the fewest of these that hold `top_p` of these.
+    """Probabilities (N, V) of the tokens that pass top-k and then top-p, not normalized again; 0 for all others.
 
-    sorted_NV: log-probabilities, greatest first. What is left is not normalised anew.
+    sorted_NV: log-probabilities in descending order.
+    top_k: keep this many tokens; None = all.
+    top_p: of these, keep the smallest number whose share is at least `top_p`; None = all.
     """
     probability_NV = sorted_NV.softmax(dim=1)
     if top_k is not None:
@@ -63,11 +65,11 @@ def cut(sorted_NV: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
 
 
 def inverse(probability_NV: Tensor, uniform_N: Tensor) -> Tensor:
-    """The first columns (N,) where the cumulative sum exceeds `uniform_N` of the whole; none impossible.
+    """The first columns (N,) where the cumulative sum exceeds `uniform_N` times the total. Never an impossible one.
 
-    uniform_N: float64 in [0, 1): times the whole it stays below the whole, also when rounded.
+    uniform_N: float64 in [0, 1). Its product with the total stays below the total, even after rounding.
     """
     cumulative_NV = probability_NV.cumsum(dim=1)
     threshold_N1 = uniform_N[:, None] * cumulative_NV[:, -1:]
     column_N = torch.searchsorted(cumulative_NV, threshold_N1, right=True)[:, 0]
-    return column_N.clamp(max=probability_NV.shape[1] - 1)  # where nothing is possible, and the whole NaN
+    return column_N.clamp(max=probability_NV.shape[1] - 1)  # if nothing is possible and the total is NaN

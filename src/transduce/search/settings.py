@@ -1,6 +1,7 @@
-"""The settings that all searches share."""
+"""The settings of all search methods."""
 
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -13,60 +14,72 @@ READ_BY_ONE = {
     **dict.fromkeys(("prune", "groups", "diversity"), "beam"),
     **dict.fromkeys(("temperature", "top_k", "top_p"), "sample"),
 }
-"""The settings that only one method reads."""
+"""The settings that only one method uses."""
 
 
 class Search(Config):
-    """How outputs are searched for. `method` is the name of a file in this room."""
+    """Search settings. `method` is the name of a file in this package."""
+
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("max_new", "max_new_tokens", "max_length", "max_len", "max_tokens"), "max_length_offset"),
+        **dict.fromkeys(("num_beams", "beam_size", "beam_width", "width"), "beam"),
+        **dict.fromkeys(("length_penalty", "lenpen"), "alpha"),
+        **dict.fromkeys(("n", "n_best", "num_return_sequences"), "nbest"),
+        **dict.fromkeys(("no_repeat_ngram_size",), "no_repeat_ngram"),
+        **dict.fromkeys(("min_new_tokens", "min_len"), "min_length"),
+    }
+    """Names that our options, our API and other toolkits use for a key. The error for such a key suggests ours."""
 
     method: Literal["greedy", "beam", "sample", "exhaustive", "mask_predict", "ctc"] = "beam"
-    """exhaustive: all outputs, for tiny vocabularies. mask_predict, ctc: the only ones for models of these kinds."""
+    """exhaustive is for tiny vocabularies. mask_predict and ctc are the only methods of models that write at once."""
     beam: int = Field(default=5, ge=1, le=10_000)
-    """Slots of a beam search; a finished hypothesis keeps its slot. Of `ctc`: outputs kept; 1 = the best path."""
+    """Beam size; a finished hypothesis keeps its slot. For `ctc`: number of prefixes; 1 = best path."""
     prune: float | None = Field(default=None, gt=0)
-    """For `beam`: drop what is so many nats less likely than its sentence's likeliest (Freitag and Al-Onaizan 2017)."""
+    """For `beam`: drop hypotheses this many nats below their sentence's best (Freitag and Al-Onaizan 2017)."""
     length_rule: RuleName = "power"
-    """power: score = log p / L^alpha. gnmt: log p / ((5 + L) / 6)^alpha, another alpha. none: log p."""
+    """power: score = log p / L^alpha. gnmt: score = log p / ((5 + L) / 6)^alpha. none: score = log p."""
     alpha: float = Field(default=0.75, ge=0, le=10, allow_inf_nan=False)
-    """See `length_rule`; 0 ranks by probability alone, which favours short outputs."""
+    """See `length_rule`; each rule needs its own value. 0 ranks by probability, which favours short outputs."""
     coverage: float = Field(default=0.0, ge=0, le=1000, allow_inf_nan=False)
-    """score += coverage * sum_s log(min(sum_t alpha_ts, 1)): costs what is left unread of the source (GNMT: 0.2)."""
+    """Coverage penalty: score += coverage * sum_s log(min(sum_t alpha_ts, 1)) (Wu et al. 2016 use 0.2)."""
     nbest: int = Field(default=1, ge=1, le=10_000)
-    """Hypotheses listed for each source; for `sample`, independent draws."""
+    """Number of hypotheses for each source; for `sample`, of independent samples."""
     max_length_factor: float = Field(default=1.5, ge=0, le=1000, allow_inf_nan=False)
-    """An output has at most factor * source length + offset tokens."""
+    """Maximum length of an output: max_length_factor * source length + max_length_offset tokens."""
     max_length_offset: int = Field(default=20, ge=0, le=100_000)
-    """See `max_length_factor`; for a language model, the tokens that may follow the prompt."""
+    """See `max_length_factor`. For a language model: maximum number of tokens after the prompt."""
     min_length: int = Field(default=0, ge=0, le=100_000)
-    """An output has at least so many tokens, the end not counted; for a language model, behind the prompt."""
+    """Minimum number of tokens of an output, without the end token; for a language model, after the prompt."""
     no_repeat_ngram: int | None = Field(default=None, ge=1)
-    """No sequence of so many tokens comes twice in an output."""
+    """No n-gram of this length may occur twice in an output."""
     shortlist: int | None = Field(default=None, ge=1)
-    """So many likely translations of each source token, and as many of the most frequent tokens (at least `beam`), are
-    all that outputs may hold: for Transformers faster, less exact. See `transduce shortlist`. None = all words."""
+    """Restrict outputs to this many likely translations of each source token and as many of the most frequent tokens
+    (at least `beam`). Faster for Transformers, but less exact. See `transduce shortlist`. Unset: all words."""
     groups: int = Field(default=1, ge=1)
-    """For `beam`: diverse beam search in so many groups of beam / groups slots."""
+    """For `beam`: number of groups of diverse beam search, with beam / groups slots each."""
     diversity: float = Field(default=0.5, ge=0, le=1000, allow_inf_nan=False)
-    """For groups > 1: what a token costs for each earlier group's hypothesis that takes it at the same step."""
+    """For groups > 1: penalty of a token for each hypothesis of an earlier group that takes it at the same step."""
     temperature: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    """For `sample`: logits are divided by it, first of all."""
+    """For `sample`: divide logits by this; applied before top_k and top_p."""
     top_k: int | None = Field(default=None, ge=1)
-    """For `sample`: only the k most probable tokens, second."""
+    """For `sample`: keep only the k most likely tokens; applied before top_p."""
     top_p: float | None = Field(default=None, gt=0, le=1)
-    """For `sample`: only the most probable tokens that make up this share, third."""
+    """For `sample`: keep only the most likely tokens that make up this share of the probability."""
     seed: int = Field(default=0, ge=0, lt=2**63)
-    """For `sample`: each line draws from a stream of its own, by (seed, line)."""
+    """For `sample`: the random seed. Each line has its own random stream, which depends on (seed, line)."""
     iterations: int = Field(default=4, ge=1, le=10_000)
-    """For `mask_predict`: how often the words, fewer each time, are written."""
+    """For `mask_predict`: number of iterations, each of which predicts fewer words again."""
     lengths: int = Field(default=3, ge=1, le=10_000)
-    """For `mask_predict`: the likeliest lengths of an output that are tried."""
+    """For `mask_predict`: number of lengths to try, the most likely first."""
 
     @model_validator(mode="after")
     def _can_list_nbest(self) -> Self:
         if self.method == "greedy" and self.nbest > 1:
-            raise ValueError(f'nbest = {self.nbest}: method "greedy" finds one; use "beam" or "sample"')
+            raise ValueError(f'nbest = {self.nbest}: method "greedy" finds one output; use "beam" or "sample"')
         if self.method in ("beam", "ctc") and self.nbest > self.beam:
-            raise ValueError(f"nbest = {self.nbest} is more than beam = {self.beam}: a beam finds at most beam")
+            raise ValueError(
+                f"nbest = {self.nbest} is more than beam = {self.beam}: a beam of {self.beam} finds no more"
+            )
         if self.method == "mask_predict" and self.nbest > self.lengths:
             raise ValueError(
                 f"nbest = {self.nbest} is more than lengths = {self.lengths}: each length gives one output"
@@ -78,11 +91,11 @@ class Search(Config):
         if self.groups > 1 and self.method != "beam":
             raise ValueError(f'groups = {self.groups}: only method "beam" has groups, not "{self.method}"')
         if self.prune is not None and self.method != "beam":
-            raise ValueError(f'prune = {self.prune}: only method "beam" has several to drop, not "{self.method}"')
+            raise ValueError(f'prune = {self.prune}: only method "beam" has hypotheses to drop, not "{self.method}"')
         if self.beam % self.groups and self.method == "beam":
             raise ValueError(f"beam = {self.beam} slots cannot be shared evenly among groups = {self.groups}")
         if self.groups == 1 and self.diversity != type(self).model_fields["diversity"].default:
-            raise ValueError(f"diversity = {self.diversity}: is between groups; ask for groups > 1")
+            raise ValueError(f"diversity = {self.diversity}: it acts between groups, so set groups above 1")
         return self
 
     @model_validator(mode="after")
@@ -90,7 +103,7 @@ class Search(Config):
         if self.shortlist is not None and self.method in ("mask_predict", "ctc"):
             raise ValueError(
                 f'shortlist = {self.shortlist}: method "{self.method}" writes all words at once, out of the whole '
-                "vocabulary; a shortlist is for methods that go from one token to the next"
+                "vocabulary; a shortlist is for methods that write token by token"
             )
         return self
 
@@ -100,7 +113,7 @@ class Search(Config):
             samplings = [name for name, reader in READ_BY_ONE.items() if reader == "sample"]
             idle = [name for name in samplings if getattr(self, name) != type(self).model_fields[name].default]
             if idle:
-                raise ValueError(f'{", ".join(idle)}: only method "sample" reads this, not "{self.method}"')
+                raise ValueError(f'{", ".join(idle)}: only method "sample" uses this, not "{self.method}"')
         return self
 
     @property
@@ -109,7 +122,7 @@ class Search(Config):
         return LengthRule(self.length_rule, self.alpha)
 
     def limit(self, source_length: int) -> int:
-        """The most tokens, the end token included, for a source of `source_length` tokens or frames."""
+        """The maximum number of tokens, including the end token, for a source of `source_length` tokens or frames."""
         return max(1, int(self.max_length_factor * source_length) + self.max_length_offset)
 
 

@@ -1,11 +1,11 @@
-"""A search among few words: those that a source's tokens are likely to be translated by, and the most frequent ones.
+"""Search with a shortlist: the likely translations of a source's tokens, and the most frequent words.
 
-    log p'(w)  =  log p(w) - log sum_{v in list} p(v)   for w in the list of the sentence, -inf for all others
+    log p'(w)  =  log p(w) - log sum_{v in list} p(v)   for w in the sentence's list, -inf for all others
 
-A list belongs to a sentence, not to a batch, so that a sentence gets the same in any batch. (Jean et al. 2015, section
-3.3, "On using very large target vocabulary for neural machine translation"; Mi et al. 2016, "Vocabulary manipulation
-for neural machine translation"; Kim et al. 2019, "From research to production and back: ludicrously fast neural machine
-translation". Their lists are a batch's.)
+A list belongs to a sentence, not to a batch, so a sentence gets the same result in any batch. (Jean et al. 2015,
+section 3.3, "On using very large target vocabulary for neural machine translation"; Mi et al. 2016, "Vocabulary
+manipulation for neural machine translation"; Kim et al. 2019, "From research to production and back: ludicrously fast
+neural machine translation". Their lists belong to a batch.)
 
 Shapes: B sentences, N hypotheses, V vocabulary.
 """
@@ -23,51 +23,51 @@ from transduce.search.request import Job
 
 
 class Remembered(NamedTuple):
-    """The model's memory, and (N, V) bool what may be said."""
+    """The model's memory, and (N, V) bool, True = the token is on the list."""
 
     inner: Tree
     allowed: Tensor
 
 
 class Shortlisted:
-    """A model that steps, and says nothing but what stands in the lists (B, V) of its sources.
+    """A wrapper that implements `Steps` and restricts a model to the lists (B, V) of its sources.
 
-    It stands in the place of the model, so that lists are reordered with the rest of the memory.
+    Search uses it in place of the model, so the lists are reordered with the rest of the memory.
     """
 
     def __init__(self, model: Any, allowed_BV: Tensor) -> None:
         self.model, self.allowed_BV = model, allowed_BV
 
     def start(self, source: Padded | None, rows: int) -> tuple[Remembered, Tree]:
-        """The model's, with the lists."""
+        """The model's memory with the lists, and its state."""
         memory, state = self.model.start(source, rows)
         return Remembered(memory, self.allowed_BV), state
 
     def step(self, token: Tensor, memory: Remembered, state: Tree) -> tuple[Tensor, Tree]:
-        """Log-probabilities (N, V) among what may be said."""
+        """Log-probabilities (N, V), normalized over the lists, and the new state."""
         log_probabilities_NV, state = self.model.step(token, memory.inner, state)
         return restricted(log_probabilities_NV, memory.allowed), state
 
     def fused_search(self, memory: Remembered, longest: int) -> FusedSearch | None:
-        """The model's own; see `transduce.models.protocols.HasFusedSearch`."""
+        """The model's fused search; see `transduce.models.protocols.HasFusedSearch`."""
         if not isinstance(self.model, HasFusedSearch) or not stands_in(self.model, "fused_search", "step"):
             return None
         return self.model.fused_search(memory.inner, longest)
 
 
 def restricted(log_probabilities_NV: Tensor, allowed_NV: Tensor) -> Tensor:
-    """The same among what is allowed, -inf elsewhere; -inf alone where nothing that is allowed is possible."""
+    """Log-probabilities normalized over allowed tokens, -inf elsewhere; all -inf if no allowed token is possible."""
     if log_probabilities_NV.shape != allowed_NV.shape:
-        return log_probabilities_NV  # of another vocabulary, which the job refuses
+        return log_probabilities_NV  # of another vocabulary, which the job rejects
     kept_NV = log_probabilities_NV.masked_fill(~allowed_NV, -torch.inf)
     mass_N1 = kept_NV.logsumexp(1, keepdim=True)
     return kept_NV - torch.where(mass_N1 == -torch.inf, 0, mass_N1)
 
 
 def with_demands(allowed_BV: Tensor, job: Job) -> Tensor:
-    """The lists of a job's rows: without what is forbidden, with the end and all that a prefix or a phrase asks for.
+    """The lists of a job's rows without forbidden tokens, but with the end token and those of prefixes and phrases.
 
-    Tokens that are in no vocabulary are left to `Job.check_vocabulary`.
+    Tokens outside the vocabulary are left to `Job.check_vocabulary`.
     """
     allowed_BV = allowed_BV.clone()
     size = allowed_BV.shape[1]
@@ -81,7 +81,7 @@ def with_demands(allowed_BV: Tensor, job: Job) -> Tensor:
 
 
 def words_of(allowed_BV: Tensor) -> tuple[Tensor, Tensor]:
-    """All lists one behind the other, each in rising order; and (B + 1,) where each begins, and the last ends."""
+    """The concatenated lists, each in ascending order, and the offsets (B + 1,) of each list."""
     rows, size = allowed_BV.shape
     place_L = np.flatnonzero(allowed_BV.numpy())
     first_B = np.searchsorted(place_L, np.arange(rows + 1) * size)

@@ -1,7 +1,7 @@
-"""One path through the tree of outputs: at each step one token, which a rule chooses.
+"""Search along single paths: at each step a function chooses one token.
 
-Greedy search, sampling and forced decoding are this walk with different rules.
-Shapes: B sentences, P paths (of all sentences), N paths not yet ended, V vocabulary, T positions.
+Greedy search, sampling and forced decoding differ only in this function.
+Shapes: B sentences, P paths (of all sentences), N paths that have not ended, V vocabulary, T positions.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from torch import Tensor
 from transduce.models.protocols import Tree
 from transduce.search.hypothesis import Hypothesis, hypothesis
 from transduce.search.length import LengthRule
-from transduce.search.request import Job, reordered
+from transduce.search.request import Job, Step, reordered
 
 # (log-probabilities (N, V), -inf for what is not permitted; paths (N,); position) -> tokens (N,)
 Choose = Callable[[Tensor, Tensor, int], Tensor]
@@ -23,7 +23,7 @@ def follow(
 ) -> list[Hypothesis]:
     """The hypotheses of `copies` paths for each row, in order: path p belongs to row p // copies.
 
-    started: what `job.begin()` gave, if it was asked already.
+    started: the result of `job.begin()`, if it was called already.
     """
     paths, longest = job.rows * copies, max(job.limits)
     limit_P = torch.tensor(job.limits).repeat_interleave(copies)
@@ -41,6 +41,9 @@ def follow(
         value_N = log_probabilities_NV.gather(1, token_N[:, None].to(job.device))[:, 0]
         token_N = token_N.cpu()
         token_PT[path_N, time], value_PT[path_N, time] = token_N, value_N.cpu().double()
+        if job.on_step:
+            total_N = value_PT[path_N, : time + 1].sum(1)
+            job.on_step(Step(path_N // copies, token_PT[path_N, : time + 1], total_N))
         if job.coverage is not None:
             penalty_P[path_N] = job.penalty(memory, state, len(path_N))
         ended_N = token_N == job.end

@@ -1,6 +1,6 @@
-"""Tokens as the characters that they add to a text, and automata over characters read token by token.
+"""The characters that tokens add to a text, and automata over characters that read token by token.
 
-Shapes: V vocabulary, L characters of the longest token, U different characters.
+Shapes: V vocabulary, L characters of the longest token, U distinct characters.
 """
 
 import codecs
@@ -17,12 +17,13 @@ from transduce.search.phrases import Kind, kind, spread
 
 @dataclass(frozen=True)
 class Letters:
-    """What each token adds behind the same beginning of a character.
+    """The characters that each token adds after a given partial character.
 
-    alphabet: the U characters, NFD, white space as " ". kinds: their kinds.
-    number_VL: a token's characters by their number in the alphabet, and U behind them.
-    columns: for each of the L places the tokens that have a character there.
-    begun_V: the number of the beginning of a character that is left over behind each token.
+    alphabet: the U characters, in NFD, with white space as " ".
+    kinds: their kinds.
+    number_VL: the characters of each token as indices into the alphabet, padded with U.
+    columns: for each of the L positions, the tokens that have a character there.
+    begun_V: the number of the partial character that is left after each token.
     """
 
     alphabet: list[str]
@@ -33,9 +34,10 @@ class Letters:
 
 
 class Spelling:
-    """How the tokens of a vocabulary write a text: one behind the other, each its own bytes.
+    """The texts of a vocabulary's tokens.
 
-    A token of some vocabularies is part of a character. What such tokens have begun is a number, 0 for nothing.
+    In some vocabularies a token may end within a character. Such a partial character is identified by a number; 0 =
+    none.
 
     Args:
         pieces: for each token id the UTF-8 bytes that it adds to a text; see `Tokenizer.spellings`.
@@ -54,11 +56,11 @@ class Spelling:
         return len(self.pieces)
 
     def begun(self, number: int) -> bytes:
-        """The bytes of a character that was begun."""
+        """The bytes of a partial character."""
         return self._begun[number]
 
     def read(self, begun: int, token: int) -> tuple[str, int]:
-        """The characters that `token` completes, in NFD, and the beginning that it leaves."""
+        """The characters that `token` completes, in NFD, and the partial character that it leaves."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         text = decoder.decode(self._begun[begun] + self.pieces[token])
         rest = decoder.getstate()[0]
@@ -68,14 +70,14 @@ class Spelling:
         return spread(text), self._number[rest]
 
     def letters(self, begun: int) -> Letters:
-        """What all tokens add behind that beginning."""
+        """The characters that all tokens add after this partial character."""
         if begun not in self._letters:
             self._letters[begun] = self._made(begun)
         return self._letters[begun]
 
     def _made(self, begun: int) -> Letters:
         read = [self.read(begun, token) for token in range(self.size)]
-        texts = [re.sub(" +", " ", text) for text, _ in read]  # a run of spaces is as good as one
+        texts = [re.sub(" +", " ", text) for text, _ in read]  # a run of spaces equals one space
         alphabet = sorted(set("".join(texts)))
         number = {character: place for place, character in enumerate(alphabet)}
         number_VL = np.full((self.size, max(map(len, texts), default=0)), len(alphabet))
@@ -86,13 +88,13 @@ class Spelling:
         return Letters(alphabet, [kind(character) for character in alphabet], number_VL, columns, begun_V)
 
     def _begins_inside_a_word(self, piece: bytes) -> bool:
-        """Whether a word could go on with this token; a part of a character might be a letter's."""
+        """Whether a word could continue with this token. A partial character may belong to a letter."""
         text = piece.decode("utf-8", "replace")
         return text != "" and (text[0] == "\ufffd" or kind(spread(text)[0]) in ("word", "mark"))
 
 
 class Reader:
-    """An automaton that reads tokens: its state is that of the automaton, with what of a character has begun."""
+    """An automaton that reads tokens. Its state consists of the automaton's state and a partial character."""
 
     def __init__(self, automaton: Automaton, spelling: Spelling) -> None:
         self.automaton = automaton
@@ -101,14 +103,14 @@ class Reader:
         self._after: dict[tuple[int, int], Ints] = {}
 
     def after(self, state: int, begun: int) -> Ints:
-        """(V,) the automaton's state after each token, from `state` and that beginning of a character."""
+        """(V,) the automaton's state after each token, from `state` and the partial character `begun`."""
         key = (state, begun)
         if key not in self._after:
             self._after[key] = self._read(state, self.spelling.letters(begun), self._table(begun))
         return self._after[key]
 
     def at_end(self, state: int, begun: int) -> int:
-        """The state if the text ends here: a character that stays half reads as U+FFFD."""
+        """The state if the text ends here; a partial character reads as U+FFFD."""
         return self.automaton.run("\ufffd", state) if begun else state
 
     def _read(self, state: int, letters: Letters, after_SU: Any) -> Ints:
@@ -118,7 +120,7 @@ class Reader:
         return state_V
 
     def _table(self, begun: int) -> Ints:
-        """(states, U) the automaton's state after each character of these letters."""
+        """(states, U) the automaton's state after each character of the alphabet."""
         if begun not in self._columns:
             letters, automaton = self.spelling.letters(begun), self.automaton
             classes = [

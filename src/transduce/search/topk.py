@@ -1,6 +1,6 @@
-"""The greatest of each row, the same whatever the device and the rows beside it.
+"""Top-k of each row, with the same result on any device and in any batch.
 
-Shapes: N rows, V columns, C columns kept, L columns looked at.
+Shapes: N rows, V columns, C columns kept, L columns considered.
 """
 
 from collections.abc import Sequence
@@ -10,17 +10,22 @@ from torch import Tensor
 
 from transduce.kernels.native import top as native
 
-BLOCK = 64  # columns whose greatest is found at once: 2 to 6 times faster than one search through 8,000 columns
+BLOCK = 64  # columns whose maximum is found at once: 2 to 6 times faster than one search through 8,000 columns
 
 
 def top(values_NV: Tensor, count: int, without: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
-    """The `count` greatest of each row (all, where there are fewer), greatest first, and their columns.
+    """The `count` greatest values of each row (or all, if there are fewer) in descending order, and their columns.
 
-    Of equal values the lower column comes first, which `torch.topk` does not promise. Which columns stand for
-    -inf is left open. Returns (N, C) float64 and (N, C) int64, both on the CPU.
+    Ties go to the lower column, which `torch.topk` does not guarantee. Which columns are returned for values of -inf is
+    unspecified.
 
     Args:
-        without: columns that count as -inf, without a copy in which they are.
+        values_NV: the values.
+        count: number of values.
+        without: columns that count as -inf. No modified copy is made.
+
+    Returns:
+        Values (N, C) in float64 and columns (N, C) in int64, both on the CPU.
     """
     if native.can_rank(values_NV):
         return native.top(values_NV, count, without)
@@ -35,7 +40,7 @@ def top(values_NV: Tensor, count: int, without: Sequence[int] = ()) -> tuple[Ten
 def _top(values_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
     columns = values_NV.shape[1]
     count = min(count, columns)
-    found_NC, place_NC = _greatest(values_NV, min(count + 1, columns))  # one more shows if the cut runs through a tie
+    found_NC, place_NC = _greatest(values_NV, min(count + 1, columns))  # one more shows whether the cut separates a tie
     value_NC, column_NC = found_NC.cpu().double(), place_NC.cpu()
     if count < columns:
         value_NC, column_NC = _without_cut_ties(values_NV, value_NC, column_NC)
@@ -43,7 +48,7 @@ def _top(values_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _greatest(values_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`topk`, of equal values any. What is greatest stands in one of the `count` blocks whose greatest are greatest."""
+    """`topk` with arbitrary order of ties. The result lies in the `count` blocks with the greatest maxima."""
     blocks = values_NV.shape[1] // BLOCK
     if blocks <= 4 * count:
         found = values_NV.topk(count, dim=1)
@@ -59,7 +64,7 @@ def _greatest(values_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _without_cut_ties(values_NV: Tensor, value_NC: Tensor, column_NC: Tensor) -> tuple[Tensor, Tensor]:
-    """Drops the last column; where it equalled the one before, takes the lower of the equal columns."""
+    """Drop the last column. If its value equals the one before, take the lowest of the equal columns."""
     least_N, next_N = value_NC[:, -2], value_NC[:, -1]
     tied_N = (least_N == next_N) & (least_N > -torch.inf)
     value_NC, column_NC = value_NC[:, :-1], column_NC[:, :-1]
@@ -72,7 +77,7 @@ def _without_cut_ties(values_NV: Tensor, value_NC: Tensor, column_NC: Tensor) ->
 
 
 def _lowest_columns(values_MV: Tensor, count: int) -> Tensor:
-    """The columns of the `count` greatest of each row, in any order, of equal values the lower columns."""
+    """The columns of the `count` greatest values of each row, in any order; ties go to the lower columns."""
     least_M1 = values_MV.topk(count, dim=1).values[:, -1:]
     columns = values_MV.shape[1]
     leftness_V = torch.arange(columns, 0, -1, device=values_MV.device)

@@ -1,1 +1,1 @@
-"""A model file over HTTP: text and markup in segments, batches across requests, LibreTranslate's API and our own."""
+"""Serve models over HTTP: texts and markup in segments, batches across requests, LibreTranslate's API and our own."""

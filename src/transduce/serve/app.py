@@ -1,7 +1,7 @@
 """The server as an ASGI application: `create_app(models)`.
 
-FastAPI rather than Starlette alone: the types that check a request are then the OpenAPI description too, and cannot
-differ from it. Its own documentation pages load from another host, so they are off; `api_page` takes their place.
+FastAPI is used rather than Starlette alone because the types that check a request are then also the OpenAPI
+description. Its documentation pages load from another host, so they are off, and `api_page` replaces them.
 """
 
 import logging
@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, Response
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.serve import explorer, libretranslate, operations, v1
-from transduce.serve.api_page import api_page, as_asked_at
+from transduce.serve.api_page import api_page
 from transduce.serve.batches import Busy, Stopped
 from transduce.serve.guards import Guards, page_policy, problem
 from transduce.serve.models import Models
@@ -33,7 +33,7 @@ log = logging.getLogger("transduce.serve")
 
 
 def create_app(models: Models, page: str | None = None, settings: ServeSettings | None = None) -> FastAPI:
-    """The application; its service, for whoever runs it, is `app.state.service`.
+    """The application. Its service is `app.state.service`.
 
     Args:
         page: an HTML page for "/" that brings all it needs: inline scripts and styles, no style attributes; it may
@@ -118,7 +118,8 @@ def _errors(app: FastAPI) -> None:
 
 
 def _pages(app: FastAPI, page: str | None, service: Service) -> None:
-    api = api_page(app.openapi())
+    description = app.openapi()
+    api = api_page(description)
     policies = {content: page_policy(content) for content in (api, page or api)}
 
     @app.get("/", include_in_schema=False)
@@ -128,7 +129,7 @@ def _pages(app: FastAPI, page: str | None, service: Service) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
         model = service.models.default
-        return shown(api, as_asked_at(api, str(request.base_url), (model.source, model.target)))
+        return shown(api, api_page(description, str(request.base_url), (model.source, model.target)))
 
     def shown(content: str, written: str) -> Response:
         return HTMLResponse(written, headers={"content-security-policy": policies[content]})

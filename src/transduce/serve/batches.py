@@ -1,6 +1,6 @@
-"""Works of many requests, taken together: a bounded queue, one thread with the model, answers back to asyncio.
+"""Batch the work of many requests: a bounded queue, one thread with the model, and answers back to asyncio.
 
-Everything waits in `_waiting`, under one lock. A work leaves it once: into a batch, or because its request left.
+Work waits in `_waiting`, under one lock. It leaves once: into a batch, or because its client disconnected.
 """
 
 import asyncio
@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from transduce.core.errors import InputError, TransduceError
+from transduce.runtime.settings import threads
 from transduce.serve.measures import Measures
 from transduce.serve.settings import ServeSettings
-from transduce.serve.work import Left, Work, answer, use_threads
+from transduce.serve.work import Left, Work, answer
 
 log = logging.getLogger("transduce.serve")
 
@@ -25,7 +26,7 @@ class Busy(TransduceError):
     """The queue is full.
 
     Args:
-        seconds: after which it is worth asking again.
+        seconds: how long to wait before asking again.
     """
 
     def __init__(self, seconds: int) -> None:
@@ -34,14 +35,14 @@ class Busy(TransduceError):
 
 
 class Stopped(TransduceError):
-    """Nothing is answered any more: the server stops, or the thread with the model is gone."""
+    """The server is stopping, or the thread with the model has failed."""
 
     def __init__(self) -> None:
         super().__init__("this server answers no more texts; its log says why.")
 
 
 class BrokeDown(TransduceError):
-    """A text brought something down that is no Exception, as a tokenizer's panic is not."""
+    """A text caused a failure that is not an Exception, such as a panic in the tokenizer."""
 
 
 @dataclass(eq=False)
@@ -163,13 +164,13 @@ class Batches:
     def _work(self) -> None:
         """Until it is told to stop, or something fails outside of a work: then nobody is left to wait."""
         try:
-            use_threads(self._settings.threads)
-            while batch := self._next():
-                begun = time.monotonic()
-                self._answer(batch)
-                texts, seconds = sum(len(each.work.texts) for each in batch), time.monotonic() - begun
-                self._measures.batch(texts, seconds)
-                self._rate += 0.2 * (texts / max(seconds, 1e-3) - self._rate)
+            with threads(self._settings.threads):  # in part for the whole process, so it is restored
+                while batch := self._next():
+                    begun = time.monotonic()
+                    self._answer(batch)
+                    texts, seconds = sum(len(each.work.texts) for each in batch), time.monotonic() - begun
+                    self._measures.batch(texts, seconds)
+                    self._rate += 0.2 * (texts / max(seconds, 1e-3) - self._rate)
         except BaseException:
             log.critical("the thread with the models has failed: no text is answered any more.", exc_info=True)
         finally:

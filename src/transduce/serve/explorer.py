@@ -1,4 +1,4 @@
-"""The explorer's numbers over HTTP: one sentence a request, done by the thread that has the model, in its turn."""
+"""The explorer's data over HTTP: one sentence a request, computed in turn by the thread with the model."""
 
 import json
 from collections.abc import Callable
@@ -130,7 +130,9 @@ def routes(service: Service) -> APIRouter:
         model = service.models.asked(asked.model)
         run = service.models.run(model.name)
         if run is None:
-            raise InputError(f"{model.name}: no training is known; name the run's directory rather than a file.")
+            raise InputError(
+                f"{model.name}: its training is not known; serve the run directory rather than the model file."
+            )
         return await done(request, asked.model, [""], lambda work: trained(run, asked.start))
 
     return router

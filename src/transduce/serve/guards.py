@@ -1,4 +1,4 @@
-"""What stands between the socket and the routes: a door that can close, limits on bodies, headers on every answer."""
+"""What every request passes before the routes: a door that can close, limits on bodies, headers on every answer."""
 
 import asyncio
 import base64
@@ -19,8 +19,8 @@ from transduce.serve.settings import ServeSettings
 
 OPEN = ("/health", "/ready")  # for whoever watches the server, also while it stops
 FOREIGN = (
-    "a web page of {0} may not ask this server; whoever runs it can allow it: --allow-origin {0}, or in Python "
-    "ServeSettings(origins=..)."
+    "web pages of {0} may not use this server; whoever runs it can allow them with --allow-origin {0}, or in Python "
+    "with ServeSettings(origins=..)."
 )
 NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 HEADERS = {
@@ -36,7 +36,7 @@ HEADERS = {
 
 
 def problem(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """An error as LibreTranslate tells it; what no encoding can hold is shown escaped."""
+    """An error in LibreTranslate's format; characters that cannot be encoded are escaped."""
     return JSONResponse({"error": message.encode("utf-8", "backslashreplace").decode()}, status, headers)
 
 
@@ -55,7 +55,7 @@ class Door:
 class Guards:
     """The outermost ASGI application.
 
-    paths: the routes there are; others are counted under one name.
+    paths: the known routes; all others are counted under one name.
     """
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, measures: Measures, door: Door, paths: set[str]) -> None:

@@ -1,4 +1,4 @@
-"""HTML as text and markup, so that the parts put together are the source again, byte for byte."""
+"""Split HTML into text and markup; joining the parts gives the source again, byte for byte."""
 
 import html
 import re

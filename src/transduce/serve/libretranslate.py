@@ -103,7 +103,7 @@ async def _form(scope: Scope, body: bytes) -> FormData:
     if "charset" in rest.lower() and not re.search(
         r"charset\s*=\s*\"?(utf-?8|us-ascii)\"?\s*(;|$)", rest, re.IGNORECASE
     ):
-        raise InputError(f"Invalid request: {kind} in UTF-8 is wanted, not in another charset.")
+        raise InputError(f"Invalid request: expected {kind} in UTF-8, not in another charset.")
     if body.count(b"&") > FIELDS and kind.strip().lower() == FORMS[0]:  # the library counts only those with names
         raise InputError(f"Invalid request: more than {FIELDS} fields.")
     return await Request(scope, receive).form(max_files=0, max_fields=FIELDS)

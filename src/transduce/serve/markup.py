@@ -1,4 +1,4 @@
-"""HTML whose text is translated and whose markup stays, byte for byte and in its order.
+"""Translate the text of HTML and keep its markup, byte for byte and in order.
 
 Text between two block tags is one run, cut into segments as other text is. Inline tags (<b>, <a>, ..) at a segment's
 ends stay there. Those inside, and their partners, go where the words that they enclose went, by the model's attention;

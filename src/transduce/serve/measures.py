@@ -1,4 +1,4 @@
-"""What Prometheus is told; a registry for each server, so that two in one process do not add up."""
+"""Metrics for Prometheus, with a registry for each server, so that two in one process stay apart."""
 
 from collections.abc import Callable
 

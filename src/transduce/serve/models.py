@@ -23,7 +23,7 @@ log = logging.getLogger("transduce.serve")
 
 
 class Loaded(NamedTuple):
-    """One version of a model. Requests hold it to their end, whatever is loaded meanwhile."""
+    """One version of a model. A request keeps its version to the end, even if a newer one is loaded."""
 
     name: str
     pipeline: Pipeline
@@ -46,10 +46,10 @@ PLAIN = Use()
 
 
 class Model:
-    """A model file that is looked at now and then. `current` changes at once, from one whole model to another.
+    """A model file that is checked for changes. `current` switches at once from one complete model to the next.
 
-    run: the directory of its training; None where nobody knows one.
-    problem: why the file as it is now is not the one that serves; None when it is.
+    run: the directory of its training, or None if it is not known.
+    problem: why the current file is not in use, or None if it is.
     """
 
     def __init__(self, name: str, path: Path, use: Use = PLAIN, run: Path | None = None) -> None:
@@ -114,7 +114,7 @@ class Models:
         if not models:
             raise InputError("no model to serve: name at least one run directory or model file.")
         if len(self._models) < len(models):
-            raise InputError("two models have one name; give them different ones: a=runs/one b=runs/two.")
+            raise InputError("two models have the same name; give them different ones: a=runs/one b=runs/two.")
 
     @classmethod
     def open(cls, asked: Sequence[str | PathLike[str]], use: Use = PLAIN, run: Path | None = None) -> "Models":
@@ -129,7 +129,9 @@ class Models:
         named = [_named(str(each)) for each in asked]
         names = [name for name, _ in named]
         if len(set(names)) < len(names):
-            raise InputError(f"two models have one name in {', '.join(names)}; name them: a=runs/one b=runs/two.")
+            raise InputError(
+                f"two models have the same name among {', '.join(names)}; name them: a=runs/one b=runs/two."
+            )
         runs = [run] + [None] * len(named)
         return cls([Model(name, path, use, run) for (name, path), run in zip(named, runs, strict=False)])
 
@@ -157,7 +159,7 @@ class Models:
         """
         if name not in self._models:
             near = suggest(name[:80], list(self._models))
-            raise InputError(f'no model "{name[:80]}"; there is {", ".join(self._models)}.{near}')
+            raise InputError(f'there is no model "{name[:80]}"; this server has {", ".join(self._models)}.{near}')
         return self._models[name].current
 
     def run(self, name: str) -> Path | None:
@@ -178,7 +180,10 @@ class Models:
             raise InputError(f"{source[:20]} to {target[:20]} is not supported; this server translates {known}.")
         if len({each.source for each in fitting}) > 1:
             sources = ", ".join(dict.fromkeys(each.source for each in fitting))
-            raise InputError(f"source: which of {sources}? Several models translate to {target}; auto detects nothing.")
+            raise InputError(
+                f"source: name one of {sources}: several models translate to {target}, and auto does not detect "
+                "languages."
+            )
         return fitting[0]
 
 

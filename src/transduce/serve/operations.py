@@ -1,4 +1,4 @@
-"""What those who run the server ask: is it alive, does it take requests, how is it doing."""
+"""Routes for operators: whether the server is alive, whether it takes requests, and its metrics."""
 
 from fastapi import APIRouter, Depends
 from starlette.responses import JSONResponse, PlainTextResponse, Response

@@ -1,4 +1,4 @@
-"""Bodies, read before anything is done with them: not on the event loop, of so many parts at most, all of it text."""
+"""Read and check request bodies off the event loop: a limited number of values, all of them valid text."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator
@@ -23,7 +23,7 @@ class Aside(Protocol):
 
 
 def route_class(aside: Aside, characters: int) -> type[APIRoute]:
-    """A kind of route that reads JSON with care: FastAPI would read it on the event loop, and explain each fault.
+    """A route that reads JSON with limits; FastAPI would read it on the event loop, and report every error.
 
     Args:
         characters: of a request's texts, at most.
@@ -49,7 +49,7 @@ def route_class(aside: Aside, characters: int) -> type[APIRoute]:
 
 
 def read_json(body: bytes, parts: int) -> Any:
-    """What `body` says.
+    """Parse `body`.
 
     Raises:
         HTTPException: it has more commas and brackets than `parts`, or an object more keys than `KEYS`; text in it is

@@ -1,9 +1,8 @@
-"""uvicorn with our way to stop: nothing new is taken, what was taken is answered, then it ends."""
+"""Run uvicorn with a graceful stop: new requests are refused, accepted ones are answered, then it ends."""
 
 import logging
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -12,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from transduce.core.errors import InputError
+from transduce.runtime.settings import switch_interval
 from transduce.serve.app import create_app
 from transduce.serve.models import Models
 from transduce.serve.settings import ServeSettings
@@ -35,14 +35,14 @@ def run(
     Raises:
         InputError: the port cannot be had.
     """
-    sys.setswitchinterval(SWITCH)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     app = create_app(models, page, settings)
     listening = listen(host, port)
     listening.listen(BACKLOG)  # whoever is told the address may come at once
     shown = f"[{host}]" if ":" in host else host
     tell(f"http://{shown}:{listening.getsockname()[1]}")
-    Stopping(config_of(app)).run(sockets=[listening])
+    with switch_interval(SWITCH):
+        Stopping(config_of(app)).run(sockets=[listening])
 
 
 def config_of(app: FastAPI) -> uvicorn.Config:
@@ -59,7 +59,7 @@ def config_of(app: FastAPI) -> uvicorn.Config:
 
 
 class Stopping(uvicorn.Server):
-    """A server that closes its door at the first signal and goes when the last request is answered."""
+    """A server that refuses requests after the first signal and ends when the last one is answered."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came."""

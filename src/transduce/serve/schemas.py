@@ -8,7 +8,7 @@ from transduce.inference.sentences import Split
 
 
 class FirstFault(FailFast):
-    """Of a list's faults the first is told, not a hundred thousand; in a union, which wants a hash."""
+    """Report only the first error of a list. Hashable, as a union requires."""
 
     def __hash__(self) -> int:
         return hash(self.fail_fast)
@@ -48,7 +48,7 @@ class TranslateRequest(BaseModel):
 
 
 class DetectedLanguage(BaseModel):
-    """What "auto" meant."""
+    """The language that "auto" stood for."""
 
     language: str
     confidence: float
@@ -90,7 +90,7 @@ class SearchRequest(BaseModel):
 
 
 class PredictRequest(SearchRequest):
-    """What `transduce predict` does, over HTTP: a text is what a line is there."""
+    """`transduce predict` over HTTP: each text is treated as a line is there."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"texts": ["Two dogs run."], "beam": 4, "nbest": 3}})
 
@@ -130,14 +130,14 @@ class AttentionAnswer(BaseModel):
 
 
 class PredictionAnswer(Output):
-    """The best output, and what was asked for beside it. attention is null for a text that was read in pieces."""
+    """The best output, and what else was requested. attention is null for a text that was read in pieces."""
 
     nbest: list[Output] | None = None
     attention: AttentionAnswer | None = None
 
 
 class PredictAnswer(BaseModel):
-    """In the order of the texts. version counts the files that this model was loaded from."""
+    """Predictions in the order of the texts. version counts how often this model was loaded."""
 
     model: str
     version: int
@@ -156,7 +156,7 @@ class StreamRequest(BaseModel):
 
 
 class ModelState(BaseModel):
-    """One model. problem: why its file as it is now is not in use."""
+    """One model. problem: why its current file is not in use."""
 
     name: str
     version: int
@@ -174,7 +174,7 @@ class Ready(BaseModel):
 
 
 class Health(BaseModel):
-    """That the process answers."""
+    """The process answers."""
 
     status: str
     version: str

@@ -1,4 +1,4 @@
-"""What the routes share: the models, the batches, and how a request waits for its answers."""
+"""What all routes share: the models, the batches, and waiting for answers."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -23,7 +23,7 @@ ASIDE = 2  # threads for texts; each that is busy makes the event loop wait for 
 
 
 class ClientLeft(Exception):
-    """There is nobody to answer."""
+    """The client has disconnected."""
 
 
 class TooLong(TransduceError):
@@ -31,7 +31,7 @@ class TooLong(TransduceError):
 
 
 class TooSlow(TransduceError):
-    """No answer in time."""
+    """There was no answer in time."""
 
 
 class Service:
@@ -83,7 +83,7 @@ class Service:
         """
         texts = sum(len(work.texts) for work in works)
         if texts > self.settings.queue:
-            raise TooLong(f"{texts} segments in one request; this server takes {self.settings.queue}.")
+            raise TooLong(f"{texts} segments in one request; this server takes at most {self.settings.queue}.")
         return await self.while_connected(request, self.batches.answers(works))
 
     async def done(self, request: Request, model: Loaded, texts: Sequence[str], do: Callable[[Work], Result]) -> Result:
@@ -140,7 +140,7 @@ class Service:
             problems.append(f"beam and nbest may be {self.settings.beam} at most on this server.")
         most = max(self.settings.batch_size * self.settings.beam, self.settings.texts)
         if texts * width > most:
-            outputs = f"{texts} texts, {width} outputs of each, are {texts * width:,} at once"
+            outputs = f"{texts} texts with {width} outputs each are {texts * width:,} at once"
             problems.append(f"{outputs}; {most:,} at most: send fewer texts, or ask for a smaller nbest.")
         if ("max_length_offset", found.max_length_offset) in search and found.max_length_offset > self.settings.max_new:
             problems.append(f"max_new may be {self.settings.max_new} at most on this server.")

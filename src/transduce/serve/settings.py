@@ -1,4 +1,4 @@
-"""What a server allows and how it batches; defaults are here and nowhere else."""
+"""Limits and batching of a server, with their defaults."""
 
 import re
 
@@ -10,14 +10,14 @@ ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s?#@]+")
 
 
 class ServeSettings(Config):
-    """Limits hold for one request unless they say otherwise."""
+    """Limits apply to one request unless stated otherwise."""
 
     batch_size: int = Field(default=32, ge=1)
     """Texts translated together, from any number of requests."""
     batch_characters: int = Field(default=16_384, ge=1)
     """Characters in a batch; one text always fits."""
     wait_ms: float = Field(default=5.0, ge=0, allow_inf_nan=False)
-    """The longest that a text waits for company while the model is idle."""
+    """Milliseconds that a text may wait for others to share a batch while the model is idle."""
     queue: int = Field(default=1024, ge=1)
     """Segments waiting, of all requests; when they are so many, further requests get 429."""
     timeout: float = Field(default=60.0, gt=0, allow_inf_nan=False)
@@ -60,7 +60,5 @@ class ServeSettings(Config):
         known = tuple(each.rstrip("/").lower() for each in given)
         wrong = [each for each in known if each not in ("*", "null") and not ORIGIN.fullmatch(each)]
         if wrong:
-            raise ValueError(
-                f'wanted scheme://host or scheme://host:port, "null" or "*"; this came: {", ".join(wrong)}'
-            )
+            raise ValueError(f'expected scheme://host or scheme://host:port, "null" or "*"; got {", ".join(wrong)}')
         return known

@@ -1,4 +1,4 @@
-"""Our own API: what `transduce predict` does, with scores, tokens and attention, and tokens as they come."""
+"""Our own API: `transduce predict` with scores, tokens and attention, and output streamed token by token."""
 
 import asyncio
 import json
@@ -30,8 +30,10 @@ from transduce.serve.schemas import (
 from transduce.serve.service import Service, TooLong, left
 from transduce.serve.work import Answer, Ask, Work, samples
 
-EVENTS = """Server-sent events: `token` after each token, with `text`, the output so far; then one `done` with the whole
-`text`, or one `error`."""
+EVENTS = """Server-sent events: one `token` after each token, with `delta`, the text that it adds to the output, which
+may be empty; then one `done` with the last `delta` and the whole `text`, or one `error`. All `delta` joined are the
+`text`. If a token changes text that was already sent, its event has `text`, the output so far, in place of `delta`."""
+HALF = "\ufffd"  # stands for bytes that are not a whole character
 EVENT = {
     "type": "object",
     "required": ["event", "data"],
@@ -184,6 +186,27 @@ def _attention(asked: PredictRequest, answer: Answer) -> AttentionAnswer | None:
     )
 
 
+class Growing:
+    """A growing text of which each part is sent once."""
+
+    def __init__(self) -> None:
+        self._sent = ""
+
+    def more(self, text: str, done: bool = False) -> dict[str, str]:
+        """{"delta": the part not sent yet}, or {"text": the whole text} if it does not begin with what was sent.
+
+        An incomplete character at the end is held back until it is complete, unless the text is `done`.
+        """
+        text = text if done else text.rstrip(HALF)
+        if not text.startswith(self._sent):
+            if not done and self._sent.startswith(text):
+                return {"delta": ""}
+            self._sent = text
+            return {"text": text}
+        sent, self._sent = self._sent, text
+        return {"delta": text[len(sent) :]}
+
+
 async def _events(
     service: Service, request: Request, model: Loaded, text: str, ask: Ask, split: Split
 ) -> AsyncIterator[str]:
@@ -194,6 +217,7 @@ async def _events(
         yield _event("error", {"error": str(error)})
         return
     outputs: list[str] = []
+    growing = Growing()
     gone: asyncio.Future[Any] = asyncio.ensure_future(left(request))
 
     def so_far(said: str) -> str:
@@ -208,11 +232,12 @@ async def _events(
                     yield _event(name, {"error": said})
                     return
                 if name == "token":
-                    yield _event(name, {"text": so_far(said)})
+                    yield _event(name, growing.more(so_far(said)))
                 else:
                     outputs.append(said)
         whole = rejoined(text[: cut[-1].end], cut, outputs)[cut[0].start :]
-        yield _event("done", {"text": whole, "model": model.name, "version": model.version})
+        last = growing.more(whole, done=True)
+        yield _event("done", {**last, "text": whole, "model": model.name, "version": model.version})
     finally:
         gone.cancel()
 

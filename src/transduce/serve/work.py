@@ -1,19 +1,16 @@
-"""What the model is asked to do with one text, and the doing of it for a batch, in the worker's thread."""
+"""Work for the model: what to do with one text, and doing it for a batch in the worker's thread."""
 
-import copy
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import torch
-from torch import Tensor, nn
-
 from transduce.inference.prediction import Prediction
+from transduce.inference.request import generating
 from transduce.inference.sentences import Split
 from transduce.interpret.attention import Attention
-from transduce.models.protocols import Tree
 from transduce.pipeline.pipeline import Pipeline
+from transduce.search.request import OnStep, Step
 from transduce.serve.attention import links
 from transduce.serve.markup import Link
 from transduce.serve.models import Loaded
@@ -22,15 +19,15 @@ Hear = Callable[[str], None]  # told the output so far, after each of its tokens
 
 
 class Left(Exception):
-    """Nobody listens any more."""
+    """The client no longer listens."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """How to search; texts that ask alike are batched.
+    """How to search. Texts with equal settings are batched.
 
     search: keys of `transduce.search.settings.Search` in place of the recipe's.
-    split: see `Pipeline.predict`; "none" for what is cut already.
+    split: see `Pipeline.predict`; "none" for text that is split already.
     """
 
     search: tuple[tuple[str, Any], ...] = ()
@@ -42,10 +39,10 @@ class Ask:
 class Work:
     """Texts that must be searched together (samples depend on their line), or one text.
 
-    looks: the most attention weights wanted of a text, 0 for none; links: whether words that belong together are.
-    hear: the output is told token by token; greedy only.
-    do: done in place of a prediction, and what it gives is the answer; told the work itself.
-    left: set when nobody waits for the answer any more.
+    looks: the most attention weights to return for a text, 0 for none. links: whether to return aligned words.
+    hear: receives the output token by token; greedy search only.
+    do: called with the work instead of predicting; its result is the answer.
+    left: set when the client no longer waits for the answer.
     """
 
     model: Loaded
@@ -85,7 +82,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Answer:
-    """One text's prediction, and what was asked for beside it; withheld: there were more weights than wanted."""
+    """The prediction of one text, and what else was requested. withheld: there were more weights than `looks`."""
 
     prediction: Prediction
     attention: Attention | None = None
@@ -106,10 +103,12 @@ def answer(works: Sequence[Work]) -> list[list[Any]]:
     first = works[0]
     if first.do:
         return [[first.do(first)]]
-    pipeline = _listening(first) if first.hear else first.model.pipeline
     texts = [text for work in works for text in work.texts]
     asked, search = first.ask, dict(first.ask.search)
-    found = iter(pipeline.predict(texts, batch_size=len(texts), split=asked.split, long=asked.long, **search))
+    if first.hear:
+        search["on_step"] = _telling(first, first.hear)
+    predict = first.model.pipeline.predict
+    found = iter(predict(texts, batch_size=len(texts), split=asked.split, long=asked.long, **search))
     return [[_looked(work, next(found)) for _ in work.texts] for work in works]
 
 
@@ -131,37 +130,14 @@ def _in_one_piece(pipeline: Pipeline, text: str, ask: Ask) -> bool:
     return bool(text.strip()) and whole and len(reads.encode([text])[0]) <= pipeline.task.readable
 
 
-def _listening(work: Work) -> Pipeline:
-    """The work's pipeline with a model that tells what it is asked to go on from."""
-    heard = copy.copy(work.model.pipeline)
-    heard.model = _Told(heard.model, work, heard.task.tokenizers["target"].decode)
-    return heard
+def _telling(work: Work, hear: Hear) -> OnStep:
+    """A callback that reports the output so far after each token, as long as the client waits for it."""
+    task = generating(work.model.pipeline.task)
 
+    def tell(step: Step) -> None:
+        work.check_wanted()
+        ids = step.tokens[0].tolist()
+        if ids[-1] != task.end:
+            hear(task.tokenizers["target"].decode(ids))
 
-class _Told(nn.Module):
-    """A model in front of which somebody listens: each step is given the token chosen before."""
-
-    def __init__(self, model: nn.Module, work: Work, decode: Callable[[list[int]], str]) -> None:
-        super().__init__()
-        self._model: Any = model
-        self._work, self._decode = work, decode
-        self._ids: list[int] = []
-
-    def start(self, source: Any, rows: int) -> tuple[Tree, Tree]:
-        self._ids = []
-        started: tuple[Tree, Tree] = self._model.start(source, rows)
-        return started
-
-    def step(self, token_B: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
-        self._work.check_wanted()
-        self._ids.append(int(token_B[0]))
-        if self._work.hear and len(self._ids) > 1:  # the first is the start token
-            self._work.hear(self._decode(self._ids[1:]))
-        stepped: tuple[Tensor, Tree] = self._model.step(token_B, memory, state)
-        return stepped
-
-
-def use_threads(count: int | None) -> None:
-    """For the calling thread's matrix products."""
-    if count is not None:
-        torch.set_num_threads(count)
+    return tell

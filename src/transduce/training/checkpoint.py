@@ -131,7 +131,7 @@ def _progress(path: Path, metadata: Mapping[str, str]) -> Progress:
     try:
         return Progress.from_dict(json.loads(metadata.get("progress", "null")))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: it is damaged, or no checkpoint: {error}.") from error
+        raise InputError(f"{path}: it is damaged, or not a checkpoint: {error}.") from error
 
 
 def _restore(trained: TrainingState, tensors: dict[str, Tensor], path: Path) -> None:
@@ -142,5 +142,6 @@ def _restore(trained: TrainingState, tensors: dict[str, Tensor], path: Path) -> 
     except (InputError, LookupError, RuntimeError, TypeError, ValueError) as error:
         told = error.problems if isinstance(error, InputError) else [f"{type(error).__name__}: {error}"]
         raise InputError(
-            [f"{path}: it is of another training: {each}" for each in told] + ["Delete it, or choose another --run."]
+            [f"{path}: it belongs to another training: {each}" for each in told]
+            + ["Delete it, or choose another --run."]
         ) from error

@@ -48,7 +48,7 @@ def examine_data(recipe: Recipe, cache: Path, warn: Tell, force: bool = False) -
             certain += found["certain"]
             doubtful += found["doubtful"]
     if certain and not force:
-        advice = "transduce doctor says more, and writes a cleaned copy; --force trains all the same."
+        advice = "`transduce doctor` says more and can write a cleaned copy; --force trains anyway."
         raise InputError([*certain, advice])
     for sentence in chain(certain, doubtful):
         warn(sentence)
@@ -62,7 +62,7 @@ def _check_files(recipe: Recipe, root: Path, train: tuple[Any, ...]) -> None:
     for path in dict.fromkeys(path for files in known for path in files.paths(root)):
         try:
             if not next(read_blocks(path), b""):
-                problems.append(f"{path}: the file is empty, lines of text were wanted.")
+                problems.append(f"{path}: the file is empty; expected lines of text.")
         except InputError as error:
             problems += error.problems
     if problems:

@@ -39,8 +39,9 @@ def finished_report(run: Path, recipe: Recipe) -> Report | None:
     if why_ended(recipe.training, _progress(run, report)) is None:
         if not is_begun(run):
             raise InputError(
-                f"{run}: is finished after update {report['training']['updates']}, and cannot go on: its checkpoints "
-                "are gone. Choose another directory with --run; with training.start it begins with this model."
+                f"{run}: this run finished after update {report['training']['updates']} and cannot go on: its "
+                f"checkpoints are gone. Choose another directory with --run; training.start={run} "
+                "starts from this model."
             )
         return None
     files = _fingerprints(recipe)
@@ -75,12 +76,14 @@ def tell_finished(run: Path, recipe: Recipe, report: Report, display: Display) -
     updates = int(report["training"]["updates"])
     display.tell(f"{run}: finished, and left as it is. Training ended: {report['ended']}.")
     if fingerprint(run / NAME) != report["model"]["sha256"]:
-        display.tell(f"{NAME} is not as it was when training ended: `transduce shortlist` adds to it, for one.")
+        display.tell(f"{NAME} has changed since training ended (`transduce shortlist`, for example, adds to it).")
     if search := changed_search(run, recipe):
-        display.tell(f"{', '.join(search)}: a finished run is not tested again; ask evaluate or predict for that.")
+        display.tell(
+            f"{', '.join(search)}: a finished run is not tested again; use `transduce evaluate` or `predict` for that."
+        )
     display.tell(
         f"To train it further: training.updates={2 * max(updates, recipe.training.updates)}"
-        f"{_other_limits(recipe)}. To train another: --run with another directory."
+        f"{_other_limits(recipe)}. To train another: name another directory with --run."
     )
 
 

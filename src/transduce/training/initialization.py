@@ -52,8 +52,8 @@ def check_embeddings(recipe: Recipe) -> None:
     """Raises InputError where training.embeddings cannot be had from this data."""
     if recipe.training.embeddings != "random" and not isinstance(recipe.data, TranslationData):
         raise InputError(
-            f'{recipe.name}: training.embeddings = "{recipe.training.embeddings}" is counted from pairs of texts. What '
-            'this data has are none: its embeddings begin as "random".'
+            f'{recipe.name}: training.embeddings = "{recipe.training.embeddings}" is counted from pairs of texts, '
+            'which this data does not have; use "random".'
         )
 
 
@@ -91,8 +91,8 @@ def _embeddings(model: nn.Module) -> dict[str, Embedding]:
     found = {name: each for name in SIDES if isinstance(each := getattr(model, name, None), Embedding)}
     if not {"source_embedding", "output"} <= found.keys():
         raise InputError(
-            f"training.embeddings: {type(model).__name__} has no `source_embedding` and `output` of the class "
-            "transduce.layers.embedding.Embedding, which could be counted: leave it out."
+            f"training.embeddings: {type(model).__name__} lacks a `source_embedding` and an `output` of the class "
+            "transduce.layers.embedding.Embedding to initialize: leave the key out."
         )
     return found
 
@@ -107,7 +107,7 @@ def _begin_as(other: ModelFile, model: torch.nn.Module, recipe: Recipe, tell: Ca
     common = {name: each for name, each in other.weights.items() if name in own and each.shape == own[name].shape}
     if not common:
         raise InputError(
-            f"training.start: {recipe.training.start} is another kind of model and has no weight in common."
+            f"training.start: {recipe.training.start} is another kind of model and shares no weight with this one."
         )
-    tell(f"{len(common)} of {len(own)} weights begin as those of {recipe.training.start}, the others anew.")
+    tell(f"{len(common)} of {len(own)} weights start from those of {recipe.training.start}; the others are new.")
     load_weights(model, {**own, **common})

@@ -59,7 +59,7 @@ def _locked(run: Path, until: float) -> BinaryIO:
             with suppress(OSError):
                 holder = path.read_text(encoding="utf-8", errors="replace")
             raise InputError(
-                f"{run}: another training is at work there{f' ({holder})' if holder else ''}. Let it end, stop it, or "
+                f"{run}: another training is running there{f' ({holder})' if holder else ''}. Wait for it, stop it, or "
                 "choose another directory with --run."
             )
         time.sleep(LOOK)

@@ -1,9 +1,8 @@
 """How much memory there is, how much a step needs, and whether an error says that there was too little."""
 
-import sys
 from pathlib import Path
-from typing import Any
 
+import psutil
 import torch
 from torch import Tensor, nn
 
@@ -11,7 +10,6 @@ from transduce.data.collate import Batch
 from transduce.objectives.protocols import Objective
 from transduce.training.precision import autocast
 
-UNKNOWN = 4 * 2**30  # taken to be free where no system call tells
 PROCESSOR = ("DefaultCPUAllocator", "can't allocate memory", "bad_alloc")  # of torch's own allocator and C++'s
 
 
@@ -26,43 +24,12 @@ def free_bytes(device: torch.device) -> int:
     """What could be allocated on `device` now. Of the processor's memory others may want some, too."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    found = [_free_of_machine(), _free_of_group()]
-    return min((each for each in found if each is not None), default=UNKNOWN)
-
-
-def _free_of_machine() -> int | None:
-    """Linux and Windows say what is available; of a machine that says only how much it has, half."""
-    if sys.platform == "win32":
-        return _free_on_windows()
-    meminfo = Path("/proc/meminfo")
-    if meminfo.is_file():
-        lines = dict(line.split(":", 1) for line in meminfo.read_text(encoding="ascii").splitlines())
-        if "MemAvailable" in lines:
-            return int(lines["MemAvailable"].split()[0]) * 1024
-    import os
-
-    if "SC_PHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    return None
-
-
-def _free_on_windows() -> int | None:
-    import ctypes
-
-    class Status(ctypes.Structure):
-        _fields_ = (
-            ("length", ctypes.c_ulong),
-            ("load", ctypes.c_ulong),
-            *((name, ctypes.c_ulonglong) for name in ("total", "available", "c", "d", "e", "f", "g")),
-        )
-
-    status = Status(length=ctypes.sizeof(Status))
-    windows: Any = getattr(ctypes, "windll")  # noqa: B009 (only there on Windows)
-    return int(status.available) if windows.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)) else None
+    of_machine, of_group = psutil.virtual_memory().available, _free_of_group()
+    return int(of_machine if of_group is None else min(of_machine, of_group))
 
 
 def _free_of_group(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int | None:
-    """What a container's limit leaves (Linux control groups, version 2); None without a limit."""
+    """What a container's limit leaves (Linux control groups, version 2), which psutil knows nothing of; else None."""
     try:
         path = next(line for line in own.read_text().splitlines() if line.startswith("0::")).removeprefix("0::/")
         folder = root / path

@@ -32,7 +32,7 @@ class ExampleTooLarge(TransduceError):
         super().__init__(
             f"An example of {' and '.join(map(str, positions))} positions does not fit into memory by itself. Make "
             "the model smaller, leave out long examples ([data.filters] max_tokens, or a shorter context), or train "
-            "where there is more memory."
+            "on a machine with more memory."
         )
 
 

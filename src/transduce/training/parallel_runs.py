@@ -17,6 +17,7 @@ from rich.console import Console
 from transduce.core.errors import TransduceError
 from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.runtime import child_process
+from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.event_log import NAME, read_log
 from transduce.training.display import Display
 from transduce.training.run import run_training
@@ -85,7 +86,7 @@ def _check(process: child_process.Process, plan: Recipe, folder: Path) -> None:
     if code == TransduceError.exit_code:
         raise TransduceError(f"{plan.name}: {problem()}")
     if code:
-        raise TransduceError(f"{plan.name}: its process ended with code {code}; {told} holds what it told.")
+        raise TransduceError(f"{plan.name}: its process ended with code {code}; its output is in {told}.")
 
 
 def _beside(folder: Path, suffix: str) -> Path:
@@ -93,6 +94,7 @@ def _beside(folder: Path, suffix: str) -> Path:
 
 
 def _train(job: child_process.Job) -> None:
+    keep_freed_memory()
     run_training(parse_recipe(job["recipe"], job["where"]), Path(job["run"]), Display(Console()), PATIENCE)
 
 

@@ -12,7 +12,8 @@ from torch import nn
 
 from transduce.core.errors import InputError
 from transduce.interpret.attention import attention_of
-from transduce.interpret.figures import attention_figure, save, training_curves
+from transduce.interpret.drawing import save
+from transduce.interpret.figures import attention_figure, training_curves
 from transduce.models.protocols import writes_at_once
 from transduce.runtime.event_log import read_log
 from transduce.tasks.protocols import Task, TaskData

@@ -43,9 +43,9 @@ class Progress:
         """
         kinds = {name: type(value) for name, value in asdict(cls()).items()}
         if not isinstance(values, dict):
-            raise ValueError("no progress: a table is wanted")
+            raise ValueError("no progress: expected a table")
         if wrong := [name for name, value in values.items() if not _is(value, kinds.get(name))]:
-            raise ValueError(f"no progress: {', '.join(map(str, wrong[:20]))} cannot be")
+            raise ValueError(f"no progress: {', '.join(map(str, wrong[:20]))} cannot be read")
         found = cls(**values)
         if found.best and not _is(found.best.get("update"), float):
             raise ValueError("no progress: best names no update")

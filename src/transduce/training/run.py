@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.core.model_file import (
@@ -30,10 +28,10 @@ from transduce.inference.sentences import LOOKED_AT, examined
 from transduce.kernels.native import kernels
 from transduce.pipeline.outline import load_weights, make_task
 from transduce.recipe.recipe import Recipe, parse_recipe, unmeasured
-from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.environment import library_versions
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT, Log, read_log
+from transduce.runtime.settings import repeatable
 from transduce.tasks.learnt import cached_columns
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.translation import TranslationData
@@ -100,7 +98,11 @@ def run_training(
 
 def train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str] = ()) -> Report:
     """As `run_training`, into a run that is not finished, where the caller is alone."""
-    _prepare(recipe)
+    with repeatable(recipe.training.threads):
+        return _train_in(run, recipe, display, first)
+
+
+def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str]) -> Report:
     recipe = with_earlier_batch(recipe, run)
     claim(run, recipe)
     task, data = open_task(recipe, display)
@@ -136,14 +138,15 @@ def finish_training(recipe: Recipe, run: Path, display: Display) -> Report:
     _check(recipe)
     check_recipe(run, recipe)
     if not is_begun(run):
-        raise InputError(f"{run}: has no checkpoint yet, so there is nothing to finish. Let `transduce train` begin.")
+        raise InputError(
+            f"{run}: there is no checkpoint yet, so there is nothing to finish. Start with `transduce train`."
+        )
     recipe = _as_planned(with_earlier_batch(recipe, run), run)
     report = finished_report(run, recipe)
     if report is not None:
         tell_finished(run, recipe, report, display)
         return report
-    with alone_in(run):
-        _prepare(recipe)
+    with alone_in(run), repeatable(recipe.training.threads):
         task, data = open_task(recipe, display)
         check_data(run, {**data.provenance, **fingerprints_of(recipe)})
         trained, checkpoints = new_training(recipe, task), Checkpoints(run, recipe.training.keep)
@@ -172,25 +175,16 @@ def _as_planned(recipe: Recipe, run: Path) -> Recipe:
 def _check(recipe: Recipe) -> None:
     """Raises InputError for what training does not do."""
     if recipe.teachers:
-        raise InputError(f"{recipe.name}: [teachers] come first, which is done by `transduce train` or train_taught.")
+        raise InputError(
+            f"{recipe.name}: [teachers] must be trained first; `transduce train` or train_taught does both."
+        )
     if recipe.search.shortlist is not None:
         raise InputError(
-            f"{recipe.name}: search.shortlist is of words that are found once the model is trained: leave it out, then "
-            "`transduce shortlist` the run, and ask predict for it."
+            f"{recipe.name}: search.shortlist needs a trained model: leave it out here, run `transduce shortlist` on "
+            "the finished run, and give predict --shortlist."
         )
     check_embeddings(recipe)
     kernels()  # a wrong TRANSDUCE_NATIVE is refused before anything is written
-
-
-def _prepare(recipe: Recipe) -> None:
-    """What is set for the whole process, so that a training can be repeated."""
-    keep_freed_memory()
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats itself only with this
-    torch.use_deterministic_algorithms(True)
-    # Costs 7 % of a step, and nothing here reads memory that was not written.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    if recipe.training.threads:
-        torch.set_num_threads(recipe.training.threads)
 
 
 def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:

@@ -101,7 +101,7 @@ def resolved_table(run: Path) -> Table | None:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: the recipe of this run cannot be read: {error}. Choose another --run.") from error
     if wrong := [name for name in SECTIONS if not isinstance(found.get(name, {}), dict)]:
-        raise InputError(f"{path}: the recipe of this run is damaged: {', '.join(wrong)}: a table is wanted.")
+        raise InputError(f"{path}: the recipe of this run is damaged: {', '.join(wrong)}: expected a table.")
     return found
 
 
@@ -128,8 +128,8 @@ def check_data(run: Path, fingerprints: Mapping[str, Any]) -> None:
     changed = sorted({*differences(_without_names(before), _without_names(now))} - {*unknown})
     if changed:
         raise InputError(
-            f"{run}: its training began with other data; changed since: {', '.join(changed)} (fingerprints are in "
-            f"{noted}). Bring the files back, choose another directory with --run, or delete this one."
+            f"{run}: its training began with other data; these have changed since: {', '.join(changed)} (fingerprints "
+            f"are in {noted}). Restore the files, choose another directory with --run, or delete this one."
         )
 
 
@@ -138,7 +138,7 @@ def _read_noted(path: Path) -> Table:
         found = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(found, dict):
             return found
-        problem = "a table is wanted"
+        problem = "expected a table"
     except (OSError, ValueError, RecursionError) as error:
         problem = str(error)
     raise InputError(

@@ -84,14 +84,14 @@ def test_what_cannot_be_cleaned_is_refused(corpus: Corpus, write: Write) -> None
     source, target = write("a.txt", corpus[0]), write("b.txt", corpus[1])
     report = examine(source, target)
     out = source.with_name("out")
-    with pytest.raises(InputError, match=r"a\.txt: is an input"):
+    with pytest.raises(InputError, match=r"a\.txt: this is an input"):
         clean(source, target, source.parent / "." / "a.txt", out, report)
-    with pytest.raises(InputError, match="must be two files"):
+    with pytest.raises(InputError, match="must go to two different files"):
         clean(source, target, out, out, report)
     with pytest.raises(InputError, match="single file"):
         clean(source, target, out, source.with_name("out2"), examine_text(source))
     short = write("c.txt", corpus[1][:20])
-    with pytest.raises(InputError, match=r"400 lines, .* 20, and where they slip could not be found"):
+    with pytest.raises(InputError, match=r"400 lines, .* 20, and the place where they slip was not found"):
         clean(source, short, out, source.with_name("out2"), examine(source, short))
     assert not out.exists()
 

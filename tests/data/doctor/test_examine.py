@@ -141,7 +141,7 @@ def test_leaked_test_set(corpus: Corpus, write: Write) -> None:
     assert leaks["test_pair_in_train"].examples == [source[5]]
     assert report.has_errors
     assert report.drop["in_test_set"].nonzero()[0].tolist() == [5]
-    with pytest.raises(InputError, match="equally many lines"):
+    with pytest.raises(InputError, match="the same number of lines"):
         examine(write("a", source), write("b", target), test_source, write("tb", target[:2]))
 
 
@@ -160,7 +160,7 @@ def test_columns_are_found_by_name(corpus: Corpus, write: Write) -> None:
     source, target = columns_of(write("pairs.tsv", ["id\tTarget\tSource", *rows]))
     assert [line.decode() for line in source.raw_lines()] == corpus[0]
     assert [line.decode() for line in target.raw_lines()] == corpus[1]
-    with pytest.raises(InputError, match=r"pairs\.tsv, line 1: columns 0 and 1, .* there is 1 column"):
+    with pytest.raises(InputError, match=r"pairs\.tsv, line 1: expected .* columns 0 and 1, .* there is 1 column"):
         columns_of(write("pairs.tsv", corpus[0]))
 
 

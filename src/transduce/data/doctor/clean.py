@@ -81,18 +81,18 @@ def clean(
 
 def _check(files: tuple[TextFile, TextFile], outputs: tuple[Path, Path], report: Report) -> None:
     problems = [
-        f"{output}: is an input; a cleaned copy is never written over it. Name another file."
+        f"{output}: this is an input; name another file for the cleaned copy."
         for output in outputs
         if any(output.resolve() == file.path.resolve() for file in files)
     ]
     if outputs[0].resolve() == outputs[1].resolve():
-        problems.append(f"{outputs[0]}: the two cleaned sides must be two files.")
+        problems.append(f"{outputs[0]}: the two cleaned sides must go to two different files.")
     if report.alignment is None or report.pairs is None:
         problems.append("A single file was examined: only pairs of a source and a target can be cleaned.")
     elif not report.alignment.judged and report.lines["source"] != report.lines["target"]:
         problems.append(
             f"{files[0]} has {report.lines['source']:,} lines, {files[1]} {report.lines['target']:,}, and "
-            "where they slip could not be found: which lines belong together is unknown."
+            "the place where they slip was not found, so it is unknown which lines belong together."
         )
     if problems:
         raise InputError(problems)

@@ -105,7 +105,7 @@ def reasons_to_drop(paired: Paired) -> dict[str, Mask]:
 def _scanned(file: TextFile, progress: Progress, by_character: bool = False) -> Side:
     side = scan(file, progress, by_character)
     if not len(side):
-        raise InputError(f"{file}: the file is empty, lines of text were wanted.")
+        raise InputError(f"{file}: the file is empty; expected lines of text.")
     return side
 
 
@@ -116,7 +116,7 @@ def _test_sides(source: File, target: File | None, progress: Progress) -> dict[s
         lines = [len(side) for side in tests.values()]
         if lines[0] != lines[1]:
             raise InputError(
-                f"The test set's sides must have equally many lines: {source} has {lines[0]:,}, "
+                f"The test set's sides must have the same number of lines: {source} has {lines[0]:,}, "
                 f"{target} has {lines[1]:,}."
             )
     return tests

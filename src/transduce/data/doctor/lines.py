@@ -88,7 +88,7 @@ def columns_of(
     columns = 0 if source_column is None else source_column, 1 if target_column is None else target_column
     if len(names) <= max(columns):
         raise InputError(
-            f"{path}, line 1: columns {columns[0]} and {columns[1]}, counted from 0, were wanted, parted by tabs; "
+            f"{path}, line 1: expected tab-separated columns {columns[0]} and {columns[1]}, counted from 0, but "
             f"there {'is 1 column' if len(names) == 1 else f'are {len(names)} columns'}."
         )
     if source_column is not None or target_column is not None:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from transduce.kernels.native import kernel
 from transduce.kernels.native.decoder import Blocks, Norm, Read, places
+from transduce.kernels.native.layout import MEANS
 from transduce.kernels.native.linear import Packed
 
 
@@ -31,9 +32,6 @@ class Writer:
     decoder: Blocks
     norm: Norm | None
     output: Packed
-
-
-MEANS = ("probability", "log_probability")  # how several are one
 
 
 class Request(Protocol):

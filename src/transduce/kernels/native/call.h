@@ -1,5 +1,6 @@
 // A C++ function as a Python one: addresses and whole numbers come as int, real numbers as float, and the interpreter's
-// lock is released while it runs.
+// lock is released while it runs. Its __doc__ has a letter for each argument: p address, i integer, u unsigned
+// integer, f real number.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -40,6 +41,17 @@ constexpr std::size_t arity(void (*)(Arguments...)) {
     return sizeof...(Arguments);
 }
 
+template <typename T>
+constexpr char letter() {
+    return std::is_pointer_v<T> ? 'p' : std::is_floating_point_v<T> ? 'f' : std::is_unsigned_v<T> ? 'u' : 'i';
+}
+
+template <typename... Arguments>
+const char* letters(void (*)(Arguments...)) {
+    static constexpr char text[] = {letter<Arguments>()..., 0};
+    return text;
+}
+
 template <auto function>
 PyObject* python_function(PyObject*, PyObject* const* objects, Py_ssize_t count) {
     constexpr auto expected = arity(function);
@@ -52,7 +64,7 @@ PyObject* python_function(PyObject*, PyObject* const* objects, Py_ssize_t count)
 template <auto function>
 PyMethodDef method(const char* name) {
     return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&python_function<function>)),
-            METH_FASTCALL, nullptr};
+            METH_FASTCALL, letters(function)};
 }
 
 }  // namespace transduce

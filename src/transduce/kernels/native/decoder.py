@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from transduce.kernels.native import kernel
+from transduce.kernels.native.layout import words
 from transduce.kernels.native.linear import Packed
 
-NO_WEIGHT = (0,) * 6  # `Weight` of `linear.h`
+NO_WEIGHT = (0,) * words("Weight")
 
 
 class Norm(NamedTuple):

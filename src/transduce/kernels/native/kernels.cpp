@@ -7,6 +7,7 @@
 #include "cross_entropy.h"
 #include "decoder.h"
 #include "dropout.h"
+#include "layout.h"
 #include "linear.h"
 #include "norm.h"
 #include "rotary.h"
@@ -55,6 +56,7 @@ PyMethodDef functions[] = {
     method<&dropped<float, float>>("dropped_float32_float32"),
     method<&dropped<bf16, float>>("dropped_bfloat16_float32"),
     method<&dropped<bf16, bf16>>("dropped_bfloat16_bfloat16"),
+    {"layout", &layout, METH_NOARGS, nullptr},
     method<&layer_norm<float>>("layer_norm_float32"),
     method<&layer_norm<bf16>>("layer_norm_bfloat16"),
     method<&layer_norm_gradient<float>>("layer_norm_gradient_float32"),

@@ -11,9 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.kernels.native import kernel, kernels, serves
-
-WIDE, DEEP, QUADS = 32, 64, 4  # of `linear.h`
-VECTOR = 64  # of `shortlist.h`
+from transduce.kernels.native.layout import DEEP, QUADS, VECTOR, WIDE
 
 
 def can_pack(weight_OI: Tensor, whole: bool) -> bool:

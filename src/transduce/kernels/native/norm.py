@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from transduce.kernels.native import kernel, serves
-
-ROWS = 128  # of `norm.h`: what one partial sum is of
+from transduce.kernels.native.layout import ROWS
 
 
 def can_norm(x: Tensor, gain_D: Tensor, bias_D: Tensor) -> bool:
