@@ -56,6 +56,8 @@ def folder(tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch) -
         (tmp_path / name).write_text(text, encoding="utf-8")
         monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
     (tmp_path / "base.toml").write_text(BASE.format(root=tiny_corpus), encoding="utf-8")
+    for name in ("train.digits", "valid.digits"):
+        (tmp_path / name).write_bytes((tiny_corpus / name).read_bytes())
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     return tmp_path
@@ -63,6 +65,7 @@ def folder(tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch) -
 
 SMALL = {  # the page does not say so: its reader has more time
     "my_score.toml": ["model.d_model=32", "model.hidden=32"],
+    "my_task.toml": ["training.threads=1"],
     "my_weighing.toml": [
         "model.d_model=32",
         "model.feed_forward=64",
@@ -81,7 +84,7 @@ def train(folder: Path, recipe: str) -> Pipeline:
 
 
 def test_the_page_shows_a_recipe_for_each_file() -> None:
-    assert sorted(name.removesuffix(".toml") for name in RECIPES) == ["my_model", "my_score", "my_weighing"]
+    assert sorted(name.removesuffix(".toml") for name in RECIPES) == ["my_model", "my_score", "my_task", "my_weighing"]
     assert all(name.replace(".toml", ".py") in FILES for name in RECIPES)
 
 
@@ -93,7 +96,14 @@ def test_it_trains_and_predicts(folder: Path, recipe: str) -> None:
     predictions = pipeline.predict(["1 2 3", "4"])
     assert [each.text for each in pipeline.predict(["1 2 3", "4"], batch_size=1)] == [each.text for each in predictions]
     mine = recipe.removesuffix(".toml")
-    assert any(type(module).__module__ == mine for module in pipeline.model.modules()), f"{mine} was not used"
+    used = [pipeline.task, *pipeline.model.modules()]
+    assert any(type(each).__module__ == mine for each in used), f"{mine} was not used"
+
+
+def test_the_pages_task_learns_what_it_is_for(folder: Path) -> None:
+    pipeline = train(folder, "my_task.toml")
+    texts = ["1 2 3", "9 8", "2 7 1", "4 4 6"]
+    assert [each.text for each in pipeline.predict(texts)] == ["low", "high", "low", "high"]
 
 
 def test_the_pages_model_keeps_the_contracts(folder: Path) -> None:

@@ -19,14 +19,13 @@ from transduce.data.corpus import (
     PairFiles,
     TextFile,
     name_row,
-    open_pairs_store,
-    open_text_store,
     provenance,
     read_pairs,
     read_text,
     train_pair_tokenizers,
     train_text_tokenizer,
 )
+from transduce.data.encoding import open_pairs_store, open_text_store
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.store import Store
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer

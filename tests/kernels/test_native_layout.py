@@ -9,12 +9,12 @@ import torch
 
 import transduce.kernels.native
 from transduce.core.errors import InputError
+from transduce.data.columns import Specs
 from transduce.fused.decoder_step import in_one_call
 from transduce.fused.pack import pack_all
 from transduce.kernels.matmul import Linear
 from transduce.kernels.native import TYPES, VARIANTS, beam, decoder, kernels, layout
 from transduce.kernels.native.linear import Packed
-from transduce.data.columns import Specs
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search import request
 
@@ -92,7 +92,9 @@ def test_every_kernel_is_compared() -> None:
 
 
 def test_what_python_writes_is_as_long_as_what_is_read() -> None:
-    model = Transformer(TransformerConfig(d_model=8, heads=2, encoder_layers=1, decoder_layers=2), Specs.of_tokens(9, 9)).eval()
+    model = Transformer(
+        TransformerConfig(d_model=8, heads=2, encoder_layers=1, decoder_layers=2), Specs.of_tokens(9, 9)
+    ).eval()
     pack_all(model)
     blocks = in_one_call(list(model.decoder.blocks), model.decoder)
     assert blocks

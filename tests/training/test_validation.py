@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from random_models import sentences, translator
-from transduce.data.corpus import PairFiles, open_pairs_store
+from transduce.data.corpus import PairFiles
+from transduce.data.encoding import open_pairs_store
 from transduce.data.filters import FilterConfig
 from transduce.inference.decode import decode
 from transduce.inference.likelihood import dataset_likelihood

@@ -107,6 +107,10 @@ class Prediction:
             unmet=unmet(phrases, output),
         )
 
+    def details(self) -> dict[str, Any]:
+        """What a kind of prediction tells besides, for JSON."""
+        return {}
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON; the alternatives as a list under `nbest`, without repeating the source; no empty lists."""
         values = {**vars(self), "nbest": [each.to_dict() for each in self.alternatives], "unmet": list(self.unmet)}

@@ -66,16 +66,20 @@ class Classifier(nn.Module):
     def __init__(self, config: ClassifierConfig, specs: Specs) -> None:
         super().__init__()
         if specs.source is None or specs.target.kind != "label":
-            raise InputError('[model] kind = "classifier" reads a text and gives a label; this task has other columns.')
+            raise InputError('[model] kind = "classifier": expected a task with a text and a label; got another one.')
         self.source_embedding = Embedding(specs.source.size, config.d_model)
         self.word_dropout = config.word_dropout
         self.dropout = Dropout(config.dropout)
-        self.encoder = _recurrent(config) if config.encoder == "recurrent" else Stack(config, config.layers)
+        self.encoder = (
+            _recurrent(config) if config.encoder == "recurrent" else Stack(config, config.layers, side="encoder")
+        )
         width = config.hidden if config.encoder == "recurrent" else config.d_model
         self.pooling = config.pooling
         attends = config.pooling == "attention"
         self.key = nn.Linear(width, width, bias=False) if attends else None
-        self.pool = AttentionPooling("dot", "softmax", width, config.hops) if attends else None
+        self.pool = AttentionPooling("dot", "softmax", width, config.hops, "decoder") if attends else None
+        if self.pool is not None:
+            self.pool.role = "cross"  # it reads the text for the label
         self.output = nn.Linear(width * (config.hops if attends else 1), specs.target.size)
 
     def encode(self, source: Padded) -> Padded:

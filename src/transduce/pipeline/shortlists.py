@@ -15,7 +15,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
 from transduce.data.columns.packed import tokenizers_of as text_columns
 from transduce.data.columns.packed import unpack
-from transduce.data.corpus import open_pairs_store
+from transduce.data.encoding import open_pairs_store
 from transduce.data.filters import Dropped
 from transduce.data.lexicon import Lexicon
 from transduce.data.store import BLOCK, Store

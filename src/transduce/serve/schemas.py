@@ -112,6 +112,8 @@ class Output(BaseModel):
     log_probability: float | None = None
     tokens: list[str] | None = None
     token_log_probabilities: list[float] | None = None
+    probabilities: dict[str, float] | None = None
+    """Of every label, from a classifier."""
 
 
 class AttentionAnswer(BaseModel):

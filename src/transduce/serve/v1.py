@@ -127,7 +127,7 @@ def _greedy(asked: StreamRequest) -> tuple[tuple[str, Any], ...]:
 
 
 def _output(asked: PredictRequest, found: Prediction) -> dict[str, Any]:
-    values: dict[str, Any] = {"text": found.text, "ended": found.ended}
+    values: dict[str, Any] = {"text": found.text, "ended": found.ended, **found.details()}
     if asked.scores:
         values |= {"score": found.score, "log_probability": found.log_probability}
     if asked.tokens:

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -15,12 +16,14 @@ from torch import nn
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
-from transduce.data.columns import Column, Columns
+from transduce.data.columns import Columns
 from transduce.data.columns.label import Label
 from transduce.data.columns.tokens import Tokens
-from transduce.data.corpus import open_examples, tsv_options
+from transduce.data.corpus import tsv_options
+from transduce.data.encoding import open_examples
 from transduce.data.files import fingerprint, read_lines
 from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.inputs import check_batch_size
 from transduce.inference.prediction import Prediction
@@ -195,22 +198,10 @@ class Classification(BaseTask):
     def _names(self) -> list[str]:
         return self.labels.tokens(range(self.labels.spec.size))
 
-    def _store(self, file: LabelledFile, filters: FilterConfig, cache: Path) -> Any:
-        paths = file.paths(self.root)
-        parts = {
-            "kind": "labelled",
-            "fingerprints": [fingerprint(path) for path in paths],
-            "columns": [column.to_dict() for column in self.columns.values()],
-            "tokenizer": self.tokenizers["source"].to_json(),
-            "settings": {
-                "filters": filters.model_dump(),
-                "labels": self.data.labels,
-                **file.model_dump(exclude={"file", "weight"}),
-            },
-        }
-        sizes = (self.reads.spec.size, self.labels.spec.size)
-        encoders = (self.tokenizers["source"], _KnownLabels(self.labels, paths[0]))
-        return open_examples(paths, parts, lambda: read_labelled(file, self.data), encoders, sizes, filters, cache)
+    def _store(self, file: LabelledFile, filters: FilterConfig, cache: Path) -> Store:
+        settings = {"labels": self.data.labels, **file.model_dump(exclude={"file", "weight"})}
+        read = partial(read_labelled, file, self.data)
+        return open_examples(file.paths(self.root), read, self.columns, filters, cache, settings)
 
     def _held_out(self, file: LabelledFile, cache: Path) -> Dataset:
         texts = [(text, label) for _, text, label in read_labelled(file, self.data)]
@@ -234,9 +225,9 @@ class LabelPrediction(Prediction):
     def __repr__(self) -> str:
         return f"LabelPrediction({self.label!r}, probability={self.probabilities[self.label]:.4g})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**super().to_dict(), "label": self.label, "probabilities": self.probabilities}
+    def details(self) -> dict[str, Any]:
+        """The probability of each label."""
+        return {"probabilities": self.probabilities}
 
 
 @dataclass(frozen=True)
@@ -277,21 +268,6 @@ def _prediction(text: str, names: Sequence[str], log_probabilities: Sequence[flo
     best, score = names[likeliest[0]], log_probabilities[likeliest[0]]
     probabilities = {names[each]: float(np.exp(log_probabilities[each])) for each in likeliest}
     return LabelPrediction(text, best, score, score, (best,), (score,), probabilities=probabilities)
-
-
-@dataclass
-class _KnownLabels:
-    """Encodes labels; an unknown one is an error that names the file and its lines."""
-
-    column: Column
-    path: Path
-    unknown: int = -1
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        try:
-            return self.column.encode(texts)
-        except InputError as error:
-            raise InputError(f"{self.path}: {problem}" for problem in error.problems) from None
 
 
 # ---- reading -------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 from transduce.core.config import Config
 from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
-from transduce.data.corpus import TextFile, open_text_store, provenance, train_text_tokenizer
+from transduce.data.corpus import TextFile, provenance, train_text_tokenizer
+from transduce.data.encoding import open_text_store
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.request import Request

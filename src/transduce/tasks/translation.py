@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 from transduce.core.config import Config
 from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
-from transduce.data.corpus import PairFiles, open_pairs_store, provenance, read_pairs, train_pair_tokenizers
+from transduce.data.corpus import PairFiles, provenance, read_pairs, train_pair_tokenizers
+from transduce.data.encoding import open_pairs_store
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig

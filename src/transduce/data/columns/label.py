@@ -45,18 +45,19 @@ class Label:
         """How many labels."""
         return ColumnSpec(self.kind, len(self.labels))
 
+    @property
+    def unknown(self) -> int:
+        """No id: an unknown label is an error."""
+        return -1
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """One id each. Raises InputError that names each unknown label with its first line."""
+        """One id each. Raises InputError for an unknown label; all of them are named."""
         wanted = [text.strip() for text in texts]
-        first = {text: line for line, text in reversed([*enumerate(wanted, 1)]) if text not in self._places}
-        if first:
-            named = [f'"{text}" (line {line})' for text, line in sorted(first.items(), key=lambda each: each[1])]
-            more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
-            raise InputError(
-                f"no label of this model: {', '.join(named[:NAMED])}{more}."
-                f"{suggest(next(iter(first)), self.labels)} It knows {', '.join(self.labels[:NAMED])}"
-                f"{', …' if len(self.labels) > NAMED else ''}."
-            )
+        wrong = list(dict.fromkeys(text for text in wanted if text not in self._places))
+        if wrong:
+            named = ", ".join(f'"{text[:60]}"' for text in wrong[:NAMED]) + (", …" if len(wrong) > NAMED else "")
+            known = ", ".join(self.labels[:NAMED]) + (", …" if len(self.labels) > NAMED else "")
+            raise InputError(f"expected one of the labels {known}; got {named}.{suggest(wrong[0], self.labels)}")
         return [[self._places[text]] for text in wanted]
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -47,6 +47,11 @@ class Column(Protocol):
         """What models are built from."""
         ...
 
+    @property
+    def unknown(self) -> int:
+        """The id that is counted as unknown; -1 where there is none."""
+        ...
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each, without start and end. Raises InputError for what cannot be one."""
         ...

@@ -53,6 +53,11 @@ class Tokens:
         return self.tokenizer.ids(tokens)
 
     @property
+    def unknown(self) -> int:
+        """The id of what the vocabulary does not have."""
+        return self.tokenizer.unknown
+
+    @property
     def start(self) -> int:
         """The id before the first token of a text."""
         return self.tokenizer.end if self.stream else self.tokenizer.start

@@ -1,0 +1,239 @@
+"""Examples -> stores of token ids: encoded once, then opened from the cache."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
+
+from transduce.core.errors import InputError
+from transduce.data.columns import Columns
+from transduce.data.columns.packed import pack
+from transduce.data.corpus import LINES_NAMED, PairFiles, TextFile, read_pairs, read_text
+from transduce.data.files import fingerprint
+from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
+from transduce.data.resegment import Resegmenter
+from transduce.data.store import Store, cache_key, cached_store, write_store
+from transduce.data.streams import running, sentences, windows
+from transduce.data.tokenizer import Tokenizer
+
+CHUNK = 10_000
+Progress = Callable[[int], None]
+"""Called with the number of lines encoded so far."""
+Item = TypeVar("Item")
+
+
+class Encoder(Protocol):
+    """Text to ids: a tokenizer, or one that cuts words anew."""
+
+    @property
+    def unknown(self) -> int: ...
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without start and end."""
+        ...
+
+
+def open_pairs_store(
+    files: PairFiles,
+    root: Path,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    filters: FilterConfig,
+    cache: Path,
+    *,
+    resegment: tuple[float, int] | None = None,
+    progress: Progress | None = None,
+) -> Store:
+    """The pairs as token ids, fields "source" and "target"; tokenised once, later opened from `cache`.
+
+    Args:
+        resegment: rate and seed of BPE-dropout on both sides; None = the tokenizers' own pieces.
+
+    metadata["dropped"] is a `Dropped` as a dict, metadata["unknown"] the number of unknown tokens by field.
+
+    Raises:
+        InputError: what `read_pairs` refuses, or no pair is left after filtering.
+    """
+    source, target = tokenizers
+    columns = None if files.tsv is None else [files.source_column, files.target_column]
+    settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": columns}
+    encoders: tuple[Encoder, Encoder] = tokenizers
+    if resegment:
+        settings["resegment"] = list(resegment)
+        rate, seed = resegment
+        encoders = Resegmenter(source, rate, 2 * seed), Resegmenter(target, rate, 2 * seed + 1)
+    paths = files.paths(root)
+    parts = _parts("pairs", paths, tokenizers, settings)
+    return _open_pairs(
+        paths, parts, lambda: read_pairs(files, root), encoders, (source.size, target.size), filters, cache, progress
+    )
+
+
+def open_examples(
+    paths: Sequence[Path],
+    read: Callable[[], Iterator[tuple[int, str, str]]],
+    columns: Columns,
+    filters: FilterConfig,
+    cache: Path,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+) -> Store:
+    """What `read` gives of the files, as (line number from 1, source, target), encoded once, later opened from `cache`.
+
+    Args:
+        paths: the files that it reads.
+        columns: "source" and "target".
+        settings: whatever else decides what it gives, for JSON.
+
+    Raises:
+        InputError: what `read` or a column refuses, or nothing is left after filtering.
+    """
+    texts, tables = pack(columns)
+    parts = {
+        "kind": "examples",
+        "fingerprints": [fingerprint(path) for path in paths],
+        "tokenizers": {side: hashlib.sha256(text.encode()).hexdigest() for side, text in texts.items()},
+        "columns": tables,
+        "settings": {**settings, "filters": filters.model_dump()},
+    }
+    source, target = columns["source"], columns["target"]
+    return _open_pairs(paths, parts, read, (source, target), (source.spec.size, target.spec.size), filters, cache)
+
+
+def _open_pairs(
+    paths: Sequence[Path],
+    parts: dict[str, Any],
+    read: Callable[[], Iterator[tuple[int, str, str]]],
+    encoders: tuple[Encoder, Encoder],
+    sizes: tuple[int, int],
+    filters: FilterConfig,
+    cache: Path,
+    progress: Progress | None = None,
+) -> Store:
+    """parts: all that decides the content of the store."""
+    named = ", ".join(map(str, paths))
+
+    def build(path: Path) -> None:
+        metadata = {**parts, "unknown": {"source": 0, "target": 0}, "dropped": {}}
+        examples = _encoded(read(), encoders, filters, metadata, progress, named)
+        write_store(path, examples, dict(zip(("source", "target"), sizes, strict=True)), metadata)
+
+    store = cached_store(cache, cache_key(parts), build)
+    if not len(store):
+        what = Dropped.from_dict(store.metadata["dropped"]).report()
+        raise InputError(f"{named}: there is no pair to learn from. {what}")
+    return store
+
+
+def open_text_store(
+    file: TextFile,
+    root: Path,
+    tokenizer: Tokenizer,
+    context: int,
+    cache: Path,
+    *,
+    progress: Progress | None = None,
+) -> Store:
+    """The text as rows of context + 1 token ids (see `windows`), field "target"; later opened from `cache`.
+
+    metadata["lines"] counts the lines, metadata["unknown"] the unknown tokens, metadata["predicted"] the
+    tokens that the rows predict: all of the text, and in unit "line" an </s> for each line.
+
+    Raises:
+        InputError: a missing file, text that is not UTF-8, or no text at all.
+    """
+    path = root / file.text
+    settings = {"context": context, "unit": file.unit, "part": file.part, "column": file.column}
+    parts = _parts("text", [path], (tokenizer,), settings)
+
+    def build(destination: Path) -> None:
+        metadata = {**parts, "unknown": {"target": 0}, "lines": 0, "predicted": 0}
+        rows = windows(_tokenised_stream(file, root, tokenizer, metadata, progress), context)
+        write_store(destination, _as_targets(rows, metadata), {"target": tokenizer.size}, metadata)
+
+    store = cached_store(cache, cache_key(parts), build)
+    if not len(store):
+        raise InputError(f"{path}: there is no text to learn from: the file is empty.")
+    return store
+
+
+def _parts(kind: str, paths: list[Path], tokenizers: Sequence[Tokenizer], settings: dict[str, Any]) -> dict[str, Any]:
+    """All that decides a store's content."""
+    return {
+        "kind": kind,
+        "fingerprints": [fingerprint(path) for path in paths],
+        "tokenizers": [hashlib.sha256(each.to_json().encode()).hexdigest() for each in tokenizers],
+        "settings": settings,
+    }
+
+
+def _encoded(
+    pairs: Iterable[tuple[int, str, str]],
+    encoders: tuple[Encoder, Encoder],
+    filters: FilterConfig,
+    metadata: dict[str, Any],
+    progress: Progress | None,
+    named: str,
+) -> Iterator[dict[str, list[int]]]:
+    """The kept pairs; what was dropped and what was unknown goes into `metadata`."""
+    dropped, unknown = Dropped(), metadata["unknown"]
+    for chunk in _chunks(pairs):
+        numbers, sources, targets = zip(*chunk, strict=True)
+        given = (
+            _ids(encoder, numbers, side, named) for encoder, side in zip(encoders, (sources, targets), strict=True)
+        )
+        sides = zip(*given, strict=True)
+        for number, (source, target) in zip(numbers, sides, strict=True):
+            reason = reason_to_drop(filters, source, target)
+            dropped.add(reason, number)
+            if reason is None:
+                unknown["source"] += source.count(encoders[0].unknown)
+                unknown["target"] += target.count(encoders[1].unknown)
+                yield {"source": source, "target": target}
+        if progress:
+            progress(numbers[-1])
+    metadata["dropped"] = dropped.to_dict()
+
+
+def _ids(encoder: Encoder, lines: Sequence[int], texts: Sequence[str], named: str) -> list[list[int]]:
+    """The ids of each text. Raises InputError naming the lines of those that are refused."""
+    try:
+        return encoder.encode(texts)
+    except InputError:
+        problems = []
+        for line, text in zip(lines, texts, strict=True):
+            try:
+                encoder.encode([text])
+            except InputError as error:
+                problems += [f"{named}, line {line}: {problem}" for problem in error.problems]
+        more = (
+            [f"{named}: {len(problems) - LINES_NAMED:,} more lines like these."] if len(problems) > LINES_NAMED else []
+        )
+        raise InputError([*problems[:LINES_NAMED], *more]) from None
+
+
+def _tokenised_stream(
+    file: TextFile, root: Path, tokenizer: Tokenizer, metadata: dict[str, Any], progress: Progress | None
+) -> Iterator[Sequence[int]]:
+    def tokenised() -> Iterator[list[int]]:
+        for chunk in _chunks(read_text(file, root)):
+            for ids in tokenizer.encode(chunk):
+                metadata["unknown"]["target"] += ids.count(tokenizer.unknown)
+                yield ids
+            metadata["lines"] += len(chunk)
+            if progress:
+                progress(metadata["lines"])
+
+    return (running if file.unit == "stream" else sentences)(tokenised(), tokenizer.end)
+
+
+def _as_targets(rows: Iterable[list[int]], metadata: dict[str, Any]) -> Iterator[dict[str, list[int]]]:
+    for row in rows:
+        metadata["predicted"] += len(row) - 1
+        yield {"target": row}
+
+
+def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
+    remaining = iter(items)
+    while chunk := list(islice(remaining, CHUNK)):
+        yield chunk
