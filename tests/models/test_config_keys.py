@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 import torch
 from pydantic import ValidationError
-from test_contracts import TARGET_IDS, TINY, logits
+from test_contracts import TARGET_IDS, TINY, WRITERS, logits
 from torch import Tensor
 
 from transduce.core.errors import InputError
@@ -72,7 +72,7 @@ def where(kind: str, key: str) -> dict[str, Any]:
     return settings
 
 
-CASES = [(kind, key, value) for kind in known("models") for key, value in turns(kind)]
+CASES = [(kind, key, value) for kind in WRITERS for key, value in turns(kind)]
 
 
 def made(kind: str, settings: dict[str, Any]) -> tuple[dict[str, Any], Tensor]:

@@ -83,7 +83,7 @@ def test_a_sample_that_holds_every_word_changes_nothing() -> None:
 @pytest.mark.parametrize("table", [{"pointer": True}, {"kind": "rnn"}, {"kind": "non_autoregressive"}], ids=str)
 def test_words_are_sampled_of_a_product_alone(table: dict[str, object]) -> None:
     _, batch = model_and_batch(0.0)
-    with pytest.raises(InputError, match=r"training\.sampled_words: only a model that predicts the next token"):
+    with pytest.raises(InputError, match=r"training\.sampled_words: .* predict.* the next token"):
         loss_of(translator(model=table).model, batch, TrainingConfig(sampled_words=5))
 
 

@@ -26,6 +26,7 @@ from transduce.models.classifier import Classifier, ClassifierConfig
 from transduce.tasks.classification import Classification, ClassificationData, LabelledFile, read_labelled
 
 GOOD, BAD, OTHER = ["fine", "lovely", "superb"], ["awful", "dull", "poor"], ["the", "film", "is", "and", "acting"]
+SIZES = {"recurrent": "hidden = 16", "transformer": "heads = 2\nfeed_forward = 24"}
 SPECS = Specs(ColumnSpec("tokens", 20), ColumnSpec("label", 3))
 
 
@@ -68,9 +69,7 @@ tokens = 200
 kind = "classifier"
 encoder = "{encoder}"
 d_model = 16
-heads = 2
-feed_forward = 24
-hidden = 16
+{SIZES[encoder]}
 dropout = 0.1
 [training]
 threads = 1
@@ -175,6 +174,7 @@ def test_what_makes_no_sense_is_refused(trained: Path) -> None:
     [
         ("model.kind=rnn", "expected a model that does"),
         ("training.r_drop=1.0", "for models that write text"),
+        ("model.heads=8", "heads: not read with this encoder"),
         ("task.kind=translation", "data.train"),
     ],
 )
@@ -256,15 +256,9 @@ def test_unknown_labels_of_test_data_are_named_by_line(corpus: Path, tmp_path: P
 @pytest.mark.parametrize("pooling", ["attention", "mean", "max", "last"])
 @pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
 def test_padding_changes_nothing_and_pooling_is_its_definition(encoder: str, pooling: str) -> None:
-    table = {
-        "encoder": encoder,
-        "pooling": pooling,
-        "d_model": 8,
-        "heads": 2,
-        "hidden": 8,
-        "feed_forward": 8,
-        "hops": 2,
-    }
+    table: dict[str, Any] = {"encoder": encoder, "pooling": pooling, "d_model": 8}
+    table |= {"hidden": 8} if encoder == "recurrent" else {"heads": 2, "feed_forward": 8}
+    table |= {"hops": 2} if pooling == "attention" else {}
     torch.manual_seed(1)
     model = Classifier(ClassifierConfig.model_validate(table), SPECS).eval()
     values_BS, lengths_B = torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])
@@ -292,6 +286,35 @@ def pooled(model: Classifier, pooling: str, states_SH: Tensor) -> Tensor:
         alpha_S = score_S.exp() / score_S.exp().sum()
         hops.append(sum(a * h for a, h in zip(alpha_S, states_SH, strict=True)))
     return torch.cat(hops)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"layers": 2},
+        {"cell": "gru"},
+        {"hidden": 12},
+        {"direction": "forward"},
+        {"pooling": "max"},
+        {"hops": 3},
+        {"word_dropout": 0.5},
+        {"encoder": "transformer", "heads": 2},
+        {"encoder": "transformer", "heads": 2, "positions": "none"},
+    ],
+    ids=str,
+)
+def test_every_setting_matters_and_gradients_reach_every_parameter(settings: dict[str, Any]) -> None:
+    inputs = Padded(torch.randint(4, 20, (3, 6)), torch.tensor([6, 2, 4]))
+
+    def logits(**more: Any) -> tuple[Tensor, Classifier]:
+        torch.manual_seed(2)
+        model = Classifier(ClassifierConfig.model_validate({"d_model": 8, "dropout": 0.0, **more}), SPECS)
+        return model.classify(inputs), model
+
+    changed_BC, model = logits(**settings)
+    assert not torch.equal(changed_BC, logits()[0])
+    changed_BC.logsumexp(1).sum().backward()  # type: ignore[no-untyped-call]
+    assert not [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
 
 
 def confusions() -> Iterator[tuple[list[str], list[str]]]:

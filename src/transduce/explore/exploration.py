@@ -48,11 +48,7 @@ def explore(
     whole = _whole(pipeline, text, sentence, search)
     text = whole["sentences"][whole["sentence"]]["text"] if whole else text
     check_text(pipeline, text)
-    settings = search_settings(pipeline.recipe.search, search)
-    if settings.method in ("beam", "ctc") and "nbest" not in search:
-        search = {**search, "nbest": settings.beam}  # all that the beam found: the best stays the best
-    asked_for = {"split": "none", "long": "refuse", "lattice": settings.method == "beam", **search}
-    prediction = pipeline.predict(text, **asked_for)
+    prediction = pipeline.predict(text, split="none", long="refuse", **_asked_of_search(pipeline, search))
     given = given_of(pipeline.task, prediction)
     check_size(pipeline, given, most)
     attention, next_TV = looked(pipeline.model, pipeline.task, given, prediction.source, prediction.text)
@@ -69,6 +65,15 @@ def explore(
         "lattice": prediction.lattice.to_dict() if prediction.lattice else None,
         "attention": [layer.to_dict(whole=False) for layer in attention.layers],
     }
+
+
+def _asked_of_search(pipeline: Pipeline, search: dict[str, Any]) -> dict[str, Any]:
+    """With all that a beam finds, and what it weighed."""
+    if not pipeline.searches:
+        return search
+    settings = search_settings(pipeline.recipe.search, search)
+    nbest = {"nbest": settings.beam} if settings.method in ("beam", "ctc") else {}  # the best stays the best
+    return {**nbest, **search, "lattice": settings.method == "beam"}
 
 
 def sentences_of(pipeline: Pipeline, text: str) -> list[str]:

@@ -8,7 +8,7 @@ from torch import nn
 from transduce.attention.ablation import HasHeads
 from transduce.interpret.layers import attending
 from transduce.interpret.steps import HasSteps
-from transduce.models.protocols import writes_at_once
+from transduce.models.protocols import Steps
 from transduce.recipe.recipe import Recipe
 from transduce.tasks.protocols import Task
 
@@ -41,14 +41,19 @@ def described(
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "layers": [{"name": part.name, "kind": part.kind, "layer": part.layer, "heads": part.heads} for part in parts],
         "shows": {
-            "beam": not writes_at_once(model),
+            "beam": isinstance(model, Steps),
             "steps": any(isinstance(module, HasSteps) for module in modules),
             "importance": any(isinstance(module, HasHeads) for module in modules),
             "training": training,
-            "positions": table["model"].get("positions", NO_POSITIONS),
+            "positions": _positions(table["model"]),
         },
         "examples": _examples(provenance.get("examples")),
     }
+
+
+def _positions(model: Mapping[str, Any]) -> str:
+    """The kind of positions that the model reads; a recurrent encoder has none."""
+    return NO_POSITIONS if model.get("encoder") == "recurrent" else str(model.get("positions", NO_POSITIONS))
 
 
 def _examples(found: Any) -> list[str]:

@@ -14,7 +14,7 @@ def accuracy_tally(hypotheses: Sequence[str], references: References) -> Tally:
     """
     listed = checked_references(hypotheses, references)
     found = [float(label in several) for label, several in zip(hypotheses, listed, strict=True)]
-    return mean_tally("accuracy", f"nrefs:{reference_count(listed)}|unit:label", found)
+    return mean_tally("accuracy", f"nrefs:{reference_count(listed)}|unit:label|case:mixed", found)
 
 
 def macro_f1_tally(hypotheses: Sequence[str], references: References) -> Tally:
@@ -40,4 +40,6 @@ def macro_f1_tally(hypotheses: Sequence[str], references: References) -> Tally:
         seen_C = said_C + true_C > 0
         return 100 * float(np.mean(2 * both_C[seen_C] / (said_C + true_C)[seen_C]))
 
-    return Tally("macro-F1", f"nrefs:{reference_count(listed)}|unit:label|average:macro", statistics_SN, figure)
+    return Tally(
+        "macro-F1", f"nrefs:{reference_count(listed)}|unit:label|case:mixed|average:macro", statistics_SN, figure
+    )

@@ -21,7 +21,7 @@ from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.layers.embedding import Embedding
 from transduce.layers.recurrent_stack import Direction, RecurrentEncoder
-from transduce.layers.stack import NoncausalStackConfig, Stack
+from transduce.layers.stack import NoncausalStackConfig, Stack, StackConfig
 
 Pooling = Literal["attention", "mean", "max", "last"]
 
@@ -46,6 +46,17 @@ class ClassifierConfig(NoncausalStackConfig):
     """Queries of attention pooling; what each reads stands side by side."""
     word_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Whole words that training hides."""
+
+    @model_validator(mode="after")
+    def _only_what_is_read(self) -> Self:
+        """A setting of the other encoder means nothing."""
+        defaults = {name: field.default for name, field in type(self).model_fields.items()}
+        recurrent = {"cell", "hidden", "direction"}
+        others = set(StackConfig.model_fields) - {"d_model", "dropout"} if self.encoder == "recurrent" else recurrent
+        others |= set() if self.pooling == "attention" else {"hops"}
+        if unread := sorted(name for name in others if getattr(self, name) != defaults[name]):
+            raise ValueError(f"{', '.join(unread)}: not read with this encoder and pooling. Leave it out")
+        return self
 
     @model_validator(mode="after")
     def _halves(self) -> Self:

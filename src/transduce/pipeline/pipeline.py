@@ -53,6 +53,8 @@ class Pipeline:
     """
 
     others: tuple[Task, ...] = ()
+    searches: bool = True
+    """Whether its outputs are found by search, whose settings `predict` takes."""
 
     def __init__(
         self,
@@ -255,6 +257,8 @@ class Pipeline:
 
 class PredictorPipeline(Pipeline):
     """One whose task does not search: its predictor takes each text whole."""
+
+    searches = False
 
     def predict(  # type: ignore[override]
         self,

@@ -166,7 +166,7 @@ def _weights(layers: Sequence[Layer]) -> Iterator[str]:
 
 def _prediction(asked: PredictRequest, answer: Answer) -> PredictionAnswer:
     found = answer.prediction
-    listed = [Output(**_output(asked, each)) for each in found.alternatives]
+    listed = [Output(**_output(asked, each)) for each in found.alternatives if not found.details()]
     return PredictionAnswer(**_output(asked, found), nbest=listed or None, attention=_attention(asked, answer))
 
 

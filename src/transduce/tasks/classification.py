@@ -4,7 +4,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -40,7 +40,7 @@ from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 NODE = re.compile(r"\(([^\s()]+)|([^\s()]+)|\)")  # of a bracketed tree: (LABEL, a word, )
-NAMED = 5
+NAMED, LISTED = 5, 10  # lines of a message; labels beside the likeliest
 Example = tuple[int, str, str]  # line number from 1, text, label
 
 
@@ -229,6 +229,10 @@ class LabelPrediction(Prediction):
         """The probability of each label."""
         return {"probabilities": self.probabilities}
 
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"source": self.source, "label": self.label, **self.details()}
+
 
 @dataclass(frozen=True)
 class LabelPredictor:
@@ -265,9 +269,13 @@ class LabelPredictor:
 
 def _prediction(text: str, names: Sequence[str], log_probabilities: Sequence[float]) -> LabelPrediction:
     likeliest = sorted(range(len(names)), key=lambda each: -log_probabilities[each])
-    best, score = names[likeliest[0]], log_probabilities[likeliest[0]]
     probabilities = {names[each]: float(np.exp(log_probabilities[each])) for each in likeliest}
-    return LabelPrediction(text, best, score, score, (best,), (score,), probabilities=probabilities)
+
+    def one(label: str, score: float) -> LabelPrediction:
+        return LabelPrediction(text, label, score, score, (label,), (score,), probabilities=probabilities)
+
+    listed = tuple(one(names[each], log_probabilities[each]) for each in likeliest[:LISTED])
+    return replace(listed[0], alternatives=listed)
 
 
 # ---- reading -------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@
         T.html(
           "label",
           { for: "sentence" },
-          T.say(model.source === null && model.task !== "translation" ? "composer.prompt" : "composer.sentence"),
+          T.say(model.task === "language_modelling" ? "composer.prompt" : "composer.sentence"),
           model.source ? T.html("span", { class: "language" }, T.languageName(model.source)) : null,
         ),
         models.length > 1 ? modelChoice(models, model) : T.html("span", { class: "model-name" }, model.name),
@@ -43,7 +43,7 @@
         T.html(
           "button",
           { type: "submit", class: "primary", id: "send", disabled: T.offline },
-          T.say(model.task === "translation" ? "composer.translate" : "composer.go"),
+          T.say({ translation: "composer.translate", classification: "composer.classify" }[model.task] ?? "composer.go"),
         ),
         T.html("span", { id: "composer-hint", class: "hint" }, T.say(T.offline ? "offline.sentence" : "composer.hint")),
       ),

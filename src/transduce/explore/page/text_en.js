@@ -28,6 +28,7 @@ window.Transduce.texts = {
     "composer.placeholder": "Type a sentence",
     "composer.translate": "Translate",
     "composer.go": "Go on",
+    "composer.classify": "Classify",
     "composer.hint": "Enter sends, Shift + Enter starts a new line",
     "composer.examples": "Sentences to try",
     "composer.model": "Model",

@@ -28,6 +28,7 @@ window.Transduce.texts = {
     "composer.placeholder": "输入一个句子",
     "composer.translate": "翻译",
     "composer.go": "续写",
+    "composer.classify": "分类",
     "composer.hint": "回车发送，Shift + 回车换行",
     "composer.examples": "可以试试的句子",
     "composer.model": "模型",
