@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from transduce.data.doctor.lines import TextFile
+from transduce.data.doctor.lines import ScannedFile
 from transduce.data.doctor.scan import scan
 from transduce.data.doctor.shift import align
 
@@ -39,7 +39,7 @@ def examined(source: list[str], target: list[str]) -> tuple[bool, Stretches, flo
         for path, lines in zip(paths, (source, target), strict=True):
             path.write_bytes("".join(f"{line}\n" for line in lines).encode())
         began = time.perf_counter()
-        alignment = align(*(scan(TextFile(path)) for path in paths))
+        alignment = align(*(scan(ScannedFile(path)) for path in paths))
         seconds = time.perf_counter() - began
     return alignment.judged, [(part.first, part.offset) for part in alignment.stretches], seconds
 

@@ -14,7 +14,7 @@ from work import PAD, START, Work
 
 import transduce
 from transduce.data.collate import padded
-from transduce.data.lexicon import Lexicon, Pairs, learn
+from transduce.data.lexicon import Lexicon, LinkedPairs, learn
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.workers import each
 from transduce.search.dispatch import search
@@ -26,7 +26,7 @@ def lexicon_of(path: Path, candidates: int) -> tuple[Lexicon, int]:
     work = Work(path)
     sides = [np.concatenate([np.asarray(ids, np.int64) for ids in rows]) for rows in (work.source, work.target)]
     lengths = [np.array([len(ids) for ids in rows]) for rows in (work.source, work.target)]
-    pairs = Pairs(*sides, *lengths, of=len(work.source))
+    pairs = LinkedPairs(*sides, *lengths, of=len(work.source))
     return learn(pairs, (work.vocabulary, work.vocabulary), candidates, candidates), work.vocabulary
 
 

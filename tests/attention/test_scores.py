@@ -5,17 +5,17 @@ import torch
 from slow_weighing import SLOW_SCORES, slow_filters
 from torch import Tensor
 
-from transduce.attention.scores import Score
+from transduce.attention.scores import AttentionScore
 from transduce.core.registry import known, resolve
 
 B, H, S, E, F = 2, 2, 5, 4, 3
 
 
-def made(name: str, dtype: torch.dtype = torch.float32) -> tuple[Score, Tensor, Tensor, Tensor | None]:
+def made(name: str, dtype: torch.dtype = torch.float32) -> tuple[AttentionScore, Tensor, Tensor, Tensor | None]:
     """A score, one query or two, keys, and for a sequential score the weights before."""
     torch.manual_seed(0)
     width = E if name in {"dot", "scaled_dot", "cosine"} else F
-    score: Score = resolve("attention.scores", name)(E, width).to(dtype)
+    score: AttentionScore = resolve("attention.scores", name)(E, width).to(dtype)
     queries = 1 if score.sequential else 2
     query, key = torch.randn(B, H, queries, E, dtype=dtype), torch.randn(B, H, S, width, dtype=dtype)
     previous = torch.rand(B, H, queries, S, dtype=dtype).softmax(-1) if score.sequential else None

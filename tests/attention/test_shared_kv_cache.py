@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from transduce.attention.cache import KeyValue
-from transduce.attention.shared_kv_cache import Branch, Family, Groups, Shared, Store
+from transduce.attention.shared_kv_cache import Branch, Family, Groups, KeyValueStore, Shared
 
 HEADS, GROUPS, WIDTH = 4, 2, 3
 
@@ -51,7 +51,7 @@ def test_each_branch_reads_its_own_past(seed: int) -> None:
     torch.manual_seed(seed)
     count = draw.randint(1, 5)
     nothing = KeyValue(*[torch.empty(count, GROUPS, 0, WIDTH)] * 2)
-    branch = Branch(Store(nothing, 0), Family.founded(count, torch.device("cpu")))
+    branch = Branch(KeyValueStore(nothing, 0), Family.founded(count, torch.device("cpu")))
     pasts: list[list[tuple[Tensor, Tensor]]] = [[] for _ in range(count)]
     for _ in range(draw.choice([3, 12, 40])):
         new = KeyValue(torch.randn(len(pasts), GROUPS, 1, WIDTH), torch.randn(len(pasts), GROUPS, 1, WIDTH))
@@ -85,7 +85,7 @@ def test_hypotheses_share_their_source(seed: int) -> None:
 
 def test_two_may_go_on_from_one_state() -> None:
     nothing = KeyValue(*[torch.empty(2, GROUPS, 0, WIDTH)] * 2)
-    branch = Branch(Store(nothing, 0), Family.founded(2, torch.device("cpu")))
+    branch = Branch(KeyValueStore(nothing, 0), Family.founded(2, torch.device("cpu")))
     first, left, right = (KeyValue(*torch.randn(2, 2, GROUPS, 1, WIDTH)) for _ in range(3))
     before = branch.append(first)
     after_left, after_right = before.append(left), before.append(right)
@@ -97,7 +97,7 @@ def test_two_may_go_on_from_one_state() -> None:
 def test_what_nobody_reads_is_dropped() -> None:
     """Memory follows what is alive: sources whose hypotheses are gone, and words that are in no hypothesis."""
     nothing = KeyValue(*[torch.empty(8, GROUPS, 0, WIDTH)] * 2)
-    branch = Branch(Store(nothing, 0), Family.founded(8, torch.device("cpu"))).reordered(
+    branch = Branch(KeyValueStore(nothing, 0), Family.founded(8, torch.device("cpu"))).reordered(
         torch.arange(8).repeat_interleave(5)
     )
     for _ in range(100):

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from tiny_recipe import TINY_RECIPE
 from transduce.compare import run as comparing
-from transduce.compare.config import Comparison, load_comparison
+from transduce.compare.config import ComparisonConfig, load_comparison
 from transduce.compare.results import Costs
 from transduce.compare.run import run_comparison
 from transduce.core.errors import InputError
@@ -235,7 +235,7 @@ def test_a_changed_recipe_is_refused(file: Path, finished: Path) -> None:
         refuse(load_comparison(file, [], "9ktok"), finished)
 
 
-def refuse(comparison: Comparison, folder: Path) -> None:
+def refuse(comparison: ComparisonConfig, folder: Path) -> None:
     """Run as far as the plan, with costs that were measured of another recipe."""
     measured = Costs.read(folder / "costs" / "pre.json")
     _, data = open_task(comparison.any_recipe, QUIET)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from transduce.compare.budget import UNLIMITED
-from transduce.compare.config import Comparison, folder_name, load_comparison
+from transduce.compare.config import ComparisonConfig, folder_name, load_comparison
 from transduce.core.errors import InputError
 from transduce.core.registry import known
 
@@ -22,7 +22,7 @@ def written(folder: Path, text: str, base: str = BASE) -> Path:
     return path
 
 
-def loaded(folder: Path, text: str, *overrides: str, budget: str | None = "5ktok") -> Comparison:
+def loaded(folder: Path, text: str, *overrides: str, budget: str | None = "5ktok") -> ComparisonConfig:
     return load_comparison(written(folder, text), overrides, budget)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from transduce.attention.scores import LocationAware, Score
+from transduce.attention.scores import AttentionScore, LocationAware
 from transduce.core.errors import InputError
 from transduce.core.registry import check, known, resolve, suggest
 from transduce.models.transformer import Transformer
@@ -91,7 +91,7 @@ def test_where_a_room_is_one_file_a_name_is_a_class_of_it() -> None:
     assert list(known("attention.scores")) == ["additive", "bilinear", "cosine", "dot", "location_aware", "scaled_dot"]
     assert resolve("attention.scores", "location_aware") is LocationAware
     for name in known("attention.scores"):
-        assert issubclass(resolve("attention.scores", name), Score)
+        assert issubclass(resolve("attention.scores", name), AttentionScore)
 
 
 def test_a_config_checks_a_name_before_anything_is_imported() -> None:

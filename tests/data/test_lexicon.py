@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from transduce.data import lexicon
-from transduce.data.lexicon import Lexicon, Pairs, learn, read_links, translation_table
+from transduce.data.lexicon import Lexicon, LinkedPairs, learn, read_links, translation_table
 from transduce.data.store import Store, write_store
 
 Sentences = list[tuple[list[int], list[int]]]
 
 
-def as_pairs(sentences: Sentences) -> Pairs:
+def as_pairs(sentences: Sentences) -> LinkedPairs:
     flat = [np.array([token for pair in sentences for token in pair[side]], np.int64) for side in (0, 1)]
     lengths = [np.array([len(pair[side]) for pair in sentences], np.int64) for side in (0, 1)]
-    return Pairs(*flat, *lengths, len(sentences))
+    return LinkedPairs(*flat, *lengths, len(sentences))
 
 
 def slow_table(sentences: Sentences, sizes: tuple[int, int], iterations: int) -> dict[tuple[int, int], float]:

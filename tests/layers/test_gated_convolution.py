@@ -12,11 +12,11 @@ from transduce.attention.cross_attention import Reader
 from transduce.attention.masks import padding
 from transduce.layers.convolution import (
     BlockState,
+    ConvolutionSource,
     DecoderBlock,
     EncoderBlock,
     GatedConvolution,
     NormedLinear,
-    Source,
     scale_gradient,
     windows,
 )
@@ -43,10 +43,12 @@ def decoder_block(kernel: int, score: str = "dot", heads: int = 1) -> DecoderBlo
     return block
 
 
-def source_of(block: DecoderBlock, states_BSD: Tensor, values_BSD: Tensor, lengths: list[int]) -> Source:
+def source_of(block: DecoderBlock, states_BSD: Tensor, values_BSD: Tensor, lengths: list[int]) -> ConvolutionSource:
     length_B = torch.tensor(lengths)
     real_BS = torch.arange(states_BSD.shape[1]) < length_B[:, None]
-    return Source(block.reader.remember(states_BSD, values_BSD), padding(real_BS), length_B[:, None, None] ** 0.5)
+    return ConvolutionSource(
+        block.reader.remember(states_BSD, values_BSD), padding(real_BS), length_B[:, None, None] ** 0.5
+    )
 
 
 # ---- weight normalisation -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from rouge_score.tokenizers import DefaultTokenizer
 
 from transduce.core.errors import InputError
 from transduce.core.extras import installing
-from transduce.metrics.rouge import Words, notes_rouge, notes_rouge_tally, rouge
+from transduce.metrics.rouge import RougeWords, notes_rouge, notes_rouge_tally, rouge
 from transduce.metrics.words import words
 
 HYPOTHESIS, REFERENCE, SHORT = "A B B C D", "A B C D E F", "A B B"
@@ -32,7 +32,7 @@ def test_recall_by_the_formula(order: int, recall: float) -> None:
 )
 def test_f1_by_rouge_score(kind: str, precision: float | None, recall: float | None, f1: float) -> None:
     assert rouge([HYPOTHESIS], [REFERENCE], kind).value == pytest.approx(100 * f1, abs=5e-3)
-    theirs = RougeScorer([f"rouge{kind}"], tokenizer=Words()).score(REFERENCE, HYPOTHESIS)[f"rouge{kind}"]
+    theirs = RougeScorer([f"rouge{kind}"], tokenizer=RougeWords()).score(REFERENCE, HYPOTHESIS)[f"rouge{kind}"]
     if precision is not None:
         assert theirs.precision == pytest.approx(precision, abs=5e-5)
         assert theirs.recall == pytest.approx(recall, abs=5e-5)

@@ -9,7 +9,7 @@ from toy_words import Toy, stands
 
 from transduce.search.automaton import Automaton
 from transduce.search.phrases import Phrases, ends, goes_on, held, kind, lacking, occurrences, plain
-from transduce.search.token_text import Reader
+from transduce.search.token_text import SpellingReader
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ TOY = Toy("a", "b", " a", "ab", " ", "  ", ", ", "é", "e", "\u0301", "中", " b
     times=st.integers(1, 2),
 )
 def test_tokens_read_as_the_text_that_they_write(tokens: list[int], alternatives: list[str], times: int) -> None:
-    reader, state, begun = Reader(Automaton(alternatives, times), TOY.spelling), 0, 0
+    reader, state, begun = SpellingReader(Automaton(alternatives, times), TOY.spelling), 0, 0
     for token in tokens:
         state, begun = int(reader.after(state, begun)[token]), int(TOY.spelling.letters(begun).begun_V[token])
     counted = reader.automaton.total(reader.at_end(state, begun))
@@ -116,7 +116,7 @@ BYTES = Bytes()
     phrase=st.sampled_from(["a", "é", "中", "a é", "e", "aé"]).map(plain),
 )
 def test_parts_of_characters_read_as_the_text_that_they_write(tokens: list[int], phrase: str) -> None:
-    reader, state, begun = Reader(Automaton([phrase]), BYTES.spelling), 0, 0
+    reader, state, begun = SpellingReader(Automaton([phrase]), BYTES.spelling), 0, 0
     for token in tokens:
         state, begun = int(reader.after(state, begun)[token]), int(BYTES.spelling.letters(begun).begun_V[token])
     counted = reader.automaton.total(reader.at_end(state, begun))

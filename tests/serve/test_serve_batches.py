@@ -13,8 +13,8 @@ import pytest
 from served import Gate
 from transduce.inference.prediction import Prediction
 from transduce.pipeline.pipeline import Pipeline
-from transduce.serve.batches import Batches, BrokeDown, Busy, Stopped
-from transduce.serve.measures import Measures
+from transduce.serve.batches import BatchQueue, BrokeDown, Busy, Stopped
+from transduce.serve.measures import ServerMetrics
 from transduce.serve.models import Loaded
 from transduce.serve.settings import ServeSettings
 from transduce.serve.work import Answer, Ask, Work
@@ -35,8 +35,8 @@ def echo(works: Sequence[Work]) -> list[list[Answer]]:
     return [[said(text) for text in work.texts] for work in works]
 
 
-def batches(run: Any, **settings: Any) -> Batches:
-    made = Batches(ServeSettings(**settings), Measures(), run)
+def batches(run: Any, **settings: Any) -> BatchQueue:
+    made = BatchQueue(ServeSettings(**settings), ServerMetrics(), run)
     made.start()
     return made
 
@@ -152,13 +152,13 @@ def test_the_thread_with_the_model_outlives_everything(loaded: Loaded, fault: ty
 
 
 def test_a_thread_that_ends_leaves_nobody_waiting(loaded: Loaded) -> None:
-    class Unmeasurable(Measures):
+    class Unmeasurable(ServerMetrics):
         def batch(self, texts: int, seconds: float) -> None:
             raise RuntimeError("no disk, no memory, no luck")
 
     async def main() -> None:
         gate = Gate(echo)
-        made = Batches(ServeSettings(batch_size=1, wait_ms=0), Unmeasurable(), gate)
+        made = BatchQueue(ServeSettings(batch_size=1, wait_ms=0), Unmeasurable(), gate)
         made.start()
         asked = [asyncio.ensure_future(made.answers(works(loaded, [text]))) for text in "abc"]
         await asyncio.to_thread(gate.reached.wait)
@@ -224,7 +224,7 @@ def test_stopping_answers_what_waits(loaded: Loaded) -> None:
 
 def test_samples_are_the_offline_ones(loaded: Loaded, offline: Pipeline, served_file: Path) -> None:
     async def main() -> None:
-        made = Batches(ServeSettings(wait_ms=20), Measures())
+        made = BatchQueue(ServeSettings(wait_ms=20), ServerMetrics())
         made.start()
         texts = ("ba de fi go",) * 6
         ask = Ask((("method", "sample"), ("seed", 4)))

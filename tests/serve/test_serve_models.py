@@ -12,7 +12,7 @@ from served import CODES, write_model
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file, save_model_file
 from transduce.serve.languages import BY_CODE, name_of
-from transduce.serve.models import Models, Use
+from transduce.serve.models import Models, ModelUse
 
 
 def test_a_model_is_called_as_its_file_or_its_folder_or_as_said(served_file: Path, tmp_path: Path) -> None:
@@ -76,18 +76,18 @@ def test_models_are_used_as_asked_or_refused_at_once(served_file: Path, tmp_path
     candidates = torch.randint(target, (source or 0, 2), dtype=torch.int32, generator=torch.manual_seed(1))
     path = tmp_path / "listed.safetensors"
     save_model_file(path, replace(file, lexicon=(candidates, torch.arange(3, 8, dtype=torch.int32))))
-    served = Models.open([path], Use(precision="int8", search={"shortlist": 2})).default.pipeline
+    served = Models.open([path], ModelUse(precision="int8", search={"shortlist": 2})).default.pipeline
     assert (served.precision, served.recipe.search.shortlist) == ("int8", 2)
     texts = ["ein Hund", "zwei Katzen und ein Hund"]
     expected = transduce.load(path, precision="int8").predict(texts, shortlist=2)
     assert [each.tokens for each in served.predict(texts)] == [each.tokens for each in expected]
     anything = transduce.load(path, precision="int8").predict(texts)
     assert [each.score for each in expected] != [each.score for each in anything]
-    pruning = Models.open([served_file], Use(search={"prune": 1e-9})).default.pipeline
+    pruning = Models.open([served_file], ModelUse(search={"prune": 1e-9})).default.pipeline
     assert [each.tokens for each in pruning.predict(texts)] == [each.tokens for each in pruning.predict(texts, beam=1)]
     greedy = transduce.load(served_file).predict(texts, method="greedy")
     assert [each.tokens for each in pruning.predict(texts, method="greedy")] == [each.tokens for each in greedy]
     with pytest.raises(InputError, match="holds 2 candidates a token"):
-        Models.open([path], Use(search={"shortlist": 3}))
+        Models.open([path], ModelUse(search={"shortlist": 3}))
     with pytest.raises(InputError, match="transduce shortlist MODEL"):
-        Models.open([served_file], Use(search={"shortlist": 1}))
+        Models.open([served_file], ModelUse(search={"shortlist": 1}))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from transduce.attention.dropout import dropout
 from transduce.attention.normalizers import Weighing, softmax
-from transduce.attention.scores import Score
+from transduce.attention.scores import AttentionScore
 from transduce.kernels.native import attention as native
 
 # On a CPU the fused kernel's backward pass loses to plain matrix products while the score matrix is small
@@ -86,7 +86,7 @@ def attend_visibly(
 
 
 def attend_by(
-    score: Score,
+    score: AttentionScore,
     weigh: Weighing,
     query_BHTE: Tensor,
     keys: Tensor,

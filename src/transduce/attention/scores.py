@@ -7,7 +7,7 @@
     additive        e = v^T tanh(W q + U k)
     location_aware  e = v^T tanh(W q + U k + L f + b),   f = a convolution of the previous weights
 
-A recipe names one of these as `score`, or your own subclass of `Score` as `my_file:MyScore`.
+A recipe names one of these as `score`, or your own subclass of `AttentionScore` as `my_file:MyScore`.
 
 Shapes: B batch, H heads, T queries, S keys, E width of a query, F width of a key, A hidden width, C filters.
 """
@@ -23,7 +23,7 @@ SHORTEST = 1e-3  # the least norm to divide by: near 0 the gradient of the direc
 FILTERS, FILTER_WIDTH = 10, 31
 
 
-class Score(nn.Module):
+class AttentionScore(nn.Module):
     """Base class of all scores.
 
     Args:
@@ -52,7 +52,7 @@ class Score(nn.Module):
         raise NotImplementedError
 
 
-class Dot(Score):
+class Dot(AttentionScore):
     """q . k, without parameters, for queries and keys of the same width ("dot", Luong et al. 2015)."""
 
     def __init__(self, query_width: int, key_width: int) -> None:
@@ -91,7 +91,7 @@ class Cosine(Dot):
         return self.gain * super().forward(functional.normalize(query_BHTE, dim=-1, eps=SHORTEST), keys)
 
 
-class Bilinear(Score):
+class Bilinear(AttentionScore):
     """q^T W k, a dot product with a learned matrix ("general", Luong et al. 2015)."""
 
     def __init__(self, query_width: int, key_width: int) -> None:
@@ -107,7 +107,7 @@ class Bilinear(Score):
         return query_BHTE @ keys.transpose(-1, -2)
 
 
-class Additive(Score):
+class Additive(AttentionScore):
     """v^T tanh(W q + U k): one hidden layer over query and key, as wide as the key (Bahdanau et al. 2015, A.1.2)."""
 
     def __init__(self, query_width: int, key_width: int) -> None:

@@ -107,7 +107,7 @@ class Shared:
 class Branch:
     """The keys and values of all tokens that the hypotheses of B sources have generated."""
 
-    def __init__(self, store: "Store", family: "Family") -> None:
+    def __init__(self, store: "KeyValueStore", family: "Family") -> None:
         self.store, self.family = store, family
 
     @property
@@ -190,7 +190,7 @@ class Family:
         return Family(groups, past_MC, self.length), left_B, column_BC
 
 
-class Store:
+class KeyValueStore:
     """Keys and values (B, G, C, E), with allocated space after them.
 
     A column is written once. New columns are written after the last one. Continuing from an earlier state, after which
@@ -205,14 +205,14 @@ class Store:
         key_BGCE, value_BGCE = self.room
         return KeyValue(key_BGCE[:, :, :columns], value_BGCE[:, :, :columns])
 
-    def added(self, columns: int, new: KeyValue) -> "Store":
+    def added(self, columns: int, new: KeyValue) -> "KeyValueStore":
         """A store with the columns `new` after the first `columns`."""
         store = self.grown(columns, new.length)
         for room_BGRE, new_BGKE in zip(store.room, new, strict=True):
             room_BGRE[:, :, columns : columns + new.length] = new_BGKE
         return store
 
-    def grown(self, columns: int, more: int) -> "Store":
+    def grown(self, columns: int, more: int) -> "KeyValueStore":
         """A store with `more` columns after the first `columns`, for the caller to fill."""
         wanted = columns + more
         fits = self._used == columns and wanted <= self.room.length
@@ -220,18 +220,18 @@ class Store:
         store._used = wanted
         return store
 
-    def of_sources(self, left_B: Tensor) -> "Store":
+    def of_sources(self, left_B: Tensor) -> "KeyValueStore":
         """The store of the sources `left_B`."""
         key, value = (each.index_select(0, left_B) for each in self.room)
-        return Store(KeyValue(key, value), self._used)
+        return KeyValueStore(KeyValue(key, value), self._used)
 
-    def of_columns(self, column_BC: Tensor) -> "Store":
+    def of_columns(self, column_BC: Tensor) -> "KeyValueStore":
         """The store with only the columns (B, C) given for each source."""
         index_B1C1 = column_BC[:, None, :, None]
         key, value = (each.take_along_dim(index_B1C1, 2) for each in self.room)
-        return Store(KeyValue(key, value), column_BC.shape[1])
+        return KeyValueStore(KeyValue(key, value), column_BC.shape[1])
 
-    def _copied(self, columns: int, capacity: int) -> "Store":
+    def _copied(self, columns: int, capacity: int) -> "KeyValueStore":
         rooms = []
         for old_BGCE in self.room:
             sources, heads, _, width = old_BGCE.shape
@@ -239,7 +239,7 @@ class Store:
             if columns:
                 room_BGRE[:, :, :columns] = old_BGCE[:, :, :columns]
             rooms.append(room_BGRE)
-        return Store(KeyValue(*rooms), columns)
+        return KeyValueStore(KeyValue(*rooms), columns)
 
 
 def _columns_in_use(groups: Groups, past_NC: Tensor) -> Tensor | None:

@@ -17,7 +17,7 @@ from transduce.cli.distill import distill
 from transduce.cli.doctor import doctor
 from transduce.cli.evaluate import evaluate
 from transduce.cli.explore import explore
-from transduce.cli.help import Verb, Verbs
+from transduce.cli.help import VerbHelp, Verbs
 from transduce.cli.info import info
 from transduce.cli.predict import predict
 from transduce.cli.score import score
@@ -38,7 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for verb in (train, predict, evaluate, score, compare, explore, serve, distill, shortlist, doctor, info, demo):
-    app.command(cls=Verb)(verb)
+    app.command(cls=VerbHelp)(verb)
 
 
 @app.callback(invoke_without_command=True)

@@ -63,13 +63,13 @@ def doctor(
     _check_arguments((source, target), tsv, text, (test_source, test_target), (clean_source, clean_target))
     places = source_column, target_column
     _check_columns(tsv, text, test_tsv, (test_source, test_target), places, column)
-    from transduce.data.doctor import TextFile, clean, columns_of, examine, examine_text
+    from transduce.data.doctor import ScannedFile, clean, columns_of, examine, examine_text
     from transduce.data.doctor.lines import as_text_file
 
     cleaned = None
     with _progress([path for path in (source, target, tsv, text) if path]) as progress:
         if text:
-            report = examine_text(TextFile(text, column), test_source, progress)
+            report = examine_text(ScannedFile(text, column), test_source, progress)
         else:
             sides = columns_of(tsv, *places) if tsv else tuple(as_text_file(path) for path in (source, target) if path)
             tests = columns_of(test_tsv, *places) if test_tsv else (test_source, test_target)

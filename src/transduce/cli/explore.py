@@ -51,12 +51,12 @@ def explore(
     """
     _check(run, file, text or [])
     with needed("exploring"):
-        from transduce.serve.models import Models, Use
+        from transduce.serve.models import Models, ModelUse
 
         if not file:  # told before a model is loaded
             import_module("transduce.serve.run")
     models, search = models_and_search(models, {})
-    opened = Models.open(models, Use(trust_code, device=device, search=search), run)
+    opened = Models.open(models, ModelUse(trust_code, device=device, search=search), run)
     if file:
         _write(opened, file, text or [])
     else:

@@ -16,7 +16,7 @@ GROUPS = {
 }
 
 
-class Verb(TyperCommand):
+class VerbHelp(TyperCommand):
     """A command whose docstring opens with one sentence and an indented example."""
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:

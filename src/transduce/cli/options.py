@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from transduce.data.corpus import Column
+    from transduce.data.corpus import TsvColumn
 
 Named = TypeVar("Named", Path, str)
 SEARCH = "search."  # the beginning of an argument that is a key of search instead of a model
@@ -82,17 +82,17 @@ def models_and_search(
     return models, {**asked, **named}
 
 
-def columns(tsv: Path | None, source: int | None, target: int | None) -> "tuple[Column, Column] | None":
+def columns(tsv: Path | None, source: int | None, target: int | None) -> "tuple[TsvColumn, TsvColumn] | None":
     """The two sides in a tab-separated file, if one is named.
 
     Raises:
         InputError: columns of no file.
     """
     from transduce.core.errors import InputError
-    from transduce.data.corpus import Column
+    from transduce.data.corpus import TsvColumn
 
     if tsv:
-        return Column(tsv, 0 if source is None else source), Column(tsv, 1 if target is None else target)
+        return TsvColumn(tsv, 0 if source is None else source), TsvColumn(tsv, 1 if target is None else target)
     if source is not None or target is not None:
         raise InputError(
             "--source-column and --target-column choose columns of a tab-separated file: name it with --tsv."

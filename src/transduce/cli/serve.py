@@ -103,12 +103,12 @@ def serve(
     }
     settings = _settings(asked)
     with needed("serving"):
-        from transduce.serve.models import Models, Use
+        from transduce.serve.models import Models, ModelUse
         from transduce.serve.run import run
     from transduce.explore.page_file import page
 
     models, search = models_and_search(models, {"prune": prune, "shortlist": shortlist})
-    opened = Models.open(models, Use(trust_code, precision, device, search))
+    opened = Models.open(models, ModelUse(trust_code, precision, device, search))
     for model in opened:
         tell(f"{model.name}: {model.path}")
     run(opened, settings, host, port, page(), lambda address: tell(f"Serving on {address}, see {address}/docs"))

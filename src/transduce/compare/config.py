@@ -54,7 +54,7 @@ class CompareConfig(Config):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonConfig:
     """A comparison, checked: every variant with its recipe, whose seed and budget are still open.
 
     changes: the keys that each variant sets.
@@ -98,7 +98,7 @@ class Comparison:
         )
 
 
-def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | None = None) -> Comparison:
+def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | None = None) -> ComparisonConfig:
     """The comparison in a TOML file, with `a.b=value` overrides for all variants, and perhaps another budget.
 
     Raises:
@@ -125,7 +125,7 @@ def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | Non
     if problems:
         raise InputError(problems)
     searches = _searches(path, config, recipes)
-    return Comparison(path.stem, config, limit, recipes, variants, searches)
+    return ComparisonConfig(path.stem, config, limit, recipes, variants, searches)
 
 
 def _recipe(path: Path, name: str, common: Table, changes: Any, overrides: list[str]) -> Recipe:

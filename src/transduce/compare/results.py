@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from transduce.compare.complexity import COMPLEXITIES
-from transduce.compare.config import Comparison
+from transduce.compare.config import ComparisonConfig
 from transduce.compare.worker import FAILED, MEASURED
 from transduce.evaluation.evaluate import verdict
 from transduce.metrics.paired import mean_interval, paired_bootstrap
@@ -41,7 +41,7 @@ class Costs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedRun:
     """The results of a training.
 
     measured: None if it did not end; `failed` may then hold the reason.
@@ -72,7 +72,11 @@ class Key(NamedTuple):
 
 
 def make_results(
-    comparison: Comparison, task: Task, data: TaskData, finished: dict[str, list[Finished]], costs: dict[str, Costs]
+    comparison: ComparisonConfig,
+    task: Task,
+    data: TaskData,
+    finished: dict[str, list[FinishedRun]],
+    costs: dict[str, Costs],
 ) -> dict[str, Any]:
     """All results, ready for JSON."""
     tallies = {
@@ -95,7 +99,7 @@ def make_results(
     }
 
 
-def _tallies(finished: Finished, comparison: Comparison, task: Task, data: TaskData) -> dict[Key, Tally]:
+def _tallies(finished: FinishedRun, comparison: ComparisonConfig, task: Task, data: TaskData) -> dict[Key, Tally]:
     """One training's counts, figure by figure."""
     assert finished.measured
     found: dict[Key, Tally] = {}
@@ -120,7 +124,7 @@ def _exponential_mean(sums_2: Any) -> float:
     return math.exp(min(-float(sums_2[0]) / float(sums_2[1]), 700.0))
 
 
-def _quality(comparison: Comparison, tallies: dict[str, list[dict[Key, Tally]]]) -> list[dict[str, Any]]:
+def _quality(comparison: ComparisonConfig, tallies: dict[str, list[dict[Key, Tally]]]) -> list[dict[str, Any]]:
     """One entry a figure, with every variant's value in it; what decides comes first."""
     keys = dict.fromkeys(key for runs in tallies.values() for run in runs for key in run)
     decisive = list(comparison.config.searches)[-1]
@@ -161,7 +165,7 @@ def _against(first: str, base: list[Tally], name: str, runs: list[Tally], digits
     return {"difference": {**difference.to_dict(), "verdict": said}}
 
 
-def _variant(comparison: Comparison, name: str, finished: list[Finished], costs: Costs) -> dict[str, Any]:
+def _variant(comparison: ComparisonConfig, name: str, finished: list[FinishedRun], costs: Costs) -> dict[str, Any]:
     recipe = comparison.variants[name]
     done = [each.measured for each in finished if each.measured]
     peaks = [each["memory"]["peak_bytes"] for each in done if each["memory"]["peak_bytes"]]
@@ -181,7 +185,7 @@ def _variant(comparison: Comparison, name: str, finished: list[Finished], costs:
     }
 
 
-def _run(finished: Finished, costs: Costs) -> dict[str, Any]:
+def _run(finished: FinishedRun, costs: Costs) -> dict[str, Any]:
     told: dict[str, Any] = {"seed": finished.seed, "directory": finished.run.name, "curve": _curve(finished, costs)}
     if finished.measured is None:
         return {**told, "state": "failed" if finished.failed else "waiting", "failed": finished.failed}
@@ -199,7 +203,7 @@ def _run(finished: Finished, costs: Costs) -> dict[str, Any]:
     }
 
 
-def _curve(finished: Finished, costs: Costs) -> list[dict[str, float]]:
+def _curve(finished: FinishedRun, costs: Costs) -> list[dict[str, float]]:
     """Every validation with what had been spent by then."""
     return [
         {
@@ -214,13 +218,13 @@ def _curve(finished: Finished, costs: Costs) -> list[dict[str, float]]:
     ]
 
 
-def _training_speed(finished: Finished) -> float | None:
+def _training_speed(finished: FinishedRun) -> float | None:
     """Median over the log's lines, in target tokens a second, validations left out; None without a line."""
     speeds = [event["tokens_per_second"] for event in finished.events if event["event"] == "train"]
     return median(speeds) if speeds else None
 
 
-def _decoding_speed(comparison: Comparison, done: list[dict[str, Any]]) -> dict[str, float | None]:
+def _decoding_speed(comparison: ComparisonConfig, done: list[dict[str, Any]]) -> dict[str, float | None]:
     """By search: target tokens a second, over all tests."""
     found = {}
     for search in comparison.config.searches:

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transduce.compare.config import Comparison, folder_name
+from transduce.compare.config import ComparisonConfig, folder_name
 from transduce.compare.operations import updates_for_tokens
 from transduce.compare.page import write_pages
-from transduce.compare.results import Costs, Finished, make_results
+from transduce.compare.results import Costs, FinishedRun, make_results
 from transduce.compare.worker import FAILED, MEASURED
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError, TransduceError
@@ -49,7 +49,7 @@ class Training(NamedTuple):
         return f"{self.variant}, seed {self.seed}"
 
 
-def run_comparison(comparison: Comparison, folder: Path, display: Display) -> dict[str, Any]:
+def run_comparison(comparison: ComparisonConfig, folder: Path, display: Display) -> dict[str, Any]:
     """Train whatever is not trained yet, measure, write the pages; returns what compare.json holds.
 
     A training that fails (its loss is no number any more) is reported as failed, and the others go on.
@@ -74,7 +74,7 @@ def run_comparison(comparison: Comparison, folder: Path, display: Display) -> di
         return results
 
 
-def _plan(comparison: Comparison, folder: Path, data: TaskData, costs: dict[str, Costs]) -> list[Training]:
+def _plan(comparison: ComparisonConfig, folder: Path, data: TaskData, costs: dict[str, Costs]) -> list[Training]:
     """Seed by seed, so that every variant has been trained once before any is trained again."""
     plan = []
     for seed in comparison.config.seeds:
@@ -85,7 +85,7 @@ def _plan(comparison: Comparison, folder: Path, data: TaskData, costs: dict[str,
     return plan
 
 
-def _updates(comparison: Comparison, variant: str, seed: int, data: TaskData, costs: Costs) -> int | None:
+def _updates(comparison: ComparisonConfig, variant: str, seed: int, data: TaskData, costs: Costs) -> int | None:
     """How many the budget buys; None where it is time."""
     budget, recipe = comparison.budget, comparison.variants[variant]
     if budget.unit == "minutes":
@@ -94,7 +94,7 @@ def _updates(comparison: Comparison, variant: str, seed: int, data: TaskData, co
     return updates_for_tokens(Batches(data.corpora, recipe.batch, seed), recipe.training.accumulate, tokens)
 
 
-def _refuse_changed(comparison: Comparison, trainings: list[Training]) -> None:
+def _refuse_changed(comparison: ComparisonConfig, trainings: list[Training]) -> None:
     problems = []
     for training in trainings:
         keys = changed_keys(training.run, training.recipe)
@@ -121,7 +121,7 @@ def _spent_minutes(run: Path) -> float:
     return float(before.get("training", {}).get("minutes", 0.0))
 
 
-def _train(comparison: Comparison, training: Training, lock: int | None, display: Display) -> None:
+def _train(comparison: ComparisonConfig, training: Training, lock: int | None, display: Display) -> None:
     settings = {"searches": comparison.search_tables(training.variant), "decode_batch": comparison.config.decode_batch}
     table = training.recipe.to_table()
     if _is_done(training.run / MEASURED, {"recipe": table, **settings}, FIGURES):
@@ -137,7 +137,7 @@ def _train(comparison: Comparison, training: Training, lock: int | None, display
         display.warn(f"{training.name} failed; the others go on.")
 
 
-def _costs(comparison: Comparison, folder: Path, lock: int | None, display: Display) -> dict[str, Costs]:
+def _costs(comparison: ComparisonConfig, folder: Path, lock: int | None, display: Display) -> dict[str, Costs]:
     """Measured once for a recipe, all in one process."""
     (folder / "costs").mkdir(exist_ok=True)
     paths = {name: folder / "costs" / f"{folder_name(name)}.json" for name in comparison.variants}
@@ -179,7 +179,7 @@ def _work(job: dict[str, Any], path: Path, lock: int | None) -> int:
 
 
 def _write(
-    comparison: Comparison,
+    comparison: ComparisonConfig,
     folder: Path,
     task: Task,
     data: TaskData,
@@ -187,9 +187,9 @@ def _write(
     costs: dict[str, Costs],
     display: Display,
 ) -> dict[str, Any]:
-    finished: dict[str, list[Finished]] = {name: [] for name in comparison.variants}
+    finished: dict[str, list[FinishedRun]] = {name: [] for name in comparison.variants}
     for training in trainings:
-        finished[training.variant].append(Finished.read(training.seed, training.run))
+        finished[training.variant].append(FinishedRun.read(training.seed, training.run))
     results = make_results(comparison, task, data, finished, costs)
     write_json(folder / "compare.json", results)
     write_pages(results, folder, display.tell)

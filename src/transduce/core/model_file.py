@@ -158,15 +158,8 @@ def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, c
         if first not in weights:
             raise InputError(f'{path}: damaged: "{name}" is tied to "{first}", which is not in the file.')
         weights[name] = weights[first]
-    return ModelFile(
-        weights,
-        tables["config"],
-        tables["tokenizer"],
-        tables["provenance"],
-        tables["metrics"],
-        lexicon,
-        tables["columns"],
-    )
+    config, tokenizers, columns, provenance, metrics = (tables[key] for key in TABLES[:-1])
+    return ModelFile(weights, config, tokenizers, provenance, metrics, lexicon, columns)
 
 
 def find_model_file(path: str | os.PathLike[str]) -> Path:

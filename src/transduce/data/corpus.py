@@ -59,7 +59,7 @@ def tsv_options(path: str, source: int, target: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Column:
+class TsvColumn:
     """One column of a tab-separated file, counted from 0, where a file with a text a line may be named."""
 
     path: Path
@@ -74,9 +74,9 @@ class Column:
         return (line.split("\t")[self.number] for line in read_lines(self.path))
 
 
-def lines_of(file: Path | Column) -> list[str]:
+def lines_of(file: Path | TsvColumn) -> list[str]:
     """A text a line. Raises InputError as `read_lines` and `Column.lines`."""
-    return list(file.lines() if isinstance(file, Column) else read_lines(file))
+    return list(file.lines() if isinstance(file, TsvColumn) else read_lines(file))
 
 
 class TextFile(Config):
@@ -198,7 +198,7 @@ def train_text_tokenizer(config: TokenizerConfig, corpora: Sequence[TextFile], r
 def _text_lines(file: TextFile, root: Path) -> Iterator[str]:
     if file.column is None:
         return read_lines(root / file.text)
-    return Column(root / file.text, file.column).lines()
+    return TsvColumn(root / file.text, file.column).lines()
 
 
 def _characters(lines: Iterable[str], first: int, last: int) -> Iterator[str]:

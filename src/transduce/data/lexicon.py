@@ -49,7 +49,7 @@ class Lexicon:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class LinkedPairs:
     """Token ids of all pairs, one behind the other, and the lengths of each side.
 
     of: how many pairs there are, of which these may be a sample.
@@ -65,7 +65,7 @@ class Pairs:
         return len(self.source_length_N)
 
 
-def read_links(stores: Sequence[Store], most: int = MOST_LINKS, seed: int = 0) -> Pairs:
+def read_links(stores: Sequence[Store], most: int = MOST_LINKS, seed: int = 0) -> LinkedPairs:
     """The pairs of all stores; where they have more than `most` links, some of them, drawn by `seed`, with as many."""
     lengths = [[_lengths(store, field) for store in stores] for field in ("source", "target")]
     source_length_N, target_length_N = (np.concatenate(each) for each in lengths)
@@ -76,11 +76,11 @@ def read_links(stores: Sequence[Store], most: int = MOST_LINKS, seed: int = 0) -
     else:
         kept_N = np.arange(len(links_N))
     source, target = (_read(stores, field, kept_N) for field in ("source", "target"))
-    return Pairs(source, target, source_length_N[kept_N], target_length_N[kept_N], len(links_N))
+    return LinkedPairs(source, target, source_length_N[kept_N], target_length_N[kept_N], len(links_N))
 
 
 def learn(
-    pairs: Pairs,
+    pairs: LinkedPairs,
     sizes: tuple[int, int],
     candidates: int,
     frequent: int,
@@ -97,7 +97,7 @@ def learn(
 
 
 def translation_table(
-    pairs: Pairs,
+    pairs: LinkedPairs,
     sizes: tuple[int, int],
     iterations: int = ITERATIONS,
     advance: Callable[[int], None] = lambda pairs: None,
@@ -139,7 +139,9 @@ class _Links(NamedTuple):
         return count
 
 
-def _chunks(pairs: Pairs, sizes: tuple[int, int], advance: Callable[[int], None]) -> Iterator[tuple[_Links, Ints]]:
+def _chunks(
+    pairs: LinkedPairs, sizes: tuple[int, int], advance: Callable[[int], None]
+) -> Iterator[tuple[_Links, Ints]]:
     """Links of `AT_ONCE` at a time, without their places yet, and which different ones they are."""
     links_N = ((pairs.source_length_N + 1) * pairs.target_length_N).cumsum()
     source_N, target_N = (_ends(each) for each in (pairs.source_length_N, pairs.target_length_N))

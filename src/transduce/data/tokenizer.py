@@ -22,8 +22,7 @@ corpora such as the Penn Treebank come with their rare words already replaced by
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,6 +30,7 @@ from pydantic import Field
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError, TransduceError
+from transduce.data.byte_level import bytes_of, printable_bytes
 from transduce.data.patterns import as_our_errors, linear, once_a_run, refuse_surrogates
 from transduce.data.tokenizer_check import check_tokenizer, is_the_librarys, probe
 from transduce.data.unigram import learn_pieces
@@ -159,7 +159,7 @@ class Tokenizer:
             "none": lambda token: f" {token}".encode(),
             "Fuse": str.encode,
             "Metaspace": lambda token: token.replace(getattr(decoder, "replacement", "▁"), " ").encode(),
-            "ByteLevel": _bytes_of,
+            "ByteLevel": bytes_of,
         }
         if kind not in spell:
             raise InputError(
@@ -369,7 +369,7 @@ def _make_byte(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
     from tokenizers import Tokenizer as Inner
     from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-    names = [*SPECIAL, *_printable_bytes()]
+    names = [*SPECIAL, *printable_bytes()]
     vocabulary = {name: index for index, name in enumerate(names)}
     inner = Inner(models.BPE(vocab=vocabulary, merges=[], unk_token=UNKNOWN))
     if config.lowercase:
@@ -377,27 +377,3 @@ def _make_byte(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     inner.decoder = decoders.ByteLevel()
     return inner
-
-
-def _printable_bytes() -> Iterator[str]:
-    """The character by which byte-level tokenizers spell each byte 0..255 (GPT-2's `bytes_to_unicode`)."""
-    shifted = 256
-    for byte in range(256):
-        if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174:
-            yield chr(byte)
-        else:
-            yield chr(shifted)
-            shifted += 1
-
-
-def _bytes_of(token: str) -> bytes:
-    """What a token of a byte-level tokenizer stands for; one that is not spelled in its characters is its own text."""
-    byte_of = _byte_of()
-    if any(character not in byte_of for character in token):
-        return token.encode()
-    return bytes(byte_of[character] for character in token)
-
-
-@cache
-def _byte_of() -> dict[str, int]:
-    return {character: byte for byte, character in enumerate(_printable_bytes())}

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from transduce.data.lexicon import Ints, Pairs, Reals, translation_table
+from transduce.data.lexicon import Ints, LinkedPairs, Reals, translation_table
 
 REACH = 4
 SMOOTHING = 0.75
@@ -36,7 +36,7 @@ class Vectors(NamedTuple):
 
 
 def word_vectors(
-    pairs: Pairs, sizes: tuple[int, int], width: int, advance: Callable[[int], None] = lambda pairs: None
+    pairs: LinkedPairs, sizes: tuple[int, int], width: int, advance: Callable[[int], None] = lambda pairs: None
 ) -> tuple[Vectors, Vectors]:
     """Those of the source and of the target of `pairs`, whose ids are below `sizes`.
 
@@ -80,7 +80,7 @@ def _neighbours(token_T: Ints, length_N: Ints, size: int) -> tuple[Ints, Reals]:
     return all_U, count_U
 
 
-def _translations(pairs: Pairs, sizes: tuple[int, int], advance: Callable[[int], None]) -> Tensor:
+def _translations(pairs: LinkedPairs, sizes: tuple[int, int], advance: Callable[[int], None]) -> Tensor:
     """t(f | e) as (S, V), sparse, fp32."""
     code_U, t_U = translation_table(pairs, sizes, advance=advance)
     e_U, f_U = np.divmod(code_U, sizes[1])

@@ -79,7 +79,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Lexicon:
+class WordLists:
     """All words, each table by its English word, in the order of the file."""
 
     nouns: dict[str, Noun]
@@ -90,13 +90,13 @@ class Lexicon:
 
 
 @cache
-def lexicon() -> Lexicon:
+def lexicon() -> WordLists:
     """The tables of `demo.toml`, read once."""
     table = tomllib.loads(files("transduce.demo").joinpath("demo.toml").read_text(encoding="utf-8"))
     adjectives = _adjectives(table["adjectives"])
     settings = dict(table["settings"])
     places = tuple(settings.pop("places").split())
-    return Lexicon(
+    return WordLists(
         nouns=_nouns(table),
         adjectives=adjectives,
         verbs={english: _verb(english, entry, table["nouns"]) for english, entry in table["verbs"].items()},

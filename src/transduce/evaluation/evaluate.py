@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from transduce.core.errors import InputError
-from transduce.data.corpus import Column, lines_of
+from transduce.data.corpus import TsvColumn, lines_of
 from transduce.data.files import fingerprint
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.protocols import Advance
@@ -37,15 +37,15 @@ class Files:
     language: the code of the target language, which decides how words are split; by default each model's own.
     """
 
-    source: Path | Column | None
-    references: Sequence[Path | Column]
+    source: Path | TsvColumn | None
+    references: Sequence[Path | TsvColumn]
     outputs: Mapping[str, Path] = field(default_factory=dict)
     language: str | None = None
 
     def all(self) -> list[Path]:
         """Every file once."""
         named = [*([self.source] if self.source else []), *self.references, *self.outputs.values()]
-        return list(dict.fromkeys(each.path if isinstance(each, Column) else each for each in named))
+        return list(dict.fromkeys(each.path if isinstance(each, TsvColumn) else each for each in named))
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def _lines_of(path: Path, files: Files) -> list[str]:
     return _paired(files.references[0], path)
 
 
-def _paired(first: Path | Column, other: Path | Column) -> list[str]:
+def _paired(first: Path | TsvColumn, other: Path | TsvColumn) -> list[str]:
     """The lines of `other`, as many as `first` has.
 
     Raises:

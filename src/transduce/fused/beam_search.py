@@ -12,7 +12,7 @@ from transduce.fused.decoder_step import OneToken, read_from
 from transduce.fused.spec import CHANGES, hooks_of, is_exactly, is_plain_norm, norm_of
 from transduce.kernels.native import beam as native
 from transduce.kernels.native.beam import Writer
-from transduce.kernels.native.decoder import Read
+from transduce.kernels.native.decoder import NativeRead
 from transduce.kernels.native.linear import Packed
 from transduce.layers.embedding import Embedding
 from transduce.layers.fused_search import BeamRequest, Found, Mean
@@ -24,7 +24,7 @@ from transduce.layers.stack import Sources, Stack
 class FusedBeamSearch:
     """One or more decoders, each with its source. With several, the mean of their predictions is searched."""
 
-    each: tuple[tuple[Writer, Read], ...]
+    each: tuple[tuple[Writer, NativeRead], ...]
     mean: Mean = "probability"
 
     @property

@@ -49,11 +49,11 @@ class OneToken:
         return x_ND[:, None], tuple(Branch(store, before.grown) for store in stores)
 
 
-def read_from(sources: Sequence[Shared]) -> native.Read:
+def read_from(sources: Sequence[Shared]) -> native.NativeRead:
     """The shared sources in the form that the kernel takes."""
     first = sources[0]
     real_BS = first.allowed_B11S[:, 0, 0]
-    return native.Read([shared.source for shared in sources], first.family.groups.source_N, real_BS)
+    return native.NativeRead([shared.source for shared in sources], first.family.groups.source_N, real_BS)
 
 
 def in_one_call(blocks: Sequence[nn.Module], around: nn.Module) -> OneToken | None:

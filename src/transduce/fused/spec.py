@@ -210,8 +210,8 @@ def _residuals(block: Block) -> list[Residual | None]:
     return [block.self_residual, block.cross_residual, block.feed_forward_residual]
 
 
-def _weights(block: Block) -> native.Block:
+def _weights(block: Block) -> native.NativeBlock:
     packed = [cast(Packed, each.packed) if each else None for each in _products(block)]
     own, cross, forward = (norm_of(each.norm) if each else None for each in _residuals(block))
     assert own and forward
-    return native.Block((own, cross, forward), *packed)  # type: ignore[arg-type]  # only what crosses may be None
+    return native.NativeBlock((own, cross, forward), *packed)  # type: ignore[arg-type]  # only what crosses may be None

@@ -22,7 +22,7 @@ from transduce.attention.heads import MultiHeadAttention
 from transduce.attention.linear import LinearAttention
 from transduce.attention.normalizers import Weighing
 from transduce.attention.scaled_dot_product import spread
-from transduce.attention.scores import Dot, ScaledDot, Score
+from transduce.attention.scores import AttentionScore, Dot, ScaledDot
 from transduce.core.errors import InputError
 from transduce.interpret.attention import looked
 from transduce.interpret.model_inputs import Given
@@ -50,7 +50,7 @@ class Query(NamedTuple):
     join: [head_1; ..; head_H] (1, 1, H F) -> (1, 1, D); None where heads are joined and nothing follows.
     """
 
-    score: Score
+    score: AttentionScore
     weigh: Weighing
     query: Tensor
     key: Tensor

@@ -43,13 +43,13 @@ def heat_map(rows: Sequence[str], columns: Sequence[str], weights: Array) -> "He
     return HeatMap(_printable(rows), _printable(columns), checked(weights, (len(rows), len(columns))))
 
 
-def spotlight(tokens: Sequence[str], weights: Array, query: str | None = None) -> "Spotlight":
+def spotlight(tokens: Sequence[str], weights: Array, query: str | None = None) -> "TerminalSpotlight":
     """What one query attends to: every word of the sentence with a bar for its weight (S,).
 
     Raises:
         InputError: the words do not fit the weights, or a weight is negative or not finite.
     """
-    return Spotlight(_printable(tokens), checked(weights, (len(tokens),)), query)
+    return TerminalSpotlight(_printable(tokens), checked(weights, (len(tokens),)), query)
 
 
 def shaded_words(tokens: Sequence[str], weights: Array) -> "ShadedWords":
@@ -83,7 +83,7 @@ class HeatMap:
 
 
 @dataclass(frozen=True)
-class Spotlight:
+class TerminalSpotlight:
     """See `spotlight`."""
 
     tokens: list[str]

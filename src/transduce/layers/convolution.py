@@ -103,7 +103,7 @@ class EncoderBlock(nn.Module):
         return (x_BSD + hidden_BSD.to(x_BSD.dtype)) * HALVED
 
 
-class Source(NamedTuple):
+class ConvolutionSource(NamedTuple):
     """A source as a decoder block reads it: keys and values, mask of real positions (B, 1, 1, S), sqrt(S) (B, 1, 1)."""
 
     read: KeyValue
@@ -147,7 +147,7 @@ class DecoderBlock(nn.Module):
         return BlockState(weight_OK.new_zeros(rows, self.convolution.kernel - 1, len(weight_OK) // 2), None)
 
     def forward(
-        self, x_BTD: Tensor, embedded_BTD: Tensor, source: Source, past: BlockState, position_BT: Tensor
+        self, x_BTD: Tensor, embedded_BTD: Tensor, source: ConvolutionSource, past: BlockState, position_BT: Tensor
     ) -> tuple[Tensor, BlockState]:
         """The output (B, T, D) of T positions that follow those in `past`, and the state after them.
 
@@ -167,7 +167,7 @@ class DecoderBlock(nn.Module):
         return (x_BTD + hidden_BTD) * HALVED, BlockState(kept_BWD, previous)
 
     def _read(
-        self, query_BTD: Tensor, source: Source, position_BT: Tensor, previous: Tensor | None
+        self, query_BTD: Tensor, source: ConvolutionSource, position_BT: Tensor, previous: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         """The contexts (B, T, D). A sequential reader goes position by position and returns its last weights."""
         if not self.reader.sequential:

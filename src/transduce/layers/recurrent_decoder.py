@@ -90,7 +90,7 @@ class DecoderConfig(Config):
         return self.hidden * max(self.pooling, 1)
 
 
-class Memory(NamedTuple):
+class RecurrentMemory(NamedTuple):
     """The source, as a decoder uses it.
 
     vector: u, (B, U).
@@ -103,7 +103,7 @@ class Memory(NamedTuple):
     allowed: Tensor | None
 
 
-class State(NamedTuple):
+class RecurrentState(NamedTuple):
     """The state of a hypothesis.
 
     cells: the state of every layer.
@@ -185,7 +185,7 @@ class RecurrentDecoder(nn.Module):
         self.feed = Linear(fed_width, self.stack.gates_width, bias=False) if fed_width else None
         self.readout = Readout(given_width, config.d_model, config.readout, config.dropout)
 
-    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackParts) -> tuple[Memory, State]:
+    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackParts) -> tuple[RecurrentMemory, RecurrentState]:
         """The source as this decoder uses it, and the state before the first token.
 
         Args:
@@ -196,13 +196,15 @@ class RecurrentDecoder(nn.Module):
         position_B = torch.zeros(len(states_BSH), dtype=torch.int64, device=states_BSH.device)
         vector_BU = self.pool(states_BSH, real_BS).flatten(1) if self.pool else last[-1][0]
         cells = self.stack.begin(self.bridge(vector_BU) if self.bridge else last)
-        return self.remember(states_BSH, real_BS, vector_BU), State(cells, position_B)
+        return self.remember(states_BSH, real_BS, vector_BU), RecurrentState(cells, position_B)
 
-    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BU: Tensor) -> Memory:
+    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BU: Tensor) -> RecurrentMemory:
         """The source as this decoder uses it."""
         raise NotImplementedError
 
-    def extend(self, embedded_BTD: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+    def extend(
+        self, embedded_BTD: Tensor, memory: RecurrentMemory, state: RecurrentState
+    ) -> tuple[Tensor, RecurrentState]:
         """The readouts r (B, T, D) of T tokens after `state`, which predict the next tokens, and the new state."""
         raise NotImplementedError
 
@@ -218,17 +220,19 @@ class NoAttention(RecurrentDecoder):
         u, e = (config.vector_width, config.d_model) if config.feeding else (0, 0)
         super().__init__(config, config.hidden + e + u, u)
 
-    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BU: Tensor) -> Memory:
+    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BU: Tensor) -> RecurrentMemory:
         """u."""
-        return Memory(vector_BU, None, None)
+        return RecurrentMemory(vector_BU, None, None)
 
-    def extend(self, embedded_BTD: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+    def extend(
+        self, embedded_BTD: Tensor, memory: RecurrentMemory, state: RecurrentState
+    ) -> tuple[Tensor, RecurrentState]:
         """(B, T, D), all positions at once within each layer."""
         projected_BTG = self.stack.project(embedded_BTD)
         if self.feed:
             projected_BTG = projected_BTG + self.feed(memory.vector)[:, None]
         top_BTH, cells = self.stack.extend(projected_BTG, state.cells)
-        after = State(cells, state.position + embedded_BTD.shape[1])
+        after = RecurrentState(cells, state.position + embedded_BTD.shape[1])
         if not self.feed:
             return self.readout(top_BTH), after
         vector_BTU = memory.vector[:, None].expand(-1, top_BTH.shape[1], -1)
@@ -243,12 +247,12 @@ class Attentive(RecurrentDecoder):
         self.reader = Reader(config.score, config.weighing, config.hidden, config.hidden, config.heads)
         self.memory_dropout = Dropout(config.dropout)
 
-    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BU: Tensor) -> Memory:
+    def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BU: Tensor) -> RecurrentMemory:
         """The keys and values of the encoder's states, computed once for all steps."""
         keys_values = self.reader.remember(self.memory_dropout(states_BSH))
-        return Memory(vector_BU, keys_values, masks.padding(real_BS))
+        return RecurrentMemory(vector_BU, keys_values, masks.padding(real_BS))
 
-    def _read(self, query_BTH: Tensor, memory: Memory, state: State) -> tuple[Tensor, Tensor | None]:
+    def _read(self, query_BTH: Tensor, memory: RecurrentMemory, state: RecurrentState) -> tuple[Tensor, Tensor | None]:
         """The contexts (B, T, H), and the weights if the next step needs them."""
         assert memory.keys_values is not None
         position_BT = state.position[:, None] + torch.arange(query_BTH.shape[1], device=query_BTH.device)
@@ -265,7 +269,9 @@ class Bahdanau(Attentive):
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__(config, 2 * config.hidden + config.d_model, config.hidden)
 
-    def extend(self, embedded_BTD: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+    def extend(
+        self, embedded_BTD: Tensor, memory: RecurrentMemory, state: RecurrentState
+    ) -> tuple[Tensor, RecurrentState]:
         """(B, T, D). The steps are computed one by one; what precedes and follows them, for all positions at once."""
         assert self.feed is not None
         tops, contexts = [], []
@@ -273,7 +279,7 @@ class Bahdanau(Attentive):
             query_B1H = state.cells[-1][0][:, None]
             context_B1H, alpha = self._read(query_B1H, memory, state)
             top_B1H, cells = self.stack.extend(projected_B1G + self.feed(context_B1H), state.cells)
-            state = State(cells, state.position + 1, None, alpha)
+            state = RecurrentState(cells, state.position + 1, None, alpha)
             tops.append(top_B1H)
             contexts.append(context_B1H)
         return self.readout(torch.cat(tops, 1), embedded_BTD, torch.cat(contexts, 1)), state
@@ -289,7 +295,7 @@ class Luong(Attentive):
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__(config, 2 * config.hidden, config.d_model if config.feeding else 0)
 
-    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackParts) -> tuple[Memory, State]:
+    def start(self, states_BSH: Tensor, real_BS: Tensor, last: StackParts) -> tuple[RecurrentMemory, RecurrentState]:
         """See `RecurrentDecoder.start`; with input feeding, zeros are fed to the first step."""
         memory, state = super().start(states_BSH, real_BS, last)
         if self.feed:
@@ -297,7 +303,9 @@ class Luong(Attentive):
             state = state._replace(fed=nothing_B1D)
         return memory, state
 
-    def extend(self, embedded_BTD: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+    def extend(
+        self, embedded_BTD: Tensor, memory: RecurrentMemory, state: RecurrentState
+    ) -> tuple[Tensor, RecurrentState]:
         """(B, T, D)."""
         projected_BTG = self.stack.project(embedded_BTD)
         if not (self.feed or self.reader.sequential):
@@ -308,11 +316,13 @@ class Luong(Attentive):
             read.append(read_B1D)
         return torch.cat(read, 1), state
 
-    def _advance(self, projected_BTG: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+    def _advance(
+        self, projected_BTG: Tensor, memory: RecurrentMemory, state: RecurrentState
+    ) -> tuple[Tensor, RecurrentState]:
         if self.feed:
             projected_BTG = projected_BTG + self.feed(state.fed)
         top_BTH, cells = self.stack.extend(projected_BTG, state.cells)
         context_BTH, alpha = self._read(top_BTH, memory, state)
         read_BTD: Tensor = self.readout(context_BTH, top_BTH)
         position_B = state.position + projected_BTG.shape[1]
-        return read_BTD, State(cells, position_B, read_BTD if self.feed else None, alpha)
+        return read_BTD, RecurrentState(cells, position_B, read_BTD if self.feed else None, alpha)

@@ -15,7 +15,7 @@ from transduce.attention.capture import Role, Side
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import added_positions
 from transduce.attention.relative import Relative
-from transduce.attention.shared_kv_cache import Branch, Family, Shared, Store
+from transduce.attention.shared_kv_cache import Branch, Family, KeyValueStore, Shared
 from transduce.attention.sparse import Pattern, causal_mask
 from transduce.core.config import Config
 from transduce.core.errors import InputError
@@ -254,7 +254,7 @@ class Stack(nn.Module):
         if self.pattern != "full" or not all(block.self_attention.can_share for block in self.blocks):
             return nothing
         family = Family.founded(rows, nothing[0].key.device)
-        return tuple(Branch(Store(each, 0), family) for each in nothing)
+        return tuple(Branch(KeyValueStore(each, 0), family) for each in nothing)
 
 
 def shared_sources(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Words:
+class RougeWords:
     """`transduce.metrics.words` with the interface of rouge-score's tokenizers."""
 
     def tokenize(self, text: str) -> list[str]:
@@ -55,7 +55,7 @@ def rouge_tally(hypotheses: Sequence[str], references: References, kind: str = "
         raise missing("ROUGE", "rouge-score", "rouge") from error
     listed = checked_references(hypotheses, references)
     name = f"rouge{kind}"
-    scorer = RougeScorer([name], tokenizer=Words())
+    scorer = RougeScorer([name], tokenizer=RougeWords())
     found = [
         float(scorer.score_multi(several, hypothesis)[name].fmeasure)
         for hypothesis, several in zip(hypotheses, listed, strict=True)

@@ -23,10 +23,10 @@ from transduce.data.columns import Specs
 from transduce.layers.convolution import (
     HALVED,
     BlockState,
+    ConvolutionSource,
     DecoderBlock,
     EncoderBlock,
     NormedLinear,
-    Source,
     scale_gradient,
 )
 from transduce.layers.embedding import Embedding, Tied, make_embeddings
@@ -76,7 +76,7 @@ class ConvolutionConfig(Config):
         return self
 
 
-class Memory(NamedTuple):
+class ConvolutionMemory(NamedTuple):
     """The source, as the decoder uses it: keys and values of each block, mask of real positions, sqrt(S), copies."""
 
     reads: tuple[KeyValue, ...]
@@ -85,7 +85,7 @@ class Memory(NamedTuple):
     copies: Copies | None
 
 
-class State(NamedTuple):
+class ConvolutionState(NamedTuple):
     """The number of positions so far (B,), and the state of each decoder block."""
 
     position: Tensor
@@ -126,13 +126,15 @@ class Convolution(nn.Module):
         """Source ids (B, S) -> states z (B, S, D), the keys of the decoder's attention."""
         return Padded(self._encode(source)[0], source.lengths)
 
-    def start(self, source: Padded | None, rows: int) -> tuple[Memory, State]:
+    def start(self, source: Padded | None, rows: int) -> tuple[ConvolutionMemory, ConvolutionState]:
         """The keys and values of each decoder block, and windows of zeros."""
         assert source is not None
         blocks = tuple(block.empty(rows) for block in self.decoder)
-        return self._remember(source), State(torch.zeros_like(source.lengths), blocks)
+        return self._remember(source), ConvolutionState(torch.zeros_like(source.lengths), blocks)
 
-    def step(self, token_B: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+    def step(
+        self, token_B: Tensor, memory: ConvolutionMemory, state: ConvolutionState
+    ) -> tuple[Tensor, ConvolutionState]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         logits_BTV, state = self._extend(token_B[:, None], memory, state)
         return log_probabilities(logits_BTV[:, -1]), state
@@ -148,21 +150,23 @@ class Convolution(nn.Module):
         states_BSD = scale_gradient(self.encoded(x_BSD), 1 / (2 * len(self.decoder)))
         return states_BSD, (states_BSD + embedded_BSD) * HALVED
 
-    def _remember(self, source: Padded) -> Memory:
+    def _remember(self, source: Padded) -> ConvolutionMemory:
         states_BSD, values_BSD = self._encode(source)
         real_BS = source.mask()
         reads = tuple(block.reader.remember(states_BSD, values_BSD) for block in self.decoder)
         copies = self.pointer.remember(source.values, states_BSD, real_BS) if self.pointer else None
-        return Memory(reads, masks.padding(real_BS), source.lengths[:, None, None] ** 0.5, copies)
+        return ConvolutionMemory(reads, masks.padding(real_BS), source.lengths[:, None, None] ** 0.5, copies)
 
-    def _extend(self, token_BT: Tensor, memory: Memory, past: State) -> tuple[Tensor, State]:
+    def _extend(
+        self, token_BT: Tensor, memory: ConvolutionMemory, past: ConvolutionState
+    ) -> tuple[Tensor, ConvolutionState]:
         """Logits (B, T, V) after each of T tokens that follow those in `past`, and the new state."""
         count, offset = token_BT.shape[1], int(past.position[0])  # rows go in step
         position_BT = past.position[:, None] + torch.arange(count, device=token_BT.device)
         embedded_BTD = self.dropout(self.target_positions(self.target_embedding(token_BT), offset))
         x_BTD, blocks = embedded_BTD, []
         for block, read, before in zip(self.decoder, memory.reads, past.blocks, strict=True):
-            source = Source(read, memory.allowed, memory.gain)
+            source = ConvolutionSource(read, memory.allowed, memory.gain)
             x_BTD, after = block(x_BTD, embedded_BTD, source, before, position_BT)
             blocks.append(after)
         hidden_BTD = self.dropout(self.decoded(x_BTD))
@@ -170,7 +174,7 @@ class Convolution(nn.Module):
         if self.pointer:
             assert memory.copies is not None
             logits_BTV = self.pointer(logits_BTV, hidden_BTD, memory.copies)
-        return logits_BTV, State(past.position + count, tuple(blocks))
+        return logits_BTV, ConvolutionState(past.position + count, tuple(blocks))
 
 
 def _embedding(vocabulary: int, width: int) -> Embedding:

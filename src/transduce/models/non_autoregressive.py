@@ -41,7 +41,7 @@ class NonAutoregressiveConfig(NoncausalStackConfig):
     probability."""
 
 
-class Memory(NamedTuple):
+class SourceMemory(NamedTuple):
     """The source, as the decoder uses it.
 
     sources: each block's keys and values.
@@ -80,14 +80,14 @@ class NonAutoregressive(nn.Module):
         """Source ids (B, S) -> states (B, S, D)."""
         return Padded(self._encode(source)[:, 1:], source.lengths)
 
-    def remember(self, source: Padded) -> Memory:
+    def remember(self, source: Padded) -> SourceMemory:
         """The source's keys and values for every decoder block, and the logits of the target's length."""
         encoded_BSD = self._encode(source)
         length_class_BC = self.length_embedding.logits(encoded_BSD[:, 0])
         sources = self.decoder.keys_values(encoded_BSD[:, 1:])
-        return Memory(sources, masks.padding(source.mask()), length_class_BC, source.lengths)
+        return SourceMemory(sources, masks.padding(source.mask()), length_class_BC, source.lengths)
 
-    def lengths(self, memory: Memory, longest: int) -> Tensor:
+    def lengths(self, memory: SourceMemory, longest: int) -> Tensor:
         """(B, 1 + longest) log-probabilities in fp32 of outputs of 0 .. longest tokens.
 
         The length classes are extended to a distribution over all lengths from 0. Beyond the last class, the
@@ -101,7 +101,7 @@ class NonAutoregressive(nn.Module):
         beyond_B1 = logit_BL[:, -1:]
         return (logit_BL - torch.cat([logit_BL, beyond_B1], 1).logsumexp(1, keepdim=True))[:, : 1 + longest]
 
-    def fill(self, target: Padded, hidden_BT: Tensor, memory: Memory) -> Tensor:
+    def fill(self, target: Padded, hidden_BT: Tensor, memory: SourceMemory) -> Tensor:
         """Logits (N, V) of the hidden words, row by row, given the source and all words that are not hidden."""
         embedded_BTD = self.target_embedding(target.values)
         embedded_BTD = torch.where(hidden_BT[..., None], self.hidden_word, embedded_BTD)

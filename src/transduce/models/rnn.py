@@ -17,7 +17,14 @@ from transduce.data.columns import Specs
 from transduce.layers.embedding import Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
-from transduce.layers.recurrent_decoder import Bahdanau, DecoderConfig, Luong, Memory, NoAttention, State
+from transduce.layers.recurrent_decoder import (
+    Bahdanau,
+    DecoderConfig,
+    Luong,
+    NoAttention,
+    RecurrentMemory,
+    RecurrentState,
+)
 from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackParts
 
 
@@ -46,10 +53,10 @@ class RnnConfig(DecoderConfig):
         return self
 
 
-class Source(NamedTuple):
+class RnnMemory(NamedTuple):
     """The source, as the decoder uses it, and what it may copy from it."""
 
-    memory: Memory
+    memory: RecurrentMemory
     copies: Copies | None
 
 
@@ -77,16 +84,16 @@ class Rnn(nn.Module):
         """Source ids (B, S) -> states (B, S, H)."""
         return Padded(self._read(source)[0], source.lengths)
 
-    def start(self, source: Padded | None, rows: int) -> tuple[Source, State]:
+    def start(self, source: Padded | None, rows: int) -> tuple[RnnMemory, RecurrentState]:
         """The source as the decoder uses it, and the initial state."""
         assert source is not None
         states_BSH, last = self._read(source)
         real_BS = source.mask()
         copies = self.pointer.remember(source.values, states_BSH, real_BS) if self.pointer else None
         memory, state = self.decoder.start(states_BSH, real_BS, last)
-        return Source(memory, copies), state
+        return RnnMemory(memory, copies), state
 
-    def step(self, token_B: Tensor, memory: Source, state: State) -> tuple[Tensor, State]:
+    def step(self, token_B: Tensor, memory: RnnMemory, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         logits_B1V, state = self._decode(token_B[:, None], memory, state)
         return log_probabilities(logits_B1V[:, 0]), state
@@ -96,7 +103,7 @@ class Rnn(nn.Module):
         states_BSH, last = self.encoder(embedded_BSD, source.lengths)
         return states_BSH, last
 
-    def _decode(self, target_BT: Tensor, source: Source, state: State) -> tuple[Tensor, State]:
+    def _decode(self, target_BT: Tensor, source: RnnMemory, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """Logits (B, T, V) after each of T more tokens, and the new state."""
         embedded_BTD: Tensor = self.dropout(self.target_embedding(target_BT))
         read_BTD, state = self.decoder.extend(embedded_BTD, source.memory, state)

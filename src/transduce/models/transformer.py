@@ -34,7 +34,7 @@ class TransformerConfig(StackConfig):
     """Add a pointer, which can copy words from the source; needs a joint vocabulary."""
 
 
-class Memory(NamedTuple):
+class TransformerMemory(NamedTuple):
     """The source, as the decoder uses it.
 
     sources: each block's keys and values.
@@ -63,14 +63,14 @@ class Transformer(nn.Module):
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) for the token after each target position (teacher forcing)."""
         assert source is not None
-        return self._decode(target.values, Memory(*self._remember(source)), None, target.mask())[0]
+        return self._decode(target.values, TransformerMemory(*self._remember(source)), None, target.mask())[0]
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor] | None:
         """See `transduce.models.protocols.PredictsByProduct`."""
         if self.pointer:
             return None
         assert source is not None
-        hidden_BTD, _ = self._hidden(target.values, Memory(*self._remember(source)), None, target.mask())
+        hidden_BTD, _ = self._hidden(target.values, TransformerMemory(*self._remember(source)), None, target.mask())
         return hidden_BTD, self.output.weight
 
     def encode(self, source: Padded) -> Padded:
@@ -78,20 +78,22 @@ class Transformer(nn.Module):
         embedded_BSD, real_BS = self.source_embedding(source.values), source.mask()
         return Padded(self.encoder.encode(embedded_BSD, real_BS), source.lengths)
 
-    def start(self, source: Padded | None, rows: int) -> tuple[Memory, State]:
+    def start(self, source: Padded | None, rows: int) -> tuple[TransformerMemory, State]:
         """The source's keys and values for every decoder block, and empty caches."""
         assert source is not None
         sources, allowed, copies = self._remember(source)
         shared = self.decoder.shared(sources, allowed)
-        memory = Memory(sources, allowed, copies) if shared is None else Memory(shared, None, copies)
+        memory = (
+            TransformerMemory(sources, allowed, copies) if shared is None else TransformerMemory(shared, None, copies)
+        )
         return memory, self.decoder.begin(rows)
 
-    def step(self, token_B: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
+    def step(self, token_B: Tensor, memory: TransformerMemory, state: State) -> tuple[Tensor, State]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         logits_BTV, state = self._decode(token_B[:, None], memory, state)
         return log_probabilities(logits_BTV[:, -1]), state
 
-    def fused_search(self, memory: Memory, longest: int) -> FusedSearch | None:
+    def fused_search(self, memory: TransformerMemory, longest: int) -> FusedSearch | None:
         """See `transduce.models.protocols.HasFusedSearch`."""
         parts = {name for name, part in self._modules.items() if part is not None}
         if parts != PLAIN or self._parameters or self._buffers or self.decoder.fused is None:
@@ -104,7 +106,7 @@ class Transformer(nn.Module):
         return self.decoder.keys_values(encoded.values), masks.padding(encoded.mask()), copies
 
     def _decode(
-        self, target_BT: Tensor, memory: Memory, past: State | None, real_BT: Tensor | None = None
+        self, target_BT: Tensor, memory: TransformerMemory, past: State | None, real_BT: Tensor | None = None
     ) -> tuple[Tensor, State]:
         """Logits (B, T, V) after each of T more tokens, and the new state."""
         hidden_BTD, state = self._hidden(target_BT, memory, past, real_BT)
@@ -112,7 +114,7 @@ class Transformer(nn.Module):
         return self.pointer(logits_BTV, hidden_BTD, memory.copies) if self.pointer else logits_BTV, state
 
     def _hidden(
-        self, target_BT: Tensor, memory: Memory, past: State | None, real_BT: Tensor | None
+        self, target_BT: Tensor, memory: TransformerMemory, past: State | None, real_BT: Tensor | None
     ) -> tuple[Tensor, State]:
         embedded_BTD = self.target_embedding(target_BT)
         return self.decoder.extend_causally(embedded_BTD, past, memory.sources, memory.allowed, real_BT)

@@ -29,7 +29,7 @@ Progress = Callable[[int], None]  # told how many more lines are done
 
 
 @dataclass(frozen=True)
-class Use:
+class ShortlistUse:
     """Shortlists of a given size on some sentences: mean number of words, and share of reference tokens covered."""
 
     candidates: int
@@ -80,14 +80,14 @@ def held_out(data: TranslationData, sides: Sides, cache: Path, stores: Sequence[
     return HeldOut(sources, references, name)
 
 
-def use(lexicon: Lexicon, candidates: Iterable[int], tried: HeldOut, size: int) -> list[Use]:
+def use(lexicon: Lexicon, candidates: Iterable[int], tried: HeldOut, size: int) -> list[ShortlistUse]:
     """What shortlists of so many candidates do to sentences; size: of the target's vocabulary."""
     found = []
     for count in candidates:
         allowed_BV = lexicon.allowed(tried.sources, count, count, size)
         covered = sum(int(allowed_V[ids].sum()) for allowed_V, ids in zip(allowed_BV, tried.references, strict=True))
         share = covered / sum(map(len, tried.references))
-        found.append(Use(count, float(allowed_BV.sum(1).mean()), share))
+        found.append(ShortlistUse(count, float(allowed_BV.sum(1).mean()), share))
     return found
 
 

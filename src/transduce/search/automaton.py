@@ -20,7 +20,7 @@ Begun = frozenset[tuple[int, int]]  # (phrase, number of its characters read); c
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class AutomatonState:
     """What the automaton needs to know about the text so far.
 
     found: occurrences counted. before: the kind of the last character that is not a combining mark.
@@ -55,7 +55,7 @@ class Automaton:
         self._starting: dict[str, list[int]] = {}
         for number, phrase in enumerate(self.phrases):
             self._starting.setdefault(phrase[0], []).append(number)
-        self.states: list[State] = []
+        self.states: list[AutomatonState] = []
         self.after = self._explored()
         self.found = np.array([state.found for state in self.states])
         self.whole = np.array([self._has_whole(state) for state in self.states])
@@ -72,7 +72,10 @@ class Automaton:
         return min(self.times, int(self.found[state]) + int(self.whole[state]))
 
     def _explored(self) -> Ints:
-        numbers = {State(0, "space", frozenset()): 0, State(self.times, "space", frozenset()): self.FULL}
+        numbers = {
+            AutomatonState(0, "space", frozenset()): 0,
+            AutomatonState(self.times, "space", frozenset()): self.FULL,
+        }
         self.states = list(numbers)
         rows: list[list[int]] = []
         while len(rows) < len(self.states):
@@ -86,7 +89,7 @@ class Automaton:
             rows.append([*row, len(rows)])
         return np.array(rows)
 
-    def _step(self, state: State, character: str, its_kind: Kind) -> State:
+    def _step(self, state: AutomatonState, character: str, its_kind: Kind) -> AutomatonState:
         if state.found == self.times or (its_kind == "space" and state.before == "space"):
             return state
         found, begun = state.found, state.begun
@@ -102,9 +105,9 @@ class Automaton:
         }
         if not inside:
             longer |= {(number, 1) for number in self._starting.get(character, ())}
-        return State(found, _base(state.before, its_kind), frozenset(longer))
+        return AutomatonState(found, _base(state.before, its_kind), frozenset(longer))
 
-    def _has_whole(self, state: State) -> bool:
+    def _has_whole(self, state: AutomatonState) -> bool:
         return any(read == len(self.phrases[number]) for number, read in state.begun)
 
 

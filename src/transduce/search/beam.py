@@ -15,17 +15,17 @@ from torch import Tensor
 from transduce.search import fused_search
 from transduce.search.beam_selection import Live, Offered, Taken, in_banks, in_groups, likeliest
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
-from transduce.search.request import Job, Step, reordered
+from transduce.search.request import BatchRequest, Step, reordered
 from transduce.search.settings import Search
 from transduce.search.topk import top
 
 
-def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
+def search(job: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     """The `nbest` best hypotheses of each row's beam, best first, or fewer if the beam found fewer."""
     started = job.begin()
     if (found := fused_search.search(job, settings, settings.beam, started[0])) is not None:
         return [rank(each, settings.nbest) for each in found]
-    live, finished = beginnings(job, settings), Finished(job, settings)
+    live, finished = beginnings(job, settings), FinishedHypotheses(job, settings)
     memory, state = (reordered(tree, live.sentence, job.rows, job.device) for tree in started)
     for time in range(max(job.limits)):
         if len(live.sentence) == 0:
@@ -50,7 +50,7 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     return [rank(found, settings.nbest) for found in finished.found]
 
 
-def beginnings(job: Job, settings: Search) -> Live:
+def beginnings(job: BatchRequest, settings: Search) -> Live:
     """One empty hypothesis for each group of each sentence, in the group's first slot."""
     sentence_N = torch.arange(job.rows).repeat_interleave(settings.groups)
     slot_N = torch.arange(settings.groups).repeat(job.rows) * (settings.beam // settings.groups)
@@ -59,7 +59,7 @@ def beginnings(job: Job, settings: Search) -> Live:
     return Live(sentence_N, slot_N, zero_N1[:, 0], start_N1, zero_N1)
 
 
-def _offered(job: Job, settings: Search, live: Live, log_probabilities_NV: Tensor) -> Offered:
+def _offered(job: BatchRequest, settings: Search, live: Live, log_probabilities_NV: Tensor) -> Offered:
     if job.is_free(live.tokens.shape[1] - 1):
         return Offered(*top(log_probabilities_NV, settings.beam, job.forbidden))
     permitted_NV = job.permitted(log_probabilities_NV, live.sentence, live.tokens[:, 1:])
@@ -75,14 +75,14 @@ def _taken(live: Live, offered: Offered, slots_BG: Tensor, settings: Search) -> 
     return likeliest(live, offered, slots_BG[:, 0], settings.beam, settings.prune)
 
 
-class Finished:
+class FinishedHypotheses:
     """The finished hypotheses of each sentence, the slots that are left, and the score that others must beat.
 
     slots_BG: slots of each group that are not held by finished hypotheses.
     worst_B: the score of the worst of the `nbest` best finished hypotheses; -inf while there are fewer.
     """
 
-    def __init__(self, job: Job, settings: Search) -> None:
+    def __init__(self, job: BatchRequest, settings: Search) -> None:
         self.end, self.rule, self.nbest, self.rules = job.end, settings.length, settings.nbest, job.rules
         self.limit_B = torch.tensor(job.limits)
         self.width = settings.beam // settings.groups

@@ -1,7 +1,7 @@
 """Required and forbidden phrases of one output, as a state that each token of a hypothesis advances.
 
 Phrases are matched on the text, however it is tokenized. Each set of alternatives, and all forbidden phrases together,
-is an automaton over characters (`automaton`), which a `Reader` advances token by token.
+is an automaton over characters (`automaton`), which a `SpellingReader` advances token by token.
 
 Shapes: V vocabulary, C pairs of an automaton state and a partial character.
 """
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from transduce.search.automaton import Automaton, Ints
 from transduce.search.phrases import Phrases, goes_on, kind
-from transduce.search.token_text import Reader, Spelling
+from transduce.search.token_text import Spelling, SpellingReader
 
 Bools = npt.NDArray[np.bool_]
 State = tuple[int, ...]  # the partial character, then the state of each automaton; immutable
@@ -44,7 +44,7 @@ class Constraint:
             for phrase in {each for alternatives in phrases.must for each in alternatives}
             for token in encode(unicodedata.normalize("NFC", phrase))
         }
-        self.must_not = Reader(Automaton(phrases.must_not), spelling) if phrases.must_not else None
+        self.must_not = SpellingReader(Automaton(phrases.must_not), spelling) if phrases.must_not else None
         self._readers = [each.reader for each in self.must] + ([self.must_not] if self.must_not else [])
         self.start: State = (0,) * (1 + len(self._readers))
         self._refused: dict[tuple[State, bool], Bools] = {}
@@ -143,7 +143,7 @@ class RequiredPhrase:
     def __init__(self, alternatives: Sequence[str], times: int, spelling: Spelling, encode: Encode) -> None:
         self.times = times
         self.spelling = spelling
-        self.reader = Reader(Automaton(alternatives, times), spelling)
+        self.reader = SpellingReader(Automaton(alternatives, times), spelling)
         self._marks = [marks(phrase, spelling, encode) for phrase in alternatives]
         self._fewest = min(map(len, self._marks))
         self._known: dict[tuple[int, int], tuple[int, bool]] = {}

@@ -25,14 +25,14 @@ from transduce.data.collate import padded
 from transduce.layers.ctc import ids_of, token_log_probabilities, written
 from transduce.models.protocols import Aligns
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
-from transduce.search.request import Job
+from transduce.search.request import BatchRequest
 from transduce.search.settings import Search
 from transduce.search.topk import top
 
 Output = tuple[int, ...]
 
 
-def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
+def search(job: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     """For each row the `nbest` best outputs found with `settings.beam`, best first.
 
     Raises:
@@ -54,7 +54,7 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     return _ranked(outputs, Padded(normed_BPV, places.lengths), job, settings)
 
 
-def _likeliest(normed_BPV: Tensor, job: Job, count: int) -> tuple[Tensor, Tensor]:
+def _likeliest(normed_BPV: Tensor, job: BatchRequest, count: int) -> tuple[Tensor, Tensor]:
     """The `count` most likely permitted tokens (B, P, K) of each place, the blank included; their log-probabilities.
 
     Raises:
@@ -110,7 +110,7 @@ def _plus(one: float, other: float) -> float:
     return more if less == -inf else more + log1p(exp(less - more))
 
 
-def _ranked(outputs: list[list[Output]], normed: Padded, job: Job, settings: Search) -> list[list[Hypothesis]]:
+def _ranked(outputs: list[list[Output]], normed: Padded, job: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     """Each row's `nbest` best outputs with their exact log-probabilities; outputs over the limit are truncated."""
     row_N = [row for row, found in enumerate(outputs) for _ in found]
     every = [output for found in outputs for output in found]

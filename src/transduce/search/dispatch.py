@@ -15,7 +15,7 @@ from transduce.search.constraint import Constraint
 from transduce.search.coverage import Coverage
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice, Lattices
-from transduce.search.request import Job, OnStep
+from transduce.search.request import BatchRequest, OnStep
 from transduce.search.rules import Rules
 from transduce.search.settings import Search
 from transduce.search.shortlist import Shortlisted, with_demands
@@ -77,7 +77,7 @@ def search(
     none = [None] * rows if constraints is None else constraints
     least = [settings.min_length] * rows if least is None else least
     rules = Rules(end, limits, least, settings.no_repeat_ngram, none)
-    job = Job(
+    job = BatchRequest(
         model,
         source,
         rows,
@@ -139,7 +139,7 @@ def _check_model(model: object, method: str) -> None:
         )
 
 
-def _check(job: Job) -> None:
+def _check(job: BatchRequest) -> None:
     """Raises InputError with all problems of the arguments."""
     counts = {"limits": len(job.limits), "prefixes": len(job.prefixes), "lines": len(job.lines)}
     if job.source is not None:
@@ -157,7 +157,7 @@ def _check(job: Job) -> None:
         raise InputError(problems)
 
 
-def _check_method(job: Job, settings: Search) -> None:
+def _check_method(job: BatchRequest, settings: Search) -> None:
     """Raises InputError for arguments that the method does not support."""
     problems = []
     must = job.rules is not None and job.rules.must
@@ -189,7 +189,7 @@ def _check_method(job: Job, settings: Search) -> None:
         raise InputError(problems)
 
 
-def _check_shortlist(job: Job, method: str, shortlist: Tensor | None) -> None:
+def _check_shortlist(job: BatchRequest, method: str, shortlist: Tensor | None) -> None:
     """Raises InputError if shortlists are not supported here, or this one is invalid."""
     if shortlist is None:
         return
@@ -202,7 +202,7 @@ def _check_shortlist(job: Job, method: str, shortlist: Tensor | None) -> None:
         )
 
 
-def _row_problems(job: Job, row: int) -> list[str]:
+def _row_problems(job: BatchRequest, row: int) -> list[str]:
     line, limit, prefix = job.lines[row], job.limits[row], job.prefixes[row]
     problems = []
     if line < 0:
@@ -218,7 +218,7 @@ def _row_problems(job: Job, row: int) -> list[str]:
     return problems or _rule_problems(job, row)
 
 
-def _rule_problems(job: Job, row: int) -> list[str]:
+def _rule_problems(job: BatchRequest, row: int) -> list[str]:
     if job.rules is None:
         return []
     line, limit, least, constraint = job.lines[row], job.limits[row], job.rules.least[row], job.rules.constraints[row]
@@ -233,7 +233,7 @@ def _rule_problems(job: Job, row: int) -> list[str]:
     return problems
 
 
-def _refuse_impossible(job: Job, found: list[list[Hypothesis]]) -> None:
+def _refuse_impossible(job: BatchRequest, found: list[list[Hypothesis]]) -> None:
     lost = [
         line
         for line, hypotheses in zip(job.lines, found, strict=True)

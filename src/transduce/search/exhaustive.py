@@ -12,14 +12,14 @@ from torch import Tensor
 from transduce.core.errors import InputError
 from transduce.models.protocols import Tree, select
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
-from transduce.search.request import Job
+from transduce.search.request import BatchRequest
 from transduce.search.settings import Search
 
 MOST_LEAVES = 2_000_000
 AT_ONCE = 4096  # hypotheses in one step of the model
 
 
-def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
+def search(job: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     """The `nbest` best of all outputs of each row, best first.
 
     Raises:
@@ -54,7 +54,7 @@ class Beginnings:
         return Beginnings(self.tokens[these], self.values[these], self.penalties[these], self.state, self.row[these])
 
 
-def _row(job: Job, settings: Search, row: int, memory: Tree, state: Tree) -> list[Hypothesis]:
+def _row(job: BatchRequest, settings: Search, row: int, memory: Tree, state: Tree) -> list[Hypothesis]:
     """The best outputs of a row, found depth first over the tree of outputs, in parts small enough for one step."""
     row_1, zero_11 = torch.tensor([row]), torch.zeros(1, 1, dtype=torch.float64)
     waiting = [Beginnings(torch.full((1, 1), job.start), zero_11, zero_11[0], state, row_1)]
@@ -73,7 +73,7 @@ def _row(job: Job, settings: Search, row: int, memory: Tree, state: Tree) -> lis
     return best
 
 
-def _grown(job: Job, row: int, part: Beginnings, memory: Tree) -> Beginnings:
+def _grown(job: BatchRequest, row: int, part: Beginnings, memory: Tree) -> Beginnings:
     """Every possible continuation of `part` by one token."""
     rows, time = len(part.tokens), part.tokens.shape[1] - 1
     row_N = torch.full((rows,), row)
@@ -88,7 +88,7 @@ def _grown(job: Job, row: int, part: Beginnings, memory: Tree) -> Beginnings:
     return Beginnings(tokens_MT, values_MT, job.penalty(memory, state, rows)[parent_M], state, parent_M)
 
 
-def _best(job: Job, row: int, outputs: Beginnings, ended: bool, settings: Search) -> list[Hypothesis]:
+def _best(job: BatchRequest, row: int, outputs: Beginnings, ended: bool, settings: Search) -> list[Hypothesis]:
     """The `nbest` best of outputs of one length."""
     total_M = outputs.values.sum(dim=1)
     length_M = torch.full_like(total_M, outputs.tokens.shape[1] - 1)
@@ -106,7 +106,7 @@ def _best(job: Job, row: int, outputs: Beginnings, ended: bool, settings: Search
     ]
 
 
-def _refuse_too_many(job: Job, row: int, vocabulary: int) -> None:
+def _refuse_too_many(job: BatchRequest, row: int, vocabulary: int) -> None:
     choices = vocabulary - len({job.end, *job.forbidden})
     if job.shortlist is not None:
         choices = int(job.shortlist[row].sum()) - 1

@@ -11,7 +11,7 @@ from transduce.core.padded import Padded
 from transduce.models.protocols import Steps
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length import UNRULED, LengthRule
-from transduce.search.request import Job
+from transduce.search.request import BatchRequest
 from transduce.search.stepwise import follow
 
 
@@ -45,7 +45,7 @@ def forced(
         return []
     place = torch.device(device or "cpu") if source is None else source.values.device
     limits, lines = [len(target) for target in targets], list(range(len(targets)))
-    job = Job(model, source, len(targets), start, end, limits, targets, lines, (), place)
+    job = BatchRequest(model, source, len(targets), start, end, limits, targets, lines, (), place)
     target_NT = pad_sequence([torch.tensor(target) for target in targets], batch_first=True)
 
     def given(log_probabilities_NV: Tensor, path_N: Tensor, time: int) -> Tensor:

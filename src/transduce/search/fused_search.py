@@ -8,12 +8,12 @@ from transduce.core.padded import Padded
 from transduce.layers.fused_search import BeamRequest, FusedSearch
 from transduce.models.protocols import HasFusedSearch, Steps, Tree, stands_in
 from transduce.search.hypothesis import Hypothesis, hypothesis
-from transduce.search.request import Job
+from transduce.search.request import BatchRequest
 from transduce.search.settings import Search
 from transduce.search.shortlist import words_of
 
 
-def search(job: Job, settings: Search, slots: int, memory: Tree) -> list[list[Hypothesis]] | None:
+def search(job: BatchRequest, settings: Search, slots: int, memory: Tree) -> list[list[Hypothesis]] | None:
     """The result of `transduce.search.beam` with a beam of `slots`, unordered; None if it must go step by step.
 
     Raises:

@@ -7,12 +7,12 @@ from torch import Tensor
 
 from transduce.search import fused_search
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.request import Job
+from transduce.search.request import BatchRequest
 from transduce.search.settings import Search
 from transduce.search.stepwise import follow
 
 
-def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
+def search(job: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     """One hypothesis for each row."""
     started = job.begin()
     if (found := fused_search.search(job, settings, 1, started[0])) is not None:

@@ -22,12 +22,12 @@ from transduce.core.errors import InputError, TransduceError
 from transduce.core.padded import Padded
 from transduce.models.protocols import Fills, Tree, select
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
-from transduce.search.request import Job
+from transduce.search.request import BatchRequest
 from transduce.search.settings import Search
 from transduce.search.topk import top
 
 
-def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
+def search(job: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     """For each row the `nbest` best outputs, best first, of `settings.lengths` different lengths.
 
     Raises:
@@ -63,7 +63,7 @@ def likeliest_lengths(length_BL: Tensor, limits: Sequence[int], count: int) -> t
     return row_P, length_BC[row_P, column_P], value_BC[row_P, column_P]
 
 
-def written(model: Fills, memory: Tree, length_P: Tensor, iterations: int, job: Job) -> tuple[Tensor, Tensor]:
+def written(model: Fills, memory: Tree, length_P: Tensor, iterations: int, job: BatchRequest) -> tuple[Tensor, Tensor]:
     """The words (P, T) and their log-probabilities (P, T) in float64, both on the CPU; 0 after the end of a row."""
     length_P = length_P.to(job.device)
     token_PT = torch.zeros(len(length_P), max(1, int(length_P.max())), dtype=torch.int64, device=job.device)
@@ -86,7 +86,7 @@ def least_sure(value_PT: Tensor, real_PT: Tensor, count_P: Tensor) -> Tensor:
     return (order_PT.argsort(dim=1) < count_P[:, None]) & real_PT
 
 
-def best_words(logits_NV: Tensor, job: Job) -> tuple[Tensor, Tensor]:
+def best_words(logits_NV: Tensor, job: BatchRequest) -> tuple[Tensor, Tensor]:
     """The most likely permitted tokens (N,) and their log-probabilities (N,) in float64; ties go to the lowest token.
 
     Raises:

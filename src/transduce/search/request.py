@@ -39,7 +39,7 @@ OnStep = Callable[[Step], None]  # an exception that it raises ends the search
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class BatchRequest:
     """`rows` sources and the rules for their outputs. Each list has one element per row.
 
     model: implements `Steps`, or `Fills` for method "mask_predict", or `Aligns` for "ctc".

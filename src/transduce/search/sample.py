@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from transduce.search.hypothesis import Hypothesis, rank
-from transduce.search.request import Job
+from transduce.search.request import BatchRequest
 from transduce.search.settings import Search
 from transduce.search.stepwise import follow
 
 
-def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
+def search(job: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     """`nbest` independent draws for each row, best first; the same output may be drawn twice."""
     draws = settings.nbest
     uniform_PT = uniforms(job, settings.seed, draws)
@@ -28,7 +28,7 @@ def search(job: Job, settings: Search) -> list[list[Hypothesis]]:
     return [rank(found[row * draws : (row + 1) * draws], draws) for row in range(job.rows)]
 
 
-def uniforms(job: Job, seed: int, draws: int) -> Tensor:
+def uniforms(job: BatchRequest, seed: int, draws: int) -> Tensor:
     """(P, T) numbers in [0, 1): all random numbers of each path, drawn before the first step."""
     uniform_PT = np.zeros((job.rows * draws, max(job.limits)))
     for row, (line, limit) in enumerate(zip(job.lines, job.limits, strict=True)):

@@ -19,7 +19,7 @@ from torch import Tensor
 from transduce.core.padded import Padded
 from transduce.layers.fused_search import FusedSearch
 from transduce.models.protocols import HasFusedSearch, Tree, stands_in
-from transduce.search.request import Job
+from transduce.search.request import BatchRequest
 
 
 class Remembered(NamedTuple):
@@ -64,7 +64,7 @@ def restricted(log_probabilities_NV: Tensor, allowed_NV: Tensor) -> Tensor:
     return kept_NV - torch.where(mass_N1 == -torch.inf, 0, mass_N1)
 
 
-def with_demands(allowed_BV: Tensor, job: Job) -> Tensor:
+def with_demands(allowed_BV: Tensor, job: BatchRequest) -> Tensor:
     """The lists of a job's rows without forbidden tokens, but with the end token and those of prefixes and phrases.
 
     Tokens outside the vocabulary are left to `Job.check_vocabulary`.

@@ -12,14 +12,14 @@ from torch import Tensor
 from transduce.models.protocols import Tree
 from transduce.search.hypothesis import Hypothesis, hypothesis
 from transduce.search.length import LengthRule
-from transduce.search.request import Job, Step, reordered
+from transduce.search.request import BatchRequest, Step, reordered
 
 # (log-probabilities (N, V), -inf for what is not permitted; paths (N,); position) -> tokens (N,)
 Choose = Callable[[Tensor, Tensor, int], Tensor]
 
 
 def follow(
-    job: Job, choose: Choose, rule: LengthRule, copies: int = 1, started: tuple[Tree, Tree] | None = None
+    job: BatchRequest, choose: Choose, rule: LengthRule, copies: int = 1, started: tuple[Tree, Tree] | None = None
 ) -> list[Hypothesis]:
     """The hypotheses of `copies` paths for each row, in order: path p belongs to row p // copies.
 

@@ -93,7 +93,7 @@ class Spelling:
         return text != "" and (text[0] == "\ufffd" or kind(spread(text)[0]) in ("word", "mark"))
 
 
-class Reader:
+class SpellingReader:
     """An automaton that reads tokens. Its state consists of the automaton's state and a partial character."""
 
     def __init__(self, automaton: Automaton, spelling: Spelling) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.runtime.settings import threads
-from transduce.serve.measures import Measures
+from transduce.serve.measures import ServerMetrics
 from transduce.serve.settings import ServeSettings
 from transduce.serve.work import Left, Work, answer
 
@@ -77,7 +77,7 @@ def broke_down(error: BaseException) -> BrokeDown:
     return told
 
 
-class Batches:
+class BatchQueue:
     """Answers works in batches.
 
     run: works that belong together -> their answers; called in the worker's thread.
@@ -86,7 +86,7 @@ class Batches:
     def __init__(
         self,
         settings: ServeSettings,
-        measures: Measures,
+        measures: ServerMetrics,
         run: Callable[[Sequence[Work]], list[list[Any]]] = answer,
     ) -> None:
         self._settings, self._measures, self.run = settings, measures, run

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from transduce.serve.measures import Measures
+from transduce.serve.measures import ServerMetrics
 from transduce.serve.settings import ServeSettings
 
 OPEN = ("/health", "/ready")  # for whoever watches the server, also while it stops
@@ -58,7 +58,9 @@ class Guards:
     paths: the known routes; all others are counted under one name.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServeSettings, measures: Measures, door: Door, paths: set[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: ServeSettings, measures: ServerMetrics, door: Door, paths: set[str]
+    ) -> None:
         self._app, self._settings, self._measures, self._door, self._paths = app, settings, measures, door, paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -11,7 +11,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 TEXTS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
-class Measures:
+class ServerMetrics:
     """Counters of one server.
 
     refused: requests that found the queue full; dropped: segments whose request left before they were begun.

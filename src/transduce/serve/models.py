@@ -33,7 +33,7 @@ class Loaded(NamedTuple):
     translates: bool
 
 
-class Use(NamedTuple):
+class ModelUse(NamedTuple):
     """How models are used. search: keys of `transduce.search.settings.Search` in place of each recipe's."""
 
     trust_code: bool = False
@@ -42,7 +42,7 @@ class Use(NamedTuple):
     search: Mapping[str, Any] = MappingProxyType({})
 
 
-PLAIN = Use()
+PLAIN = ModelUse()
 
 
 class Model:
@@ -52,7 +52,7 @@ class Model:
     problem: why the current file is not in use, or None if it is.
     """
 
-    def __init__(self, name: str, path: Path, use: Use = PLAIN, run: Path | None = None) -> None:
+    def __init__(self, name: str, path: Path, use: ModelUse = PLAIN, run: Path | None = None) -> None:
         self.name = name
         self.path = path
         self.run = run or _run_of(path)
@@ -117,7 +117,7 @@ class Models:
             raise InputError("two models have the same name; give them different ones: a=runs/one b=runs/two.")
 
     @classmethod
-    def open(cls, asked: Sequence[str | PathLike[str]], use: Use = PLAIN, run: Path | None = None) -> "Models":
+    def open(cls, asked: Sequence[str | PathLike[str]], use: ModelUse = PLAIN, run: Path | None = None) -> "Models":
         """From `path` or `name=path` each. Without a name a model is called as its file, or as its run's folder.
 
         Args:

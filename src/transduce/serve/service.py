@@ -11,9 +11,9 @@ from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizer import Tokenizer
 from transduce.pipeline.pipeline import Pipeline
 from transduce.search.settings import Search, search_settings
-from transduce.serve.batches import Batches, broke_down
+from transduce.serve.batches import BatchQueue, broke_down
 from transduce.serve.guards import Door
-from transduce.serve.measures import Measures
+from transduce.serve.measures import ServerMetrics
 from transduce.serve.models import Loaded, Models, Watcher
 from transduce.serve.settings import ServeSettings
 from transduce.serve.work import Answer, Ask, Work
@@ -39,8 +39,8 @@ class Service:
 
     def __init__(self, models: Models, settings: ServeSettings) -> None:
         self.models, self.settings = models, settings
-        self.door, self.measures = Door(), Measures()
-        self.batches = Batches(settings, self.measures)
+        self.door, self.measures = Door(), ServerMetrics()
+        self.batches = BatchQueue(settings, self.measures)
         self._watcher = Watcher(models, settings.watch_seconds, self.measures.reload)
         self._threads = ThreadPoolExecutor(ASIDE, thread_name_prefix="transduce-texts")
 

@@ -15,8 +15,8 @@ from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.doctor import Finding, Report, Severity, examine
-from transduce.data.doctor.lines import Sample
-from transduce.data.doctor.lines import TextFile as Side
+from transduce.data.doctor.lines import LineSample
+from transduce.data.doctor.lines import ScannedFile as Side
 from transduce.data.files import count_lines, fingerprint, read_blocks
 from transduce.data.store import cache_key
 from transduce.recipe.recipe import Recipe
@@ -99,7 +99,7 @@ def _examined(sides: tuple[Side, Side]) -> dict[str, list[str]]:
         report = examine(*sides)
     else:
         starts = np.linspace(0, lines[0] - STRETCH, SAMPLED // STRETCH).astype(int).tolist()
-        source, target = (Sample(side.path, side.column, starts=tuple(starts), length=STRETCH) for side in sides)
+        source, target = (LineSample(side.path, side.column, starts=tuple(starts), length=STRETCH) for side in sides)
         report = examine(source, target)
         sample = f"of {SAMPLED:,} of the {lines[0]:,} pairs: "
         if any(finding.kind in OF_LINES for finding in report.findings):

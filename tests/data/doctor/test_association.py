@@ -12,14 +12,14 @@ from transduce.data.doctor.association import (
     vocabulary,
 )
 from transduce.data.doctor.evidence import logistic_regression
-from transduce.data.doctor.words import WordCollector, Words, buckets
+from transduce.data.doctor.words import WordCollector, WordStatistics, buckets
 
 LINES = st.lists(st.sets(st.integers(0, 6), max_size=5), min_size=1, max_size=8)
 
 
-def words_of(lines: list[set[int]]) -> Words:
+def words_of(lines: list[set[int]]) -> WordStatistics:
     ends = np.cumsum([0, *map(len, lines)]).astype(np.int64)
-    return Words(ends, np.array([word for line in lines for word in sorted(line)], np.uint16))
+    return WordStatistics(ends, np.array([word for line in lines for word in sorted(line)], np.uint16))
 
 
 @given(source=LINES, target=LINES, data=st.data())

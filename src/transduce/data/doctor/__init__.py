@@ -6,15 +6,15 @@ clean("train.de.gz", "train.en.gz", "clean.de.gz", "clean.en.gz", report)
 
 from transduce.data.doctor.clean import Cleaned, clean
 from transduce.data.doctor.examine import examine, examine_text
-from transduce.data.doctor.lines import TextFile, columns_of
+from transduce.data.doctor.lines import ScannedFile, columns_of
 from transduce.data.doctor.report import Finding, Report, Severity
 
 __all__ = [
     "Cleaned",
     "Finding",
     "Report",
+    "ScannedFile",
     "Severity",
-    "TextFile",
     "clean",
     "columns_of",
     "examine",

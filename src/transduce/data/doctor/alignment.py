@@ -57,7 +57,7 @@ class Alignment:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class AlignedPairs:
     """Which source row belongs to which target row; rows count from 0."""
 
     source_rows: Rows
@@ -67,7 +67,7 @@ class Pairs:
         return len(self.source_rows)
 
 
-def partners_of(rows: Rows, parts: list[Stretch], target_lines: int) -> Pairs:
+def partners_of(rows: Rows, parts: list[Stretch], target_lines: int) -> AlignedPairs:
     """Those of `rows` that have a partner according to `parts`, with their partners."""
     starts = np.array([part.first for part in parts])
     part_of_row = np.searchsorted(starts, rows, side="right") - 1
@@ -75,10 +75,10 @@ def partners_of(rows: Rows, parts: list[Stretch], target_lines: int) -> Pairs:
     lost = np.array([part.offset is None for part in parts])[part_of_row]
     partners = rows + offsets
     kept = ~lost & (partners >= 0) & (partners < target_lines)
-    return Pairs(rows[kept], partners[kept])
+    return AlignedPairs(rows[kept], partners[kept])
 
 
-def mended(alignment: Alignment, source_lines: int, target_lines: int) -> Pairs:
+def mended(alignment: Alignment, source_lines: int, target_lines: int) -> AlignedPairs:
     """The pairs that surely belong together: the lines around each change of offset are left out.
 
     One line more than the doubt is left out on both sides, since the unmatched line itself is among them;
@@ -90,4 +90,4 @@ def mended(alignment: Alignment, source_lines: int, target_lines: int) -> Pairs:
         sure[max(change.earliest - 1, 0) : change.latest + 1] = False
     before = np.maximum.accumulate(np.concatenate([[-1], pairs.target_rows[:-1]]))
     kept = sure[pairs.source_rows] & (pairs.target_rows > before)
-    return Pairs(pairs.source_rows[kept], pairs.target_rows[kept])
+    return AlignedPairs(pairs.source_rows[kept], pairs.target_rows[kept])

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.words import BUCKETS, Words
+from transduce.data.doctor.words import BUCKETS, WordStatistics
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -29,7 +29,7 @@ PRIOR = 3.0
 LINES_AT_ONCE = 2_048
 
 
-def vocabulary(words: Words) -> Words:
+def vocabulary(words: WordStatistics) -> WordStatistics:
     """The telling words only: the 2,000 commonest that are in 3 lines or more, but not in most lines."""
     lines_with = words.lines_with()
     telling = np.flatnonzero((lines_with >= SEEN_AT_LEAST) & (lines_with <= max(len(words) / 2, SEEN_AT_LEAST)))
@@ -47,7 +47,7 @@ class Association:
     target_vectors: Floats
 
 
-def learn(source: Words, target: Words, source_rows: Rows, target_rows: Rows) -> Association:
+def learn(source: WordStatistics, target: WordStatistics, source_rows: Rows, target_rows: Rows) -> Association:
     """Word vectors, with the lines `source_rows[i]` and `target_rows[i]` taken for translations."""
     sizes = _size(source), _size(target)
     together_VW = count_together(source, target, source_rows, target_rows, sizes)
@@ -58,16 +58,16 @@ def learn(source: Words, target: Words, source_rows: Rows, target_rows: Rows) ->
     return Association(left_VD * np.sqrt(values_D), right_WD * np.sqrt(values_D))
 
 
-def _size(words: Words) -> int:
+def _size(words: WordStatistics) -> int:
     return int(words.ids.max()) + 1 if len(words.ids) else 0
 
 
-def _count(words: Words, rows: Rows, size: int) -> Floats:
+def _count(words: WordStatistics, rows: Rows, size: int) -> Floats:
     places, _ = places_of(words, rows)
     return np.bincount(words.ids[places], minlength=size).astype(np.float32)
 
 
-def places_of(words: Words, rows: Rows) -> tuple[Rows, Rows]:
+def places_of(words: WordStatistics, rows: Rows) -> tuple[Rows, Rows]:
     """Where in `words.ids` the words of `rows` stand, and for each of them which entry of `rows` it is of."""
     counts = words.ends[rows + 1] - words.ends[rows]
     owner = np.repeat(np.arange(len(rows)), counts)
@@ -76,7 +76,7 @@ def places_of(words: Words, rows: Rows) -> tuple[Rows, Rows]:
 
 
 def count_together(
-    source: Words, target: Words, source_rows: Rows, target_rows: Rows, sizes: tuple[int, int]
+    source: WordStatistics, target: WordStatistics, source_rows: Rows, target_rows: Rows, sizes: tuple[int, int]
 ) -> Floats:
     """In how many of the paired lines source word v and target word w both stand."""
     together_VW = np.zeros(sizes, np.float32)
@@ -109,7 +109,7 @@ def leading_singular_vectors(matrix_VW: Floats, dimensions: int) -> tuple[Floats
     return (basis @ left)[:, kept], values[kept], np.ascontiguousarray(right[kept].T)
 
 
-def embed(words: Words, vectors_VD: Floats, first: int, last: int) -> Floats:
+def embed(words: WordStatistics, vectors_VD: Floats, first: int, last: int) -> Floats:
     """Unit vectors of the lines `first` to `last` (exclusive); zeros for a line without telling words."""
     ends = words.ends[first : last + 1]
     lines_LD = np.zeros((last - first, vectors_VD.shape[1]), np.float32)

@@ -35,7 +35,7 @@ CODE_POINTS = 0x110000
 
 
 @dataclass(frozen=True)
-class Measures:
+class CharacterCounts:
     """One entry per line: length and letters in characters, script by number, odd characters as bits."""
 
     length: NDArray[np.int32]
@@ -44,9 +44,9 @@ class Measures:
     odd: NDArray[np.uint16]
 
     @classmethod
-    def joined(cls, parts: list[Self]) -> "Measures":
+    def joined(cls, parts: list[Self]) -> "CharacterCounts":
         """Blocks put end to end."""
-        return Measures(
+        return CharacterCounts(
             np.concatenate([np.zeros(0, np.int32), *(part.length for part in parts)]),
             np.concatenate([np.zeros(0, np.int32), *(part.letters for part in parts)]),
             np.concatenate([np.zeros(0, np.uint8), *(part.script for part in parts)]),
@@ -63,7 +63,7 @@ class Alphabet:
         self._odd_of = np.zeros(CODE_POINTS, np.uint16)
         self._known = np.zeros(CODE_POINTS, np.bool_)
 
-    def measure(self, texts: list[str]) -> Measures:
+    def measure(self, texts: list[str]) -> CharacterCounts:
         """The measures of each text. None of them may hold "\\n"."""
         block = "".join(text + "\n" for text in texts).encode("utf-32-le")
         codes_C = np.frombuffer(block, np.uint32)
@@ -72,7 +72,7 @@ class Alphabet:
         starts_L = np.concatenate([[0], ends_L[:-1] + 1]).astype(np.int64)
         counts_LS = self._scripts_per_line(codes_C, starts_L, ends_L)
         letters_L = counts_LS[:, 1:].sum(axis=1)
-        return Measures(
+        return CharacterCounts(
             length=(ends_L - starts_L).astype(np.int32),
             letters=letters_L.astype(np.int32),
             script=np.where(letters_L > 0, _dominant(counts_LS), 0).astype(np.uint8),

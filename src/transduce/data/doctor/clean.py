@@ -12,7 +12,7 @@ import numpy as np
 from transduce.core.errors import InputError
 from transduce.data.doctor.characters import without_odd
 from transduce.data.doctor.examine import File
-from transduce.data.doctor.lines import TextFile, as_text_file
+from transduce.data.doctor.lines import ScannedFile, as_text_file
 from transduce.data.doctor.report import Report, Rows
 from transduce.data.doctor.scan import Progress, in_silence
 from transduce.data.files import writing
@@ -79,7 +79,7 @@ def clean(
     return Cleaned(written, {reason: n for reason, n in counts.items() if n}, mended)
 
 
-def _check(files: tuple[TextFile, TextFile], outputs: tuple[Path, Path], report: Report) -> None:
+def _check(files: tuple[ScannedFile, ScannedFile], outputs: tuple[Path, Path], report: Report) -> None:
     problems = [
         f"{output}: this is an input; name another file for the cleaned copy."
         for output in outputs
@@ -106,7 +106,7 @@ def _first_reasons(report: Report) -> Iterator[str]:
     return (names[first] for first in masks.argmax(axis=0))
 
 
-def _paired_lines(files: tuple[TextFile, TextFile], report: Report) -> Iterator[tuple[bytes, bytes]]:
+def _paired_lines(files: tuple[ScannedFile, ScannedFile], report: Report) -> Iterator[tuple[bytes, bytes]]:
     """The raw lines of both sides that belong together, in order."""
     assert report.pairs is not None, "checked by the caller"
     return zip(
@@ -116,7 +116,7 @@ def _paired_lines(files: tuple[TextFile, TextFile], report: Report) -> Iterator[
     )
 
 
-def _lines_at(file: TextFile, rows: Rows) -> Iterator[bytes]:
+def _lines_at(file: ScannedFile, rows: Rows) -> Iterator[bytes]:
     """The raw lines at increasing rows."""
     lines, next_row = file.raw_lines(), 0
     for row in rows:

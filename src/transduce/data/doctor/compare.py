@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from transduce.data.doctor.alignment import Stretch, partners_of
 from transduce.data.doctor.association import Association, embed, learn, vocabulary
-from transduce.data.doctor.scan import Progress, Side
+from transduce.data.doctor.scan import Progress, ScannedSide
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -25,7 +25,7 @@ NEIGHBOURS = 100  # offsets this near one another share a window of the target
 class Comparison:
     """Two sides and the word vectors learned from them so far (one set per half of the blocks)."""
 
-    def __init__(self, source: Side, target: Side, progress: Progress) -> None:
+    def __init__(self, source: ScannedSide, target: ScannedSide, progress: Progress) -> None:
         self.source, self.target = vocabulary(source.words), vocabulary(target.words)
         self.lines = len(source)
         self.block = int(np.clip(len(source) // 20, 16, 1024))

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.alignment import Pairs, Stretch, partners_of
+from transduce.data.doctor.alignment import AlignedPairs, Stretch, partners_of
 from transduce.data.doctor.compare import LEARNED_FROM, Comparison
-from transduce.data.doctor.scan import Side
+from transduce.data.doctor.scan import ScannedSide
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -36,7 +36,7 @@ class LengthRatio:
     spread: float
 
     @classmethod
-    def of(cls, source: NDArray[np.int32], target: NDArray[np.int32], pairs: Pairs) -> "LengthRatio":
+    def of(cls, source: NDArray[np.int32], target: NDArray[np.int32], pairs: AlignedPairs) -> "LengthRatio":
         """Learn it from lines that belong together: median, and median absolute deviation as sigma."""
         source_log, target_log = np.log(source + 5.0), np.log(target + 5.0)
         ratio = target_log[pairs.target_rows] - source_log[pairs.source_rows]
@@ -66,7 +66,9 @@ class Evidence:
         return self.values[:, self.offsets.index(offset)]
 
 
-def gather(comparison: Comparison, source: Side, target: Side, offsets: list[int], parts: list[Stretch]) -> Evidence:
+def gather(
+    comparison: Comparison, source: ScannedSide, target: ScannedSide, offsets: list[int], parts: list[Stretch]
+) -> Evidence:
     """Weigh every line at every offset, with what `parts` puts together taken for translations."""
     every = np.arange(len(source))
     pairs = partners_of(every, parts, len(target))

@@ -8,7 +8,7 @@ import numpy as np
 from transduce.core.errors import InputError
 from transduce.data.doctor.alignment import mended
 from transduce.data.doctor.characters import odd_bit
-from transduce.data.doctor.lines import TextFile, as_text_file
+from transduce.data.doctor.lines import ScannedFile, as_text_file
 from transduce.data.doctor.pair_checks import (
     Hashes,
     Paired,
@@ -22,12 +22,12 @@ from transduce.data.doctor.pair_checks import (
     repeated_lines,
 )
 from transduce.data.doctor.report import Finding, Mask, Report, Severity, worst_first
-from transduce.data.doctor.scan import Progress, Side, in_silence, of_single_words, scan
+from transduce.data.doctor.scan import Progress, ScannedSide, in_silence, of_single_words, scan
 from transduce.data.doctor.shift import align
 from transduce.data.doctor.shift_findings import check_alignment
 from transduce.data.doctor.side_checks import check_side, endless_mask, foreign_mask
 
-File = str | Path | TextFile
+File = str | Path | ScannedFile
 
 EXAMPLES = 3
 EXAMPLE_CHARACTERS = 120
@@ -102,14 +102,14 @@ def reasons_to_drop(paired: Paired) -> dict[str, Mask]:
     }
 
 
-def _scanned(file: TextFile, progress: Progress, by_character: bool = False) -> Side:
+def _scanned(file: ScannedFile, progress: Progress, by_character: bool = False) -> ScannedSide:
     side = scan(file, progress, by_character)
     if not len(side):
         raise InputError(f"{file}: the file is empty; expected lines of text.")
     return side
 
 
-def _test_sides(source: File, target: File | None, progress: Progress) -> dict[str, Side]:
+def _test_sides(source: File, target: File | None, progress: Progress) -> dict[str, ScannedSide]:
     tests = {"test source": _scanned(as_text_file(source), progress)}
     if target is not None:
         tests["test target"] = _scanned(as_text_file(target), progress)
@@ -122,7 +122,7 @@ def _test_sides(source: File, target: File | None, progress: Progress) -> dict[s
     return tests
 
 
-def _leaks(paired: Paired, tests: dict[str, Side]) -> list[Finding]:
+def _leaks(paired: Paired, tests: dict[str, ScannedSide]) -> list[Finding]:
     source = tests["test source"]
     findings = check_leak(paired.source.exact, source.exact, source, "source", Severity.WARNING)
     if "test target" in tests:
@@ -130,11 +130,11 @@ def _leaks(paired: Paired, tests: dict[str, Side]) -> list[Finding]:
     return findings
 
 
-def _pair_hashes(tests: dict[str, Side]) -> Hashes:
+def _pair_hashes(tests: dict[str, ScannedSide]) -> Hashes:
     return pair_hash(tests["test source"].exact, tests["test target"].exact)
 
 
-def _with_examples(findings: list[Finding], files: dict[str, TextFile], paired: Paired | None) -> list[Finding]:
+def _with_examples(findings: list[Finding], files: dict[str, ScannedFile], paired: Paired | None) -> list[Finding]:
     """The same findings with the text of their first lines, each file read once more at most."""
     rows_of: dict[str, set[int]] = {role: set() for role in files}
     for finding in findings:
@@ -148,7 +148,7 @@ def _with_examples(findings: list[Finding], files: dict[str, TextFile], paired: 
     return [replace(finding, examples=_examples(finding, files, paired, texts)) for finding in findings]
 
 
-def _example_rows(finding: Finding, files: dict[str, TextFile], paired: Paired | None) -> dict[str, list[int]]:
+def _example_rows(finding: Finding, files: dict[str, ScannedFile], paired: Paired | None) -> dict[str, list[int]]:
     role = "source" if finding.side == "pair" else finding.side
     rows = [line - files[role].first_line for line in finding.lines[:EXAMPLES]]
     if finding.side != "pair" or paired is None:
@@ -164,7 +164,7 @@ def _example_rows(finding: Finding, files: dict[str, TextFile], paired: Paired |
 
 def _examples(
     finding: Finding,
-    files: dict[str, TextFile],
+    files: dict[str, ScannedFile],
     paired: Paired | None,
     texts: dict[str, dict[int, str]],
 ) -> list[str]:

@@ -10,7 +10,7 @@ from transduce.data.files import read_raw_lines
 
 
 @dataclass(frozen=True)
-class TextFile:
+class ScannedFile:
     """Lines of text.
 
     Args:
@@ -48,7 +48,7 @@ class TextFile:
 
 
 @dataclass(frozen=True)
-class Sample(TextFile):
+class LineSample(ScannedFile):
     """Some stretches of a file's lines, one behind the other: `length` lines from each of `starts` on, from 0."""
 
     starts: tuple[int, ...] = ()
@@ -67,14 +67,14 @@ def _cell(line: bytes, column: int) -> bytes:
     return cells[column] if column < len(cells) else b""
 
 
-def as_text_file(file: str | Path | TextFile) -> TextFile:
+def as_text_file(file: str | Path | ScannedFile) -> ScannedFile:
     """A path stands for the whole file."""
-    return file if isinstance(file, TextFile) else TextFile(Path(file))
+    return file if isinstance(file, ScannedFile) else ScannedFile(Path(file))
 
 
 def columns_of(
     tsv: str | Path, source_column: int | None = None, target_column: int | None = None
-) -> tuple[TextFile, TextFile]:
+) -> tuple[ScannedFile, ScannedFile]:
     """The source and the target in a tab-separated file, in these columns, counted from 0.
 
     Where no column is said, they are those that the first line names `source` and `target`; without such names, columns
@@ -92,8 +92,8 @@ def columns_of(
             f"there {'is 1 column' if len(names) == 1 else f'are {len(names)} columns'}."
         )
     if source_column is not None or target_column is not None:
-        return TextFile(path, columns[0]), TextFile(path, columns[1])
+        return ScannedFile(path, columns[0]), ScannedFile(path, columns[1])
     if b"source" in names and b"target" in names:
         source, target = names.index(b"source"), names.index(b"target")
-        return TextFile(path, source, header=True), TextFile(path, target, header=True)
-    return TextFile(path, 0), TextFile(path, 1)
+        return ScannedFile(path, source, header=True), ScannedFile(path, target, header=True)
+    return ScannedFile(path, 0), ScannedFile(path, 1)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.alignment import Pairs
+from transduce.data.doctor.alignment import AlignedPairs
 from transduce.data.doctor.report import Finding, Mask, Severity, about_rows
-from transduce.data.doctor.scan import Side
+from transduce.data.doctor.scan import ScannedSide
 
 Hashes = NDArray[np.uint64]
 
@@ -23,9 +23,9 @@ MIX = np.uint64(0x9E3779B97F4A7C15)
 class Paired:
     """Both sides, row by row as they belong together."""
 
-    source: Side
-    target: Side
-    pairs: Pairs
+    source: ScannedSide
+    target: ScannedSide
+    pairs: AlignedPairs
 
     @property
     def exact(self) -> Hashes:
@@ -135,7 +135,7 @@ def _about(paired: Paired, kind: str, severity: Severity, mask: Mask, sentence: 
     return about_rows(kind, severity, sentence, rows, side="pair", first_line=paired.source.file.first_line)
 
 
-def repeated_lines(side: Side, role: str) -> list[Finding]:
+def repeated_lines(side: ScannedSide, role: str) -> list[Finding]:
     """For a single file: lines that stood there before, and empty ones."""
     first = side.file.first_line
     again = np.flatnonzero(later_copies(side.exact) & (side.length > 0))
@@ -146,7 +146,7 @@ def repeated_lines(side: Side, role: str) -> list[Finding]:
     ]
 
 
-def check_leak(train: Hashes, test: Hashes, test_source: Side, what: str, worst: Severity) -> list[Finding]:
+def check_leak(train: Hashes, test: Hashes, test_source: ScannedSide, what: str, worst: Severity) -> list[Finding]:
     """Lines of the test set that the training set has, word for word; empty ones aside.
 
     `what` is `source`, `pair` or `line`; `worst` is the severity when there are too many for an accident.

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.alignment import Alignment, Pairs
-from transduce.data.doctor.lines import TextFile
+from transduce.data.doctor.alignment import AlignedPairs, Alignment
+from transduce.data.doctor.lines import ScannedFile
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
@@ -72,11 +72,11 @@ class Report:
         drop: for each reason why `clean` would leave a pair out, which pairs those are.
     """
 
-    files: dict[str, TextFile]
+    files: dict[str, ScannedFile]
     lines: dict[str, int]
     findings: list[Finding]
     alignment: Alignment | None = None
-    pairs: Pairs | None = None
+    pairs: AlignedPairs | None = None
     drop: dict[str, Mask] = field(default_factory=dict)
 
     @property

@@ -10,9 +10,9 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.characters import REPLACEMENT_BIT, Alphabet, Measures
-from transduce.data.doctor.lines import TextFile
-from transduce.data.doctor.words import WordCollector, Words, are_words
+from transduce.data.doctor.characters import REPLACEMENT_BIT, Alphabet, CharacterCounts
+from transduce.data.doctor.lines import ScannedFile
+from transduce.data.doctor.words import WordCollector, WordStatistics, are_words
 from transduce.data.files import is_utf8
 
 LINES_AT_ONCE = 4096
@@ -27,7 +27,7 @@ def in_silence(stage: str, lines: int) -> None:
 
 
 @dataclass(frozen=True)
-class Side:
+class ScannedSide:
     """What one pass over one file found, one entry per line.
 
     Args:
@@ -43,7 +43,7 @@ class Side:
         scripts: the names of the scripts met.
     """
 
-    file: TextFile
+    file: ScannedFile
     exact: Hashes
     folded: Hashes
     length: NDArray[np.int32]
@@ -51,24 +51,24 @@ class Side:
     script: NDArray[np.uint8]
     odd: NDArray[np.uint16]
     invalid: Mask
-    words: Words
+    words: WordStatistics
     scripts: list[str]
 
     def __len__(self) -> int:
         return len(self.exact)
 
 
-def of_single_words(file: TextFile) -> bool:
+def of_single_words(file: ScannedFile) -> bool:
     """Whether the first lines of `file` are mostly one word each."""
     return are_words([text.strip() for text in decode(list(islice(file.raw_lines(), LINES_AT_ONCE)))[0]])
 
 
-def scan(file: TextFile, progress: Progress = in_silence, by_character: bool = False) -> Side:
+def scan(file: ScannedFile, progress: Progress = in_silence, by_character: bool = False) -> ScannedSide:
     """Read `file` once. A line that is not UTF-8 is marked, read with U+FFFD in it, and gone past.
 
     by_character: its words are its characters.
     """
-    exact, folded, invalid, measures = list[Hashes](), list[Hashes](), list[Mask](), list[Measures]()
+    exact, folded, invalid, measures = list[Hashes](), list[Hashes](), list[Mask](), list[CharacterCounts]()
     alphabet, words, lines = Alphabet(), WordCollector(by_character), file.raw_lines()
     while raws := list(islice(lines, LINES_AT_ONCE)):
         texts, bad = decode(raws)
@@ -80,8 +80,8 @@ def scan(file: TextFile, progress: Progress = in_silence, by_character: bool = F
         for text in stripped:
             words.add(text)
         progress(f"reading {file.path.name}", len(raws))
-    measured = Measures.joined(measures)
-    return Side(
+    measured = CharacterCounts.joined(measures)
+    return ScannedSide(
         file,
         exact=np.concatenate([np.zeros(0, np.uint64), *exact]),
         folded=np.concatenate([np.zeros(0, np.uint64), *folded]),
@@ -95,11 +95,11 @@ def scan(file: TextFile, progress: Progress = in_silence, by_character: bool = F
     )
 
 
-def _measure(alphabet: Alphabet, texts: list[str], stripped: list[str], bad: Mask) -> Measures:
+def _measure(alphabet: Alphabet, texts: list[str], stripped: list[str], bad: Mask) -> CharacterCounts:
     """Odd characters are looked for in the whole line, the rest is measured without outer white space."""
     inner, whole = alphabet.measure(stripped), alphabet.measure(texts)
     odd = np.where(bad, whole.odd & ~np.uint16(1 << REPLACEMENT_BIT), whole.odd)
-    return Measures(inner.length, inner.letters, inner.script, odd)
+    return CharacterCounts(inner.length, inner.letters, inner.script, odd)
 
 
 def decode(raws: list[bytes]) -> tuple[list[str], Mask]:

@@ -15,7 +15,7 @@ from transduce.data.doctor.association import embed
 from transduce.data.doctor.compare import Comparison
 from transduce.data.doctor.evidence import DECOYS, Evidence, gather, separation
 from transduce.data.doctor.path import changes, stretches
-from transduce.data.doctor.scan import Progress, Side, in_silence
+from transduce.data.doctor.scan import Progress, ScannedSide, in_silence
 
 REACH = 5  # offsets tried around 0 and around the difference of the line counts
 TRIED_ON = 4_000  # lines at most, while it is unknown at which offset to learn
@@ -28,7 +28,7 @@ PROBE = 128  # lines of a lost stretch that are looked for elsewhere
 FAR_SIGNIFICANT = 8.0  # standard deviations above the other offsets
 
 
-def align(source: Side, target: Side, progress: Progress = in_silence) -> Alignment:
+def align(source: ScannedSide, target: ScannedSide, progress: Progress = in_silence) -> Alignment:
     """Find the stretches over which line i of `source` belongs to line i + offset of `target`."""
     unjudged = Alignment(False, [Stretch(0, len(source), 0)])
     if min(len(source), len(target)) < FEWEST_LINES:

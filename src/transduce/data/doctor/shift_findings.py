@@ -5,14 +5,14 @@ import numpy as np
 from transduce.data.doctor.alignment import Alignment, Stretch
 from transduce.data.doctor.association import SEEN_AT_LEAST
 from transduce.data.doctor.report import Finding, Severity, plural
-from transduce.data.doctor.scan import Side
+from transduce.data.doctor.scan import ScannedSide
 
 FEWEST_TO_WONDER = 1_000  # lines from which it is strange that nothing could be learned
 FEWEST_WORDS = 50  # different words of a side from which on it is: digits or labels go with many lines
 MOSTLY = 0.1  # share of the lines that match nothing from which it is an error
 
 
-def check_alignment(source: Side, target: Side, alignment: Alignment) -> list[Finding]:
+def check_alignment(source: ScannedSide, target: ScannedSide, alignment: Alignment) -> list[Finding]:
     """Unequal line counts, shifts, stretches that match nothing, and whether this could be judged at all."""
     return [
         *_unequal(source, target, alignment),
@@ -22,7 +22,7 @@ def check_alignment(source: Side, target: Side, alignment: Alignment) -> list[Fi
     ]
 
 
-def _unequal(source: Side, target: Side, alignment: Alignment) -> list[Finding]:
+def _unequal(source: ScannedSide, target: ScannedSide, alignment: Alignment) -> list[Finding]:
     extra = len(source) - len(target)
     if not extra:
         return []
@@ -37,7 +37,7 @@ def _unequal(source: Side, target: Side, alignment: Alignment) -> list[Finding]:
     return [Finding("unequal_counts", Severity.ERROR, sentence, abs(extra), lines)]
 
 
-def _shifts(source: Side, alignment: Alignment) -> list[Finding]:
+def _shifts(source: ScannedSide, alignment: Alignment) -> list[Finding]:
     """One finding for each change of offset; stretches that match nothing in between are told apart."""
     findings, before = list[Finding](), 0
     for part in alignment.stretches:
@@ -47,7 +47,7 @@ def _shifts(source: Side, alignment: Alignment) -> list[Finding]:
     return findings
 
 
-def _shift(source: Side, part: Stretch, offset: int, before: int) -> Finding:
+def _shift(source: ScannedSide, part: Stretch, offset: int, before: int) -> Finding:
     first, last = part.first + source.file.first_line, part.last - 1 + source.file.first_line
     missing, gained = offset - before, "target" if offset < before else "source"
     other = "source" if gained == "target" else "target"
@@ -62,7 +62,7 @@ def _shift(source: Side, part: Stretch, offset: int, before: int) -> Finding:
     return Finding("shift", Severity.ERROR, sentence, part.last - part.first, [first])
 
 
-def _lost(source: Side, alignment: Alignment) -> list[Finding]:
+def _lost(source: ScannedSide, alignment: Alignment) -> list[Finding]:
     parts = [part for part in alignment.stretches if part.offset is None]
     total = sum(part.last - part.first for part in parts)
     if not parts:
@@ -75,7 +75,7 @@ def _lost(source: Side, alignment: Alignment) -> list[Finding]:
     return [Finding("unmatched", severity, sentence, total, [part.first + first_line for part in parts[:10]])]
 
 
-def _unjudged(source: Side, target: Side, alignment: Alignment) -> list[Finding]:
+def _unjudged(source: ScannedSide, target: ScannedSide, alignment: Alignment) -> list[Finding]:
     if alignment.judged:
         return []
     lines = min(len(source), len(target))

@@ -4,7 +4,7 @@ import numpy as np
 
 from transduce.data.doctor.characters import ODD_NAMES
 from transduce.data.doctor.report import Finding, Mask, Severity, about_rows
-from transduce.data.doctor.scan import Side
+from transduce.data.doctor.scan import ScannedSide
 
 LETTERS_TO_JUDGE = 8  # fewer may be a name or a unit
 COMMON_SCRIPT = 0.1  # share of the lines from which a script belongs to the side
@@ -13,19 +13,19 @@ LONG_TIMES_MEDIAN = 20
 QUIET = {"tab": Severity.NOTE, "replacement character (U+FFFD)": Severity.NOTE}
 
 
-def check_side(side: Side, role: str) -> list[Finding]:
+def check_side(side: ScannedSide, role: str) -> list[Finding]:
     """Every finding about `side` that needs no other file."""
     return invalid(side, role) + odd(side, role) + foreign(side, role) + endless(side, role)
 
 
-def invalid(side: Side, role: str) -> list[Finding]:
+def invalid(side: ScannedSide, role: str) -> list[Finding]:
     """Lines that are not UTF-8."""
     sentence = f"{{lines}} of the {role} not in UTF-8."
     rows = np.flatnonzero(side.invalid)
     return about_rows("invalid_utf8", Severity.ERROR, sentence, rows, side=role, first_line=side.file.first_line)
 
 
-def odd(side: Side, role: str) -> list[Finding]:
+def odd(side: ScannedSide, role: str) -> list[Finding]:
     """Characters that other tools take for a line end, or that no text needs; one finding for each sort."""
     findings: list[Finding] = []
     for bit, name in enumerate(ODD_NAMES):
@@ -36,7 +36,7 @@ def odd(side: Side, role: str) -> list[Finding]:
     return findings
 
 
-def foreign_mask(side: Side) -> Mask:
+def foreign_mask(side: ScannedSide) -> Mask:
     """Lines mostly in a script that fewer than a tenth of the side's lines are in."""
     judged = side.letters >= LETTERS_TO_JUDGE
     lines_in = np.bincount(side.script[judged], minlength=len(side.scripts))
@@ -44,7 +44,7 @@ def foreign_mask(side: Side) -> Mask:
     return judged & ~common[side.script]
 
 
-def foreign(side: Side, role: str) -> list[Finding]:
+def foreign(side: ScannedSide, role: str) -> list[Finding]:
     """Lines in the wrong script."""
     rows = np.flatnonzero(foreign_mask(side))
     usual = ", ".join(usual_scripts(side))
@@ -53,20 +53,20 @@ def foreign(side: Side, role: str) -> list[Finding]:
     return about_rows("wrong_script", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line)
 
 
-def usual_scripts(side: Side) -> list[str]:
+def usual_scripts(side: ScannedSide) -> list[str]:
     """The side's script, or scripts where it has several."""
     kept = side.script[(side.letters >= LETTERS_TO_JUDGE) & ~foreign_mask(side)]
     return [side.scripts[script].title() if side.scripts[script] != "CJK" else "CJK" for script in np.unique(kept)]
 
 
-def endless_mask(side: Side) -> Mask:
+def endless_mask(side: ScannedSide) -> Mask:
     """Lines of more than 1,000 characters that are also more than 20 times the median."""
     spoken = side.length[side.length > 0]
     median = float(np.median(spoken)) if len(spoken) else 0.0
     return side.length > max(LONG, LONG_TIMES_MEDIAN * median)
 
 
-def endless(side: Side, role: str) -> list[Finding]:
+def endless(side: ScannedSide, role: str) -> list[Finding]:
     """Extremely long lines."""
     rows = np.flatnonzero(endless_mask(side))
     longest = int(side.length.max()) if len(side) else 0

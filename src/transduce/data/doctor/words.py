@@ -24,7 +24,7 @@ CHARACTER = re.compile(r"\S")
 
 
 @dataclass(frozen=True)
-class Words:
+class WordStatistics:
     """Line i has the words `ids[ends[i]:ends[i + 1]]`, none twice; its characters where `by_character`."""
 
     ends: NDArray[np.int64]
@@ -42,16 +42,16 @@ class Words:
         """For every bucket, how many lines have it."""
         return np.bincount(self.ids, minlength=BUCKETS)
 
-    def only(self, number_of: NDArray[np.int64]) -> "Words":
+    def only(self, number_of: NDArray[np.int64]) -> "WordStatistics":
         """Buckets renumbered by the table `number_of`; those with number -1 are left out."""
         numbers = number_of[self.ids]
         kept = numbers >= 0
         ends = np.concatenate([[0], np.cumsum(kept)])[self.ends]
-        return Words(ends, numbers[kept].astype(np.uint16))
+        return WordStatistics(ends, numbers[kept].astype(np.uint16))
 
 
 class WordCollector:
-    """Gathers lines into `Words`."""
+    """Gathers lines into `WordStatistics`."""
 
     def __init__(self, by_character: bool = False) -> None:
         self._ends, self._ids = array("q", [0]), array("H")
@@ -62,9 +62,9 @@ class WordCollector:
         self._ids.extend(buckets(text, self._by_character))
         self._ends.append(len(self._ids))
 
-    def words(self) -> Words:
+    def words(self) -> WordStatistics:
         """All lines so far."""
-        return Words(np.array(self._ends, np.int64), np.array(self._ids, np.uint16), self._by_character)
+        return WordStatistics(np.array(self._ends, np.int64), np.array(self._ids, np.uint16), self._by_character)
 
 
 def are_words(texts: list[str]) -> bool:

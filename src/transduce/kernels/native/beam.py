@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from transduce.kernels.native import kernel
-from transduce.kernels.native.decoder import Blocks, Norm, Read, places
+from transduce.kernels.native.decoder import Blocks, NativeRead, Norm, places
 from transduce.kernels.native.layout import MEANS
 from transduce.kernels.native.linear import Packed
 
@@ -34,7 +34,7 @@ class Writer:
     output: Packed
 
 
-class Request(Protocol):
+class NativeRequest(Protocol):
     """How a beam is searched, in whole numbers; see `transduce.layers.fused_search.BeamRequest`."""
 
     @property
@@ -60,7 +60,9 @@ class Request(Protocol):
 Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
 
 
-def search(writers: Sequence[tuple[Writer, Read]], mean: str, wanted: Request) -> tuple[list[list[Found]], float]:
+def search(
+    writers: Sequence[tuple[Writer, NativeRead]], mean: str, wanted: NativeRequest
+) -> tuple[list[list[Found]], float]:
     """What each sentence's beam found, in no order; and what the model gave that is no log-probability, 0 if nothing.
 
     Their position_TD and turn_TE must reach as far as the longest output may. With wanted.words there is one writer.
@@ -94,7 +96,7 @@ def search(writers: Sequence[tuple[Writer, Read]], mean: str, wanted: Request) -
     return found, float(impossible)
 
 
-def _places(read: Read) -> list[int]:
+def _places(read: NativeRead) -> list[int]:
     """`Places` of `decoder.h` for each block, as whole numbers."""
     return [place for pair in read.blocks for place in places(*pair)]
 
@@ -105,7 +107,7 @@ def _found(token_KT: Tensor, value_KT: Tensor, lengths: Sequence[int]) -> Iterat
             yield tokens_T[:length].tolist(), values_T[:length].tolist()
 
 
-def _lists(writer: Writer, wanted: Request) -> tuple[int, int, int]:
+def _lists(writer: Writer, wanted: NativeRequest) -> tuple[int, int, int]:
     """`Lists` of `shortlist.h`."""
     if wanted.words is None:
         return 0, 0, 0

@@ -26,7 +26,7 @@ class Norm(NamedTuple):
     bias_D: Tensor
 
 
-class Block(NamedTuple):
+class NativeBlock(NamedTuple):
     """A block's parameters; those of cross-attention are None in an encoder."""
 
     norms: tuple[Norm, Norm | None, Norm]
@@ -54,7 +54,7 @@ class Said(NamedTuple):
     past_NC: Tensor
 
 
-class Read(NamedTuple):
+class NativeRead(NamedTuple):
     """What the hypotheses read.
 
     blocks: of each block the keys and values (B, H, S, E) of the sources.
@@ -78,7 +78,7 @@ class Blocks:
 
     def __init__(
         self,
-        blocks: Sequence[Block],
+        blocks: Sequence[NativeBlock],
         heads: int,
         pre: bool,
         epsilon: float,
@@ -93,7 +93,7 @@ class Blocks:
         self.epsilon = epsilon
         self.turns = turns
 
-    def step(self, x_ND: Tensor, said: Said, read: Read) -> Tensor:
+    def step(self, x_ND: Tensor, said: Said, read: NativeRead) -> Tensor:
         """What leaves the last block, (N, D) fp32, of the embedded tokens `x_ND`."""
         x_ND = x_ND.clone(memory_format=torch.contiguous_format)
         pairs = zip(said.blocks, read.blocks, strict=True)
@@ -143,7 +143,7 @@ class Blocks:
         return x_ND
 
 
-def _fields(block: Block) -> list[int]:
+def _fields(block: NativeBlock) -> list[int]:
     """`BlockWeights` of `decoder.h`, as whole numbers."""
     norms, *products = block
     return [
