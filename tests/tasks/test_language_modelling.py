@@ -108,11 +108,14 @@ def test_rows_predict_every_token_once(tmp_path: Path) -> None:
 def test_a_request_imposes_its_prompt_and_stays_in_the_context(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("one two three\n")
     made = task(tmp_path)
-    request = made.request("one two", Search(max_length_offset=9))
+    request = made.request(made.target.encode(["one two"])[0], Search(max_length_offset=9))
     assert (request.source, len(request.prefix), request.limit) == (None, 2, 4)
-    assert (request.least, made.request("one two", Search(min_length=3)).least) == (2, 5)  # beside the prompt
-    assert made.request("one two three one two", Search()).limit == 6
-    assert made.request("one", Search(max_length_offset=1)).limit == 2
+    assert (request.least, made.request(made.target.encode(["one two"])[0], Search(min_length=3)).least) == (
+        2,
+        5,
+    )  # beside the prompt
+    assert made.request(made.target.encode(["one two three one two"])[0], Search()).limit == 6
+    assert made.request(made.target.encode(["one"])[0], Search(max_length_offset=1)).limit == 2
     assert made.start == made.end == made.target.end
     assert made.readable == 2  # half of the context, so that there is room to go on
 

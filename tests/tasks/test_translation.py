@@ -59,7 +59,7 @@ def test_provenance_names_files_by_what_they_hold(root: Path, tmp_path: Path) ->
 
 def test_a_request_ends_its_source_and_grows_with_it(root: Path) -> None:
     made = task(root)
-    request = made.request("ba de", Search(max_length_factor=2, max_length_offset=3))
+    request = made.request(made.source.encode(["ba de"])[0], Search(max_length_factor=2, max_length_offset=3))
     assert request.source == [*made.source.encode(["ba de"])[0], made.source.end]
     assert (request.prefix, request.limit) == ([], 7)
 

@@ -93,7 +93,8 @@ def clearest(found: dict[Head, list[Look]]) -> Head:
 def _self_attention(pipeline: Pipeline, sentences: Sequence[str]) -> list[tuple[list[str], Array]]:
     """Of each sentence the words, and the weights (N, H, T, S) between them."""
     task, model = generating(pipeline.task), pipeline.model
-    requests = [task.request(sentence, pipeline.recipe.search) for sentence in sentences]
+    encoded = task.tokenizers["source" if "source" in task.tokenizers else "target"].encode(sentences)
+    requests = [task.request(ids, pipeline.recipe.search) for ids in encoded]
     ids = [request.source for request in requests if request.source is not None]
     if not isinstance(model, Encodes) or len(ids) < len(sentences):
         raise InputError("only a model with an encoder can show what a source word attends to.")

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from transduce.core.errors import InputError
 from transduce.data.lexicon import Lexicon
+from transduce.data.tokenizer import Tokenizer
 from transduce.inference.constraints import ConstraintCompiler, Constraints
 from transduce.inference.inputs import check_batch_size, sources
 from transduce.inference.prediction import Prediction, unmet
@@ -55,6 +56,7 @@ def decode(
     workers: int = 1,
     lexicon: Lexicon | None = None,
     on_step: OnStep | None = None,
+    encoded: Sequence[Sequence[int]] | None = None,
 ) -> list[Prediction]:
     """Predict an output for each text, in order. A text without tokens gives an empty prediction.
 
@@ -68,6 +70,7 @@ def decode(
         lexicon: what a shortlist that the settings ask for is made of.
         on_step: called with a `transduce.search.request.Step` after each token of a batch's search; its rows are
             indices into `texts`. It is called in this process, so it requires workers = 1.
+        encoded: the ids of each text, where they are known already.
 
     Raises:
         InputError: what is wanted cannot be; all such lines are named; no workers can be had here; a shortlist is asked
@@ -80,7 +83,8 @@ def decode(
     if on_step and workers > 1:
         raise InputError(f"on_step is called in this process and requires workers = 1; got workers = {workers}.")
     numbers = range(len(texts)) if lines is None else lines
-    requests, predictions = _asked(task, texts, settings, numbers, wanted or [Constraints()] * len(texts))
+    encoded = _reads(task).encode(texts) if encoded is None else encoded
+    requests, predictions = _asked(task, texts, encoded, settings, numbers, wanted or [Constraints()] * len(texts))
     order = sorted(requests, key=lambda place: -_work(requests[place]))
     if model.training:  # to tell all parts takes half a millisecond
         model.eval()
@@ -90,7 +94,8 @@ def decode(
 
     def read(places: list[int]) -> list[list[Request]]:
         """As each member of an ensemble reads them."""
-        others_read = ([other.request(texts[place], settings) for place in places] for other in others)
+        listed = [texts[place] for place in places]
+        others_read = ([other.request(ids, settings) for ids in _reads(other).encode(listed)] for other in others)
         return [[requests[place] for place in places], *others_read]
 
     def searched(number: int) -> tuple[list[list[Hypothesis]], list[Lattice] | None]:
@@ -127,8 +132,18 @@ def _told(on_step: OnStep | None, places: Sequence[int]) -> OnStep | None:
     return lambda step: tell(step._replace(rows=place_B[step.rows]))
 
 
+def _reads(task: Generates) -> Tokenizer:
+    """The tokenizer of what goes in."""
+    return task.tokenizers.get("source") or task.tokenizers["target"]
+
+
 def _asked(
-    task: Generates, texts: Sequence[str], settings: Search, numbers: Sequence[int], wanted: Sequence[Constraints]
+    task: Generates,
+    texts: Sequence[str],
+    encoded: Sequence[Sequence[int]],
+    settings: Search,
+    numbers: Sequence[int],
+    wanted: Sequence[Constraints],
 ) -> tuple[dict[int, Request], dict[int, Prediction]]:
     """By place: what to search for, and the predictions of texts without a token, which need no search.
 
@@ -136,17 +151,15 @@ def _asked(
         InputError: what is wanted cannot be; all such lines are named.
     """
     demands = ConstraintCompiler(task.tokenizers["target"]) if any(wanted) else None
-    reads = task.tokenizers.get("source") or task.tokenizers["target"]
-    empty = {place for place, ids in enumerate(reads.encode(texts)) if not ids or not texts[place].strip()}
     requests: dict[int, Request] = {}
     predictions: dict[int, Prediction] = {}
     problems = []
-    for place, text in enumerate(texts):
+    for place, (text, ids) in enumerate(zip(texts, encoded, strict=True)):
         try:
-            if place in empty:
+            if not ids or not text.strip():
                 predictions[place] = _nothing(text, wanted[place], demands)
             else:
-                requests[place] = _demanded(task.request(text, settings), wanted[place], demands)
+                requests[place] = _demanded(task.request(ids, settings), wanted[place], demands)
         except InputError as error:
             problems += [f"line {numbers[place] + 1}: {problem}" for problem in error.problems]
     if problems:

@@ -55,8 +55,8 @@ class Generates(Protocol):
         """The id that ends an output."""
         ...
 
-    def request(self, text: str, search: Search) -> Request:
-        """What search needs to know of one input."""
+    def request(self, ids: Sequence[int], search: Search) -> Request:
+        """What search needs to know of one input, of which these are the ids: of its source, or of its prompt."""
         ...
 
 

@@ -23,11 +23,13 @@ class Pieces:
     """The pieces of several texts.
 
     cuts: for each text, the spans that are read by themselves; one span for a text in one piece.
+    ids: of each piece, in the order of `read`.
     long: for each text with a part that is too long, which part that is. done: what was done about it.
     """
 
     texts: Sequence[str]
     cuts: list[list[Segment]] = field(default_factory=list)
+    ids: list[list[int]] = field(default_factory=list)
     long: dict[int, str] = field(default_factory=dict)
     done: dict[int, str] = field(default_factory=dict)
 
@@ -85,17 +87,18 @@ def pieces_of(
     cuts = [_cut(text, cut, language) for text, cut in zip(texts, apart, strict=True)]
     each = iter(tokenizer.encode([text[a:b] for text, cut in zip(texts, cuts, strict=True) for a, b in cut]))
     for place, (text, cut) in enumerate(zip(texts, cuts, strict=True)):
-        lengths = [len(next(each)) for _ in cut]
         fitting = []
-        for segment, length in zip(cut, lengths, strict=True):
-            parts = [segment]
-            if length > limit:
+        for segment in cut:
+            parts, ids = [segment], [next(each)]
+            if (length := len(ids[0])) > limit:
                 inner, done = shorten(text[segment.start : segment.end], tokenizer, limit, how, prompts, language)
                 parts = [Segment(segment.start + start, segment.start + end) for start, end in inner]
                 sentence = "a sentence of " if len(cut) > 1 else ""
                 found.long[place] = f"line {place + 1}: {sentence}{length} tokens, the model reads {limit} at most"
                 found.done[place] = done
+                ids = tokenizer.encode([text[start:end] for start, end in parts])
             fitting += parts
+            found.ids += ids
         found.cuts.append(fitting)
         if place in found.done and len(fitting) > 1:
             found.done[place] = f"translated in {len(fitting)} pieces"

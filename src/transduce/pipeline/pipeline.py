@@ -53,8 +53,7 @@ class Pipeline:
     """
 
     others: tuple[Task, ...] = ()
-    searches: bool = True
-    """Whether its outputs are found by search, whose settings `predict` takes."""
+    searches: bool = True  # outputs are found by search, whose settings `predict` takes
 
     def __init__(
         self,
@@ -179,6 +178,7 @@ class Pipeline:
             workers,
             self.lexicon,
             on_step,
+            pieces.ids,
         )
         looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
         predictions = [each.shown_by(look) for each, look in zip(pieces.joined(found), looks, strict=True)]
@@ -282,8 +282,8 @@ class PredictorPipeline(Pipeline):
             InputError: what came is no text; something is asked of the output.
         """
         listed, alone = texts_of(texts)
+        options["wanted"] = any(options.get("wanted") or []) or None
         refused = sorted(name for name, value in options.items() if name not in READING and value not in NOTHING)
-        refused = [name for name in refused if not (name == "wanted" and not any(options["wanted"]))]
         if refused:
             kind = self.recipe.task.kind  # type: ignore[attr-defined]
             raise InputError(f"{', '.join(refused)}: {kind} does not search for its output. Leave it out.")

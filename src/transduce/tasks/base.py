@@ -70,8 +70,8 @@ class TextTask(BaseTask, ABC):
         return self._written.end
 
     @abstractmethod
-    def request(self, text: str, search: Search) -> Request:
-        """What search needs to know of one input."""
+    def request(self, ids: Sequence[int], search: Search) -> Request:
+        """What search needs to know of one input, of which these are the ids: of its source, or of its prompt."""
 
     @property
     def predictor(self) -> Predictor:

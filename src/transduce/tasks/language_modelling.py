@@ -1,5 +1,6 @@
 """Text alone: how probable is it, and how does it go on. Decoder-only models."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -87,9 +88,8 @@ class LanguageModelling(TextTask):
         held_out = {"validation": data.validation, **data.test}
         return TaskData(corpora, validation, tests, provenance(data.train, held_out, self.root))
 
-    def request(self, text: str, search: Search) -> Request:
+    def request(self, ids: Sequence[int], search: Search) -> Request:
         """The prompt is imposed; the output has at most the offset's tokens more, and stays within the context."""
-        ids = self.target.encode([text])[0]
         limit = max(min(len(ids) + search.max_length_offset, self.config.context), len(ids) + 1)
         return Request(None, ids, limit, len(ids) + search.min_length)
 

@@ -105,9 +105,8 @@ class Translation(TextTask):
         held_out = {"validation": data.validation, **data.test}
         return TaskData(corpora, validation, tests, provenance(data.train, held_out, self.root))
 
-    def request(self, text: str, search: Search) -> Request:
+    def request(self, ids: Sequence[int], search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""
-        ids = self.source.encode([text])[0]
         return Request([*ids, self.source.end], [], search.limit(len(ids)), search.min_length)
 
     def tallies(
