@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -16,7 +16,9 @@ from transduce.data.store import Store
 from transduce.inference.inputs import check_batch_size, sources
 from transduce.inference.protocols import Advance
 from transduce.models.protocols import Fills
-from transduce.objectives.protocols import Objective
+
+if TYPE_CHECKING:
+    from transduce.objectives.protocols import Objective
 
 EVALUATION_BATCH = BatchConfig(tokens=8192)
 
@@ -71,10 +73,10 @@ class Judged(Protocol):
 
     @property
     def context(self) -> str: ...
-    def objective(self, model: nn.Module) -> Objective: ...
+    def objective(self, model: nn.Module) -> "Objective": ...
 
 
-def log_probabilities(objective: Objective, model: nn.Module, batch: Batch) -> Tensor:
+def log_probabilities(objective: "Objective", model: nn.Module, batch: Batch) -> Tensor:
     """(B, N) of each unit of each example, wherever the batch lies; see `Objective.log_probabilities`."""
     return objective.log_probabilities(model.eval(), batch.to(next(model.parameters()).device))
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -14,11 +14,13 @@ from transduce.data.tokenizer import Tokenizer
 from transduce.inference.decode import SearchPredictor
 from transduce.inference.protocols import Predictor
 from transduce.inference.request import Request
-from transduce.metrics.score import References, Score
-from transduce.metrics.tally import Tally
-from transduce.objectives.protocols import Objective
-from transduce.objectives.text import LossConfig, text_objective
 from transduce.search.settings import Search
+
+if TYPE_CHECKING:
+    from transduce.metrics.score import References, Score
+    from transduce.metrics.tally import Tally
+    from transduce.objectives.protocols import Objective
+    from transduce.objectives.text import LossConfig
 
 
 class BaseTask:
@@ -40,18 +42,18 @@ class BaseTask:
         return Specs(source.spec if source else None, self.columns["target"].spec)
 
     def evaluate(
-        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
-    ) -> dict[str, Score]:
+        self, hypotheses: Sequence[str], references: "References", names: Sequence[str] | None = None
+    ) -> "dict[str, Score]":
         """The metrics `names`, by default the recipe's."""
         return {name: tally.score() for name, tally in self.tallies(hypotheses, references, names).items()}
 
     def tallies(
         self,
         hypotheses: Sequence[str],
-        references: References,
+        references: "References",
         names: Sequence[str] | None = None,
         language: str | None = None,
-    ) -> dict[str, Tally]:
+    ) -> "dict[str, Tally]":
         """None: a task without metrics is judged by likelihood."""
         return {}
 
@@ -78,8 +80,10 @@ class TextTask(BaseTask, ABC):
         """Search."""
         return SearchPredictor(self)
 
-    def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:
+    def objective(self, model: nn.Module, config: "LossConfig | None" = None) -> "Objective":
         """By how the model writes."""
+        from transduce.objectives.text import text_objective  # late: predicting needs no loss
+
         return text_objective(model, config)
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -28,15 +28,16 @@ from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.inputs import check_batch_size
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
-from transduce.metrics.evaluate import tallies
-from transduce.metrics.score import References
-from transduce.metrics.tally import Tally
 from transduce.models.protocols import Classifies
 from transduce.objectives.label import LabelCrossEntropy
 from transduce.objectives.text import LossConfig
 from transduce.search.settings import Search
 from transduce.tasks.base import BaseTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell
+
+if TYPE_CHECKING:
+    from transduce.metrics.score import References
+    from transduce.metrics.tally import Tally
 
 NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 NODE = re.compile(r"\(([^\s()]+)|([^\s()]+)|\)")  # of a bracketed tree: (LABEL, a word, )
@@ -187,11 +188,13 @@ class Classification(BaseTask):
     def tallies(
         self,
         hypotheses: Sequence[str],
-        references: References,
+        references: "References",
         names: Sequence[str] | None = None,
         language: str | None = None,
-    ) -> dict[str, Tally]:
+    ) -> "dict[str, Tally]":
         """What the metrics count."""
+        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
+
         wanted = self.config.metrics if names is None else names
         return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from torch import nn
 
@@ -11,10 +11,12 @@ from transduce.data.columns import Columns, Specs
 from transduce.data.store import Store
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
 from transduce.inference.protocols import Predictor
-from transduce.metrics.score import References, Score
-from transduce.metrics.tally import Tally
-from transduce.objectives.protocols import Objective
-from transduce.objectives.text import LossConfig
+
+if TYPE_CHECKING:
+    from transduce.metrics.score import References, Score
+    from transduce.metrics.tally import Tally
+    from transduce.objectives.protocols import Objective
+    from transduce.objectives.text import LossConfig
 
 Tell = Callable[[str], None]  # tells the user one line
 
@@ -83,7 +85,7 @@ class Task(Protocol):
         """What turns texts into predictions."""
         ...
 
-    def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:
+    def objective(self, model: nn.Module, config: "LossConfig | None" = None) -> "Objective":
         """What training minimises, and how probable targets are.
 
         Args:
@@ -109,18 +111,18 @@ class Task(Protocol):
         ...
 
     def evaluate(
-        self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None
-    ) -> dict[str, Score]:
+        self, hypotheses: Sequence[str], references: "References", names: Sequence[str] | None = None
+    ) -> "dict[str, Score]":
         """The metrics `names`, by default the recipe's, over decoded texts; each has a reference or several."""
         ...
 
     def tallies(
         self,
         hypotheses: Sequence[str],
-        references: References,
+        references: "References",
         names: Sequence[str] | None = None,
         language: str | None = None,
-    ) -> dict[str, Tally]:
+    ) -> "dict[str, Tally]":
         """What these metrics count, sentence by sentence: for comparing two systems.
 
         Args:

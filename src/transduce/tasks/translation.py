@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -15,12 +15,13 @@ from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.request import Request
-from transduce.metrics.evaluate import tallies
-from transduce.metrics.score import References
-from transduce.metrics.tally import Tally
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell
+
+if TYPE_CHECKING:
+    from transduce.metrics.score import References
+    from transduce.metrics.tally import Tally
 
 NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)  # held-out pairs are never dropped for their size
 
@@ -112,11 +113,13 @@ class Translation(TextTask):
     def tallies(
         self,
         hypotheses: Sequence[str],
-        references: References,
+        references: "References",
         names: Sequence[str] | None = None,
         language: str | None = None,
-    ) -> dict[str, Tally]:
+    ) -> "dict[str, Tally]":
         """What they count."""
+        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
+
         wanted = self.config.metrics if names is None else names
         language = language or self.config.target or None
         return dict(zip(wanted, tallies(wanted, hypotheses, references, language), strict=True))
