@@ -280,7 +280,7 @@ def pooled(model: Classifier, pooling: str, states_SH: Tensor) -> Tensor:
     if pooling == "last":
         return states_SH[-1]
     assert model.pool is not None and model.key is not None
-    hops = []
+    hops, states_SH = [], states_SH[: max(1, len(states_SH) - 1)]  # not the end token
     for query_H in model.pool.query_RK:
         score_S = torch.stack([query_H @ (model.key.weight @ state_H).tanh() for state_H in states_SH])
         alpha_S = score_S.exp() / score_S.exp().sum()

@@ -3,7 +3,8 @@
     h_1 .. h_S = encoder(x),   m = pool(h),   logits = W dropout(m) + b
 
 Pooling by attention is the structured self-attentive embedding (Lin et al. 2017, equations 5 to 7): R hops, each a
-learned query over keys tanh(W_1 h), whose weights say which words decided.
+learned query over keys tanh(W_1 h), whose weights say which words decided: the end token, in whose state a recurrent
+encoder could gather everything, is not among them.
 
 Shapes: B batch, S positions, D width of embeddings, H width of states, R hops, C labels.
 """
@@ -113,7 +114,8 @@ class Classifier(nn.Module):
         """(B, H), or with several hops (B, R H)."""
         states_BSH, real_BS1 = states.values, states.mask()[..., None]
         if self.pool is not None and self.key is not None:
-            read_BRH: Tensor = self.pool(states_BSH, states.mask(), self.key(states_BSH).tanh())
+            words = Padded(states_BSH, (states.lengths - 1).clamp(min=1))
+            read_BRH: Tensor = self.pool(states_BSH, words.mask(), self.key(states_BSH).tanh())
             return read_BRH.flatten(1)
         if self.pooling == "mean":
             return (states_BSH * real_BS1).sum(1) / states.lengths[:, None]
