@@ -124,6 +124,8 @@ def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | Non
     problems += _endless(path, recipes, limit)
     if problems:
         raise InputError(problems)
+    if not _writes_text(next(iter(recipes.values()))):
+        config = config.model_copy(update={"searches": {"prediction": {}}})
     searches = _searches(path, config, recipes)
     return ComparisonConfig(path.stem, config, limit, recipes, variants, searches)
 
@@ -192,6 +194,12 @@ def _endless(path: Path, recipes: dict[str, Recipe], budget: Budget) -> list[str
         f"({', '.join(ending)}). Choose inverse_sqrt or constant, or a budget in tokens (5Mtok) or operations "
         "(1e15flop)."
     ]
+
+
+def _writes_text(recipe: Recipe) -> bool:
+    """Whether outputs are searched for: labels are not."""
+    kind: str = recipe.task.kind  # type: ignore[attr-defined]
+    return bool(resolve("tasks", kind).kinds["target"] == "tokens")
 
 
 def _searches(path: Path, config: CompareConfig, recipes: dict[str, Recipe]) -> dict[str, dict[str, Search]]:

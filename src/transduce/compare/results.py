@@ -18,6 +18,7 @@ from transduce.compare.complexity import COMPLEXITIES
 from transduce.compare.config import ComparisonConfig
 from transduce.compare.worker import FAILED, MEASURED
 from transduce.evaluation.evaluate import verdict
+from transduce.inference.likelihood import signature
 from transduce.metrics.paired import mean_interval, paired_bootstrap
 from transduce.metrics.score import decimals
 from transduce.metrics.tally import Tally
@@ -110,14 +111,15 @@ def _tallies(finished: FinishedRun, comparison: ComparisonConfig, task: Task, da
             outputs = path.read_text(encoding="utf-8").split("\n")[:-1]
             for metric, tally in task.tallies(outputs, references, comparison.metrics).items():
                 found[Key(test, search, metric)] = tally
-        found[Key(test, "", "perplexity")] = _perplexity(measured["likelihood"], task.context)
+        found[Key(test, "", "perplexity")] = _perplexity(measured["likelihood"], task)
     return found
 
 
-def _perplexity(likelihood: Sequence[Sequence[float]], context: str) -> Tally:
+def _perplexity(likelihood: Sequence[Sequence[float]], task: Task) -> Tally:
     rows_S2 = np.array(likelihood)
-    signature = f"base:e|unit:token|ends:counted|context:{context}"
-    return Tally("perplexity", signature, rows_S2, _exponential_mean, lower_is_better=True)
+    kind = task.kinds["target"]
+    signed = f"{signature('token' if kind == 'tokens' else kind)}|context:{task.context}"
+    return Tally("perplexity", signed, rows_S2, _exponential_mean, lower_is_better=True)
 
 
 def _exponential_mean(sums_2: Any) -> float:
