@@ -58,17 +58,18 @@ def recorded(report: dict[str, Any], commit: str, change: str) -> dict[str, Any]
         **{key: report["training"][key] for key in ("seed", "updates", "target_tokens", "seconds", "precision")},
         "machine": {key: machine[key] for key in ("processor", "kernels", "threads")},
         "versions": {key: versions[key] for key in ("python", "torch")},
-        "scores": [
-            each
-            for name, test in report["tests"].items()
-            for each in (of_search(name, test["scores"], test["search"]) if "scores" in test else [of_text(name, test)])
-        ],
+        "scores": [each for name, test in report["tests"].items() for each in of_test(name, test)],
     }
 
 
-def of_search(test: str, scores: dict[str, Any], search: dict[str, Any]) -> list[dict[str, Any]]:
-    """A row of the table for each metric."""
-    return [{"test": test, "search": in_words(search), **score} for score in scores.values()]
+def of_test(name: str, test: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a test set: of its metrics, or of a language model its likelihood."""
+    return of_search(name, test["scores"], test.get("search")) if "scores" in test else [of_text(name, test)]
+
+
+def of_search(test: str, scores: dict[str, Any], search: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """A row of the table for each metric; search: None for a task that does not search."""
+    return [{"test": test, "search": in_words(search) if search else "", **score} for score in scores.values()]
 
 
 def of_text(test: str, found: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def searched(run: Path, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return []
     pipeline = transduce.load(run)
     recipe = load_recipe(run / "recipe.toml")
-    tests = type(pipeline.task)(recipe.task, recipe.data, pipeline.task.tokenizers).open(cache_folder(), print).tests
+    tests = type(pipeline.task)(recipe.task, recipe.data, pipeline.task.columns).open(cache_folder(), print).tests
     return [row for each in settings for name, data in tests.items() for row in rows(pipeline, name, data, each)]
 
 

@@ -150,7 +150,8 @@ def _judge(
             texts.sources, split="none", batch_size=settings.batch_size, advance=advance, **dict(settings.search)
         )
         report["seconds"] = round(time.monotonic() - start, 2)
-        report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
+        if pipeline.searches:
+            report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
         found = pipeline.task.tallies([each.text for each in outputs], texts.references, names, files.language)
     pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
     each = pipeline.score(pairs, batch_size=settings.batch_size)

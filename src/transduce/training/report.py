@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from transduce.inference.likelihood import dataset_likelihood, likelihood_context, signature
+from transduce.inference.request import Generates
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions, machine, peak_memory_bytes, source_commit
 from transduce.search.dispatch import quickest
@@ -69,7 +70,8 @@ def _signatures(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) ->
     texts = spread(data.validation.texts, decoded) if data.validation else []
     references = [reference for _, reference in texts]
     scores = task.tallies(references, references) if references else {}
-    searched = f"search:{quickest(model).method}|sentences:at most {decoded}"
+    method = f"search:{quickest(model).method}|" if isinstance(task, Generates) else ""
+    searched = f"{method}sentences:at most {decoded}"
     found = {name: f"{score.signature}|{searched}" for name, score in scores.items()}
     return {"loss": f"{signature(task.objective(model).unit)}|context:{likelihood_context(model, task)}", **found}
 
@@ -82,7 +84,8 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
         start = time.monotonic()
         outputs = task.predictor.predict(model, [source for source, _ in dataset.texts], recipe.search)
         result["seconds"] = round(time.monotonic() - start, 2)
-        result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
+        if isinstance(task, Generates):
+            result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
         scores = task.evaluate([each.text for each in outputs], [reference for _, reference in dataset.texts])
         result["scores"] = {name: score.to_dict() for name, score in scores.items()}
     return result
