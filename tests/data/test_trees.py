@@ -31,7 +31,7 @@ def sequence(node: Node) -> str:
 
 
 def words(node: Node) -> list[str]:
-    label, below = node
+    below = node[1]
     return [below] if isinstance(below, str) else [word for each in below for word in words(each)]
 
 
