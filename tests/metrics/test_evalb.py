@@ -187,4 +187,5 @@ def test_the_treebank_against_itself() -> None:
     scores = evaluate(["evalb_f1", "evalb_complete"], [str(tree.simplified()) for tree in trees], list(map(str, trees)))
     assert [(score.value, score.note) for score in scores] == [(100, ""), (100, "")]
     for tree in trees:
-        assert counts(str(tree.simplified()), tree)[:3] == slowly(str(tree), str(tree))
+        named = str(tree).replace("( (", "(TOP (", 1)
+        assert counts(str(tree.simplified()), tree)[:3] == slowly(named, named)

@@ -75,7 +75,7 @@ class ParseTree:
         return bool(self.brackets) and self.brackets[0][1:] == (0, len(self.words))
 
     def simplified(self) -> Self:
-        """Without empty elements, function tags (NP-SBJ=2 is NP) and the unnamed root, and with one root: TOP if need be.
+        """Without empty elements, function tags (NP-SBJ=2 is NP) and unnamed brackets; under one root, TOP if need be.
 
         Raises:
             InputError: no word is left.

@@ -1,8 +1,8 @@
 """Labelled brackets of parse trees, as EVALB counts them with its parameters COLLINS.prm.
 
-Words with the tags -NONE- , : `` '' . are deleted, and so are phrases without other words, phrases labelled TOP or nothing, and
-whatever follows - or = in a label. ADVP and PRT are equal. A phrase of the output is right if the reference has one with
-the same label over the same words; each matches once.
+Words with the tags -NONE- , : `` '' . are deleted, and so are phrases without other words, phrases labelled TOP or
+nothing, and whatever follows - or = in a label. ADVP and PRT are equal. A phrase of the output is right if the reference
+has one with the same label over the same words; each matches once.
 
 A sentence whose words are not those of its reference counts nowhere, as in EVALB, and the note says how many those are.
 An output whose words all have the tag XX says no tags: its words then have the reference's.
