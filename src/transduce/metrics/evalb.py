@@ -1,8 +1,8 @@
 """Labelled brackets of parse trees, as EVALB counts them with its parameters COLLINS.prm.
 
 Words with the tags -NONE- , : `` '' . are deleted, and so are phrases without other words, phrases labelled TOP or
-nothing, and whatever follows - or = in a label. ADVP and PRT are equal. A phrase of the output is right if the reference
-has one with the same label over the same words; each matches once.
+nothing, and whatever follows - or = in a label. ADVP and PRT are equal. A phrase of the output is right if the
+reference has one with the same label over the same words; each matches once.
 
 A sentence whose words are not those of its reference counts nowhere, as in EVALB, and the note says how many those are.
 An output whose words all have the tag XX says no tags: its words then have the reference's.
@@ -13,7 +13,7 @@ Source: Sekine and Collins 1997, EVALB; Black et al. 1991.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError
 from transduce.data.trees import EMPTY, EXAMPLE, SHOWN, WORD, ParseTree, parse_tree
@@ -117,7 +117,7 @@ def _share(part: float, whole: float) -> float:
     return 100 * float(part) / float(whole) if whole else 0.0
 
 
-FIGURES: dict[str, tuple[str, "Callable[[NDArray], float]"]] = {
+FIGURES: dict[str, tuple[str, "Callable[[NDArray[Any]], float]"]] = {
     "f1": ("labelled F1", lambda sums_N: _share(2 * sums_N[MATCHED], sums_N[SAID] + sums_N[TRUE])),
     "precision": ("labelled precision", lambda sums_N: _share(sums_N[MATCHED], sums_N[SAID])),
     "recall": ("labelled recall", lambda sums_N: _share(sums_N[MATCHED], sums_N[TRUE])),

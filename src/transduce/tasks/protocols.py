@@ -54,6 +54,8 @@ class Task(Protocol):
     Data: ClassVar[Any]
     kinds: ClassVar[dict[str, str]]
     """Of the columns: {"source": "tokens", "target": "label"}, without "source" where there is none."""
+    whole: ClassVar[bool]
+    """Whether an input is always read as one, however many sentences it has and however long it is."""
     columns: Columns
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None: ...
