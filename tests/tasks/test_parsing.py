@@ -266,6 +266,7 @@ def test_predict_score_attend_and_explore(trained: Path, treebank: Path, tmp_pat
     words, tree = held_out(treebank)[0]
     prediction = model.predict(words)
     assert isinstance(prediction.tree, ParseTree)
+    assert prediction._repr_html_().startswith("<svg")
     assert json.loads(json.dumps(prediction.to_dict()))["text"] == prediction.text
     scored = model.score([(words, prediction.text)])[0]
     assert scored.log_probability == pytest.approx(prediction.log_probability, abs=1e-4)

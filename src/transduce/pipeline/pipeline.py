@@ -9,6 +9,7 @@ import torch
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile, check_finite, load_model_file
+from transduce.core.registry import resolve
 from transduce.fused.pack import pack_all
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
 from transduce.inference.decode import SearchPredictor, decode
@@ -181,7 +182,8 @@ class Pipeline:
             pieces.ids,
         )
         looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
-        predictions = [each.shown_by(look) for each, look in zip(pieces.joined(found), looks, strict=True)]
+        picture = resolve("interpret", self.task.drawing).html if self.task.drawing else None
+        predictions = [each.shown_by(look, picture) for each, look in zip(pieces.joined(found), looks, strict=True)]
         if tell:
             tell_unmet(predictions, tell)
         return predictions[0] if alone else predictions

@@ -26,9 +26,11 @@ class BaseTask:
     """A recipe's [task] and [data], with the columns.
 
     whole: an input is always read as one, however many sentences it has and however long it is.
+    drawing: the file in `interpret` whose class draws a prediction; "" = its text says all.
     """
 
     whole: ClassVar[bool] = False
+    drawing: ClassVar[str] = ""
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None:
         self.config, self.data, self.columns = config, data, columns

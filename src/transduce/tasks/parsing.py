@@ -103,6 +103,7 @@ class Parsing(TextTask):
     Data = ParsingData
     kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "trees"}
     whole = True
+    drawing = "tree_drawing"
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: ParsingData) -> Columns:
