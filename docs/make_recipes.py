@@ -30,6 +30,7 @@ from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.recipe.training import Teachers, TrainingConfig
 from transduce.search.settings import Search
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
+from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
 from transduce.tasks.translation import TranslationConfig, TranslationData
 
 PAGE = Path(__file__).with_name("recipes.md")
@@ -63,6 +64,18 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ('[task] kind = "language_modelling"', "Text without translations.", LanguageModellingConfig),
     ("[data] of language_modelling", "", LanguageModellingData),
     ("an entry of data.train, data.validation, data.test.NAME", "Text.", TextFile),
+    (
+        '[task] kind = "parsing"',
+        "Sentences to phrase-structure trees. Words stand between spaces; brackets among them are written -LRB- and "
+        "-RRB-.",
+        ParsingConfig,
+    ),
+    ("[data] of parsing", "", ParsingData),
+    (
+        "an entry of data.train, data.validation, data.test.NAME",
+        "Trees in brackets. Empty elements and function tags are left out.",
+        TreebankFile,
+    ),
     ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),

@@ -25,7 +25,7 @@ from transduce.core.config import Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
 from transduce.core.registry import resolve, suggest
-from transduce.metrics.evaluate import NAMES
+from transduce.metrics.evaluate import KNOWN
 from transduce.recipe.recipe import Recipe, Table, apply_overrides, lay_over, parse_recipe, read_table
 from transduce.search.dispatch import AT_ONCE, only_method
 from transduce.search.settings import READ_BY_ONE, Search, search_settings
@@ -175,9 +175,9 @@ def _wrong_names(path: Path, recipes: dict[str, Recipe]) -> list[str]:
 
 def _wrong_metrics(path: Path, config: CompareConfig) -> list[str]:
     return [
-        f'{path}: compare.metrics: there is no "{name}".{suggest(name, NAMES)} Known: {", ".join(NAMES)}.'
+        f'{path}: compare.metrics: there is no "{name}".{suggest(name, list(KNOWN))} Known: {", ".join(KNOWN)}.'
         for name in config.metrics
-        if name not in NAMES
+        if name not in KNOWN
     ]
 
 

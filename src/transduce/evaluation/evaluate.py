@@ -85,7 +85,7 @@ def evaluate_files(
         InputError: unequal line counts, a source too many or too few, unknown metrics, no system at all.
     """
     texts = _read(models, files)
-    names = _metrics(models, files, settings)
+    names = _metrics(models, texts, files, settings)
     judged = {name: _judge(model, texts, names, files, settings, advance) for name, model in models.items()}
     for name, path in files.outputs.items():
         judged[name] = _Judged({}, _tallies(models, files, _lines_of(path, files), texts.references, names))
@@ -177,9 +177,10 @@ def _scores(found: Mapping[str, Tally], without: Collection[str] = ()) -> dict[s
     return {name: tally.score().to_dict() for name, tally in found.items() if name not in without}
 
 
-def _metrics(models: Mapping[str, Pipeline], files: Files, settings: Settings) -> list[str]:
-    """The metrics by name; a wrong one is told now, not after the decoding."""
-    return list(_tallies(models, files, ["."], [["."] * len(files.references)], settings.metrics))
+def _metrics(models: Mapping[str, Pipeline], texts: _Texts, files: Files, settings: Settings) -> list[str]:
+    """The metrics by name; a wrong one, or references that it cannot read, are told now, not after the decoding."""
+    several = texts.references[:1]
+    return list(_tallies(models, files, [each[0] for each in several], several, settings.metrics))
 
 
 def _tallies(

@@ -112,13 +112,14 @@ def decode(
     for places, (found, lattices) in zip(batches, each(searched, len(batches), workers, outside), strict=True):
         for row, (place, hypotheses) in enumerate(zip(places, found, strict=True)):
             constraint = requests[place].constraint
-            predictions[place] = Prediction.from_hypotheses(
+            found_here = Prediction.from_hypotheses(
                 texts[place],
                 hypotheses,
                 task.tokenizers["target"],
                 constraint.phrases if constraint else None,
                 lattices[row] if lattices else None,
             )
+            predictions[place] = task.read_back(found_here)
         if advance:
             advance(len(places))
     return [predictions[place] for place in range(len(texts))]
@@ -159,7 +160,8 @@ def _asked(
             if not ids or not text.strip():
                 predictions[place] = _nothing(text, wanted[place], demands)
             else:
-                requests[place] = _demanded(task.request(ids, settings), wanted[place], demands)
+                request = task.formed(task.request(ids, settings), text)
+                requests[place] = _demanded(request, wanted[place], demands)
         except InputError as error:
             problems += [f"line {numbers[place] + 1}: {problem}" for problem in error.problems]
     if problems:
@@ -210,7 +212,7 @@ def _goes_in_one_call(
 ) -> bool:
     """Whether all searches are calls outside of Python; tried on the shortest text, as each member reads it."""
     source = sources([[request.source for request in each] for each in shortest], next(model.parameters()).device)
-    if source is None or any(request.prefix or request.constraint or request.least for request in requests):
+    if source is None or any(each.prefix or each.constraint or each.grammar or each.least for each in requests):
         return False
     return fused_search.suits(model, source, max(request.limit for request in requests), settings)
 
@@ -229,6 +231,8 @@ def _demanded(request: Request, wanted: Constraints, demands: ConstraintCompiler
     """The request with what is wanted of its output, which is checked for being possible."""
     if demands is None or not wanted:
         return request
+    if request.grammar is not None:
+        raise InputError("the form of this output is fixed: leave out must, must_not and prefix.")
     if wanted.prefix and request.source is None:
         raise InputError("a language model continues its text: put the prefix at the end of the text.")
     prefix = [*request.prefix, *demands.prefix(wanted)]
@@ -261,6 +265,7 @@ def _search(
         forbidden=sorted({target.pad, target.start, target.unknown} - {task.end}),
         least=[request.least for request in requests],
         constraints=[request.constraint for request in requests],
+        grammars=[request.grammar for request in requests],
         lattices=lattices,
         shortlist=shortlist,
         on_step=on_step,

@@ -24,6 +24,7 @@ class Prediction:
     lattice: everything that the beam weighed, where it was asked for.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
     look: what `attention` asks; whoever made the prediction fills it in. It is not part of what was predicted.
+    picture: HTML of the prediction for a notebook, filled in likewise; None = a notebook shows its text.
     """
 
     source: str
@@ -37,6 +38,7 @@ class Prediction:
     lattice: Lattice | None = None
     alternatives: tuple["Prediction", ...] = ()
     look: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
+    picture: Callable[["Prediction"], str] | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.text
@@ -57,13 +59,19 @@ class Prediction:
             )
         return self.look(self)
 
-    def shown_by(self, look: Callable[["Prediction"], Any]) -> "Prediction":
-        """The same, and its alternatives, whose `attention` asks `look`."""
-        return replace(self, look=look, alternatives=tuple(replace(each, look=look) for each in self.alternatives))
+    def _repr_html_(self) -> str | None:
+        return self.picture(self) if self.picture and self.text else None
+
+    def shown_by(
+        self, look: Callable[["Prediction"], Any], picture: Callable[["Prediction"], str] | None = None
+    ) -> "Prediction":
+        """The same, and its alternatives, whose `attention` asks `look`, and which a notebook shows as `picture`."""
+        alternatives = tuple(replace(each, look=look, picture=picture) for each in self.alternatives)
+        return replace(self, look=look, picture=picture, alternatives=alternatives)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is copied to other processes: no model."""
-        return {**vars(self), "look": None}
+        return {**vars(self), "look": None, "picture": None}
 
     @classmethod
     def from_hypotheses(
@@ -117,7 +125,8 @@ class Prediction:
         values["lattice"] = [] if self.lattice is None else self.lattice.to_dict()
         for each in values["nbest"]:
             del each["source"]
-        return {name: value for name, value in values.items() if name not in ("alternatives", "look") and value != []}
+        left_out = ("alternatives", "look", "picture")
+        return {name: value for name, value in values.items() if name not in left_out and value != []}
 
 
 def unmet(phrases: Phrases | None, text: str) -> tuple[str, ...]:

@@ -7,7 +7,9 @@ from typing import Protocol, runtime_checkable
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns, Specs
 from transduce.data.tokenizer import Tokenizer
+from transduce.inference.prediction import Prediction
 from transduce.search.constraint import Constraint
+from transduce.search.grammar import OutputGrammar
 from transduce.search.settings import Search
 
 
@@ -20,6 +22,7 @@ class Request:
     limit: the most output tokens, end token included.
     least: the fewest, end token not included.
     constraint: phrases that the output must or must not hold.
+    grammar: the form of the output; None = any.
     """
 
     source: Sequence[int] | None
@@ -27,6 +30,7 @@ class Request:
     limit: int
     least: int = 0
     constraint: Constraint | None = None
+    grammar: OutputGrammar | None = None
 
 
 @runtime_checkable
@@ -57,6 +61,14 @@ class Generates(Protocol):
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """What search needs to know of one input, of which these are the ids: of its source, or of its prompt."""
+        ...
+
+    def formed(self, request: Request, text: str) -> Request:
+        """The request with the form that the output for `text` must have."""
+        ...
+
+    def read_back(self, prediction: Prediction) -> Prediction:
+        """What the output says of its source."""
         ...
 
 

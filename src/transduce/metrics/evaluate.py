@@ -7,6 +7,7 @@ from transduce.core.registry import suggest
 from transduce.metrics.bleu import bleu_tally, moses_bleu_tally
 from transduce.metrics.bleu_formula import notes_bleu_tally
 from transduce.metrics.chrf import chrf_tally
+from transduce.metrics.evalb import evalb_tally
 from transduce.metrics.exact_match import exact_match_tally
 from transduce.metrics.labels import accuracy_tally, macro_f1_tally
 from transduce.metrics.rouge import notes_rouge_tally, rouge_tally
@@ -32,7 +33,14 @@ METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "rouge2-notes": lambda texts, references, _: notes_rouge_tally(texts, references, 2),
     "ter": lambda texts, references, language: ter_tally(texts, references, language=language),
 }
-NAMES = list(METRICS)
+NAMES = list(METRICS)  # of texts
+TREE_METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
+    "evalb_f1": lambda trees, references, _: evalb_tally(trees, references, "f1"),
+    "evalb_precision": lambda trees, references, _: evalb_tally(trees, references, "precision"),
+    "evalb_recall": lambda trees, references, _: evalb_tally(trees, references, "recall"),
+    "evalb_complete": lambda trees, references, _: evalb_tally(trees, references, "complete"),
+}
+KNOWN = {**METRICS, **TREE_METRICS}
 
 
 def evaluate(
@@ -48,8 +56,8 @@ def tallies(
     """What the metrics `names` count, in that order.
 
     Args:
-        names: of `NAMES`.
-        hypotheses: plain sentences.
+        names: of `KNOWN`.
+        hypotheses: plain sentences; trees in brackets for the metrics of trees.
         references: one a hypothesis, or several, in the same order.
         target_language: its code, which says how words are split; without one the references' script does, but
             bleu-lc-moses needs it.
@@ -59,9 +67,9 @@ def tallies(
             reference; a library that a metric needs is not installed.
     """
     problems = [
-        f'metrics: there is no "{name}".{suggest(name, NAMES)} Known: {", ".join(NAMES)}.'
+        f'metrics: there is no "{name}".{suggest(name, list(KNOWN))} Known: {", ".join(KNOWN)}.'
         for name in names
-        if name not in NAMES
+        if name not in KNOWN
     ]
     problems += [
         f"metrics: {name} tokenizes by language; name the target's with target_language."
@@ -71,4 +79,4 @@ def tallies(
     if problems:
         raise InputError(problems)
     listed = checked_references(hypotheses, references)
-    return [METRICS[name](hypotheses, listed, target_language) for name in names]
+    return [KNOWN[name](hypotheses, listed, target_language) for name in names]

@@ -11,12 +11,20 @@ import torch
 from torch import Tensor, nn
 
 from transduce.core.errors import InputError
-from transduce.core.model_file import ColumnTables, check_dtypes, check_weights, foreign_code, lasting_tensors
+from transduce.core.model_file import (
+    ColumnTables,
+    ModelFile,
+    check_dtypes,
+    check_weights,
+    foreign_code,
+    lasting_tensors,
+)
 from transduce.core.registry import resolve
 from transduce.core.skip_init import no_larger_than, undrawn
 from transduce.core.tensor_file import TensorInfo
 from transduce.data.columns import Columns
 from transduce.data.columns.packed import unpack
+from transduce.data.lexicon import Lexicon
 from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.tasks.protocols import Task
 
@@ -117,3 +125,17 @@ def load_weights(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
     with torch.no_grad():
         for name, tensor in tensors.items():
             tensor.copy_(weights[name])
+
+
+def lexicon_of(file: ModelFile, task: Task) -> Lexicon | None:
+    """Of a model file, for shortlists. Raises InputError if the file's is of other vocabularies than the task's."""
+    if file.lexicon is None:
+        return None
+    candidates_SC, frequent_F = (each.numpy() for each in file.lexicon)
+    greatest = max(int(candidates_SC.max()), int(frequent_F.max()))
+    if len(candidates_SC) != task.specs.sizes[0] or greatest >= task.specs.target.size:
+        raise InputError(
+            f"the model file's shortlist is of {len(candidates_SC)} source tokens and of target tokens up to "
+            f"{greatest}; its tokenizers have {task.specs.sizes[0]} and {task.specs.target.size}."
+        )
+    return Lexicon(candidates_SC, frequent_F)

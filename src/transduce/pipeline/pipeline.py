@@ -1,5 +1,6 @@
 """A trained model, ready for use: `transduce.load(path)`."""
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
@@ -8,7 +9,7 @@ import torch
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile, check_finite, load_model_file
-from transduce.data.lexicon import Lexicon
+from transduce.core.registry import resolve
 from transduce.fused.pack import pack_all
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
 from transduce.inference.decode import SearchPredictor, decode
@@ -30,7 +31,7 @@ from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
 from transduce.models.protocols import Steps
 from transduce.pipeline.arguments import pairs_of, paths_of, texts_of
-from transduce.pipeline.outline import Outline, load_weights
+from transduce.pipeline.outline import Outline, lexicon_of, load_weights
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.devices import device_for
 from transduce.search.ensemble import Ensemble
@@ -70,7 +71,7 @@ class Pipeline:
         self.provenance = file.provenance
         self.task: Task = outline.task
         self.model = outline.model
-        self.lexicon = _lexicon(file, self.task)
+        self.lexicon = lexicon_of(file, self.task)
         check_finite(file.weights)
         load_weights(self.model, file.weights)
         self.model.eval().to(self.device)
@@ -181,7 +182,8 @@ class Pipeline:
             pieces.ids,
         )
         looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
-        predictions = [each.shown_by(look) for each, look in zip(pieces.joined(found), looks, strict=True)]
+        picture = resolve("interpret", self.task.drawing).html if self.task.drawing else None
+        predictions = [each.shown_by(look, picture) for each, look in zip(pieces.joined(found), looks, strict=True)]
         if tell:
             tell_unmet(predictions, tell)
         return predictions[0] if alone else predictions
@@ -237,7 +239,8 @@ class Pipeline:
         """Whether a text is cut into its sentences where nothing is wanted of its output."""
         if split not in ("auto", "sentences", "none"):
             raise InputError(f'split: expected "auto", "sentences" or "none"; got {split!r}.')
-        return "source" in self.task.columns and (self.single_sentences if split == "auto" else split == "sentences")
+        cuts = self.single_sentences if split == "auto" else split == "sentences"
+        return cuts and not self.task.whole and "source" in self.task.columns
 
     def pieces(
         self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", wants: Sequence[Constraints] = ()
@@ -252,7 +255,8 @@ class Pipeline:
         apart = [self.splits(split) and not each for each in whole]
         prompts, reads = reads is None, reads or self.task.tokenizers["target"]
         language = str(getattr(self.recipe.task, "source", ""))
-        return pieces_of(texts, apart, reads, self.task.readable, long, prompts, language)
+        most = sys.maxsize if self.task.whole and long == "split" else self.task.readable
+        return pieces_of(texts, apart, reads, most, long, prompts, language)
 
 
 class PredictorPipeline(Pipeline):
@@ -384,17 +388,3 @@ def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
             problems.append(f"{name}: its task is not that of {names[0]}: one reads a source, the other does not.")
     if problems:
         raise InputError(problems)
-
-
-def _lexicon(file: ModelFile, task: Task) -> Lexicon | None:
-    """Raises InputError if the file's is of other vocabularies than the task's."""
-    if file.lexicon is None:
-        return None
-    candidates_SC, frequent_F = (each.numpy() for each in file.lexicon)
-    greatest = max(int(candidates_SC.max()), int(frequent_F.max()))
-    if len(candidates_SC) != task.specs.sizes[0] or greatest >= task.specs.target.size:
-        raise InputError(
-            f"the model file's shortlist is of {len(candidates_SC)} source tokens and of target tokens up to "
-            f"{greatest}; its tokenizers have {task.specs.sizes[0]} and {task.specs.target.size}."
-        )
-    return Lexicon(candidates_SC, frequent_F)

@@ -13,6 +13,7 @@ from transduce.core.padded import Padded
 from transduce.models.protocols import Aligns, Fills, Steps
 from transduce.search.constraint import Constraint
 from transduce.search.coverage import Coverage
+from transduce.search.grammar import OutputGrammar
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice, Lattices
 from transduce.search.request import BatchRequest, OnStep
@@ -39,6 +40,7 @@ def search(
     forbidden: Sequence[int] = (),
     least: Sequence[int] | None = None,
     constraints: Sequence[Constraint | None] | None = None,
+    grammars: Sequence[OutputGrammar | None] | None = None,
     lattices: list[Lattice] | None = None,
     shortlist: Tensor | None = None,
     on_step: OnStep | None = None,
@@ -61,6 +63,8 @@ def search(
         least: minimum number of tokens of each row's outputs, without the end token; default: `settings.min_length`.
         constraints: required and forbidden phrases of each row's outputs. An output can end only when it contains all
             required phrases; if it reaches its limit before, its `ended` is False.
+        grammars: the form of each row's outputs, which then end within their limits. Not with phrases, prefixes, a
+            minimum length, a limit on repeated n-grams or a shortlist.
         lattices: filled with one lattice for each row of a beam search.
         shortlist: (rows, V) bool, True = the row's outputs may contain this token; None = any token. The end token and
             the tokens of prefixes and phrases are added. Probabilities are normalized over these tokens.
@@ -76,7 +80,8 @@ def search(
     """
     none = [None] * rows if constraints is None else constraints
     least = [settings.min_length] * rows if least is None else least
-    rules = Rules(end, limits, least, settings.no_repeat_ngram, none)
+    forms = [None] * rows if grammars is None else grammars
+    rules = Rules(end, limits, least, settings.no_repeat_ngram, none, forms)
     job = BatchRequest(
         model,
         source,
@@ -88,7 +93,7 @@ def search(
         range(rows) if lines is None else lines,
         forbidden,
         torch.device(device or "cpu") if source is None else source.values.device,
-        rules if any(least) or settings.no_repeat_ngram or any(none) else None,
+        rules if any(least) or settings.no_repeat_ngram or any(none) or any(forms) else None,
         lattices=None if lattices is None else Lattices(rows),
         on_step=on_step,
     )
@@ -146,6 +151,7 @@ def _check(job: BatchRequest) -> None:
         counts["source"] = len(job.source.lengths)
     if job.rules is not None:
         counts |= {"least": len(job.rules.least), "constraints": len(job.rules.constraints)}
+        counts |= {"grammars": len(job.rules.grammars)}
     problems = [f"search: {job.rows} rows, but {count} {name}." for name, count in counts.items() if count != job.rows]
     if job.end in job.forbidden:
         problems.append(f"search: the end token {job.end} is forbidden, so no output could end.")
@@ -164,7 +170,7 @@ def _check_method(job: BatchRequest, settings: Search) -> None:
     if settings.method in AT_ONCE and (job.rules is not None or settings.coverage > 0):
         problems.append(
             f'search: method "{settings.method}" writes all words at once: it takes no coverage, no minimum '
-            "length, no limit on repeated n-grams, and no phrases that must or must not appear."
+            "length, no limit on repeated n-grams, no phrases that must or must not appear, and no grammar."
         )
     elif must and settings.method not in ("beam", "exhaustive"):
         problems.append(
@@ -185,6 +191,8 @@ def _check_method(job: BatchRequest, settings: Search) -> None:
         )
     if job.lattices is not None and settings.method != "beam":
         problems.append(f'search: a lattice records a beam search; method "{settings.method}" has none.')
+    if job.rules is not None and any(job.rules.grammars) and settings.no_repeat_ngram:
+        problems.append("search.no_repeat_ngram: outputs of a grammar must repeat tokens; leave it out.")
     if problems:
         raise InputError(problems)
 
@@ -195,6 +203,8 @@ def _check_shortlist(job: BatchRequest, method: str, shortlist: Tensor | None) -
         return
     if method in AT_ONCE:
         raise InputError(f'search: method "{method}" writes all words at once, and uses no shortlist.')
+    if job.rules is not None and any(job.rules.grammars):
+        raise InputError("search.shortlist: outputs of a grammar need all tokens; leave it out.")
     if shortlist.dtype is not torch.bool or shortlist.ndim != 2 or len(shortlist) != job.rows:
         raise InputError(
             f"search: a shortlist must be bool ({job.rows}, vocabulary); got {shortlist.dtype} "
@@ -230,6 +240,11 @@ def _rule_problems(job: BatchRequest, row: int) -> list[str]:
         )
     if constraint is not None and constraint.holds_forbidden(constraint.behind(job.prefixes[row])):
         problems.append(f"search: line {line} has a prefix that holds a phrase that must not appear.")
+    if (grammar := job.rules.grammars[row]) is not None:
+        if job.prefixes[row] or constraint is not None or least:
+            problems.append(f"search: line {line} has a grammar; it takes no prefix, no phrases and no minimum length.")
+        if limit < grammar.shortest:
+            problems.append(f"search: line {line} has a limit of {limit} tokens; its grammar needs {grammar.shortest}.")
     return problems
 
 

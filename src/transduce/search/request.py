@@ -160,6 +160,8 @@ class BatchRequest:
             for token in prefix
             if token >= size
         ]
+        if self.rules is not None and any(each and each.size != size for each in self.rules.grammars):
+            raise InputError(f"search: the grammars were made for another vocabulary than the model's {size} tokens.")
         if self.rules is not None and any(each and each.spelling.size != size for each in self.rules.constraints):
             raise InputError(
                 f"search: the constraints were made for another vocabulary than the model's {size} tokens."

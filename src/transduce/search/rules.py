@@ -1,14 +1,16 @@
-"""Rules for the next token that depend on the tokens so far: minimum length, repeated n-grams, phrases.
+"""Rules for the next token that depend on the tokens so far: minimum length, repeated n-grams, phrases, grammars.
 
 Shapes: N hypotheses, T tokens so far, V vocabulary.
 """
 
 from collections.abc import Sequence
+from functools import reduce
 
 import torch
 from torch import Tensor
 
 from transduce.search.constraint import Constraint, State
+from transduce.search.grammar import GrammarState, OutputGrammar
 
 
 class Rules:
@@ -19,6 +21,7 @@ class Rules:
     least: minimum number of tokens of an output, without the end token.
     ngram: no n-gram of this length may occur twice (Paulus et al. 2018, section 2.5, for 3); None = no limit.
     constraints: required and forbidden phrases; None = no phrases.
+    grammars: the form of an output; None = any.
     """
 
     def __init__(
@@ -28,16 +31,20 @@ class Rules:
         least: Sequence[int],
         ngram: int | None,
         constraints: Sequence[Constraint | None],
+        grammars: Sequence[OutputGrammar | None] | None = None,
     ) -> None:
         self.end, self.limits, self.least, self.ngram, self.constraints = end, limits, least, ngram, constraints
+        self.grammars = [None] * len(constraints) if grammars is None else grammars
         self.must = any(constraint and constraint.must for constraint in constraints)
         self._states: dict[tuple[int, tuple[int, ...]], State] = {}
+        self._forms: dict[tuple[int, tuple[int, ...]], GrammarState] = {}
 
     def refused(self, row_N: Tensor, tokens_NT: Tensor, vocabulary: int) -> Tensor:
         """(N, V) bool on the CPU: the tokens that must not follow the tokens (N, T) of hypotheses of the rows (N,)."""
         refused_NV = torch.zeros(len(row_N), vocabulary, dtype=torch.bool)
         histories = list(zip(row_N.tolist(), map(tuple, tokens_NT.tolist()), strict=True))
         self._advance(histories)
+        self._advance_grammars(histories)
         for place, (row, tokens) in enumerate(histories):
             constraint, last = self.constraints[row], len(tokens) + 1 == self.limits[row]
             if constraint is not None:
@@ -50,6 +57,9 @@ class Rules:
                 refused_NV[place, repeating(tokens, self.ngram)] = True
             if len(tokens) < self.least[row]:
                 refused_NV[place, self.end] = True
+            if (grammar := self.grammars[row]) is not None:
+                left = self.limits[row] - len(tokens)
+                refused_NV[place] |= torch.from_numpy(grammar.refused(self._forms[row, tokens], left))
         return refused_NV
 
     def state(self, row: int, tokens: tuple[int, ...]) -> State:
@@ -71,6 +81,16 @@ class Rules:
             before = self._states.get((row, tokens[:-1])) if tokens else None
             states[row, tokens] = constraint.behind(tokens) if before is None else constraint.after(before, tokens[-1])
         self._states = states
+
+    def _advance_grammars(self, histories: Sequence[tuple[int, tuple[int, ...]]]) -> None:
+        """The same of the grammars' states."""
+        forms = {}
+        for row, tokens in histories:
+            if (grammar := self.grammars[row]) is not None:
+                before = self._forms.get((row, tokens[:-1])) if tokens else None
+                known, more = (grammar.start, tokens) if before is None else (before, tokens[-1:])
+                forms[row, tokens] = reduce(grammar.after, more, known)
+        self._forms = forms
 
 
 def repeating(tokens: Sequence[int], ngram: int) -> list[int]:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import nn
 
@@ -12,6 +12,7 @@ from transduce.data.columns.packed import tokenizers_of
 from transduce.data.columns.tokens import Tokens
 from transduce.data.tokenizer import Tokenizer
 from transduce.inference.decode import SearchPredictor
+from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Predictor
 from transduce.inference.request import Request
 from transduce.search.settings import Search
@@ -24,7 +25,14 @@ if TYPE_CHECKING:
 
 
 class BaseTask:
-    """A recipe's [task] and [data], with the columns."""
+    """A recipe's [task] and [data], with the columns.
+
+    whole: an input is always read as one, however many sentences it has and however long it is.
+    drawing: the file in `interpret` whose class draws a prediction; "" = its text says all.
+    """
+
+    whole: ClassVar[bool] = False
+    drawing: ClassVar[str] = ""
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None:
         self.config, self.data, self.columns = config, data, columns
@@ -74,6 +82,14 @@ class TextTask(BaseTask, ABC):
     @abstractmethod
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """What search needs to know of one input, of which these are the ids: of its source, or of its prompt."""
+
+    def formed(self, request: Request, text: str) -> Request:
+        """Any output will do."""
+        return request
+
+    def read_back(self, prediction: Prediction) -> Prediction:
+        """The text itself."""
+        return prediction
 
     @property
     def predictor(self) -> Predictor:

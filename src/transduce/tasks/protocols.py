@@ -56,6 +56,10 @@ class Task(Protocol):
     Data: ClassVar[Any]
     kinds: ClassVar[dict[str, str]]
     """Of the columns: {"source": "tokens", "target": "label"}, without "source" where there is none."""
+    whole: ClassVar[bool]
+    """Whether an input is always read as one, however many sentences it has and however long it is."""
+    drawing: ClassVar[str]
+    """The file in `interpret` whose class draws a prediction for a notebook; "" = its text says all."""
     columns: Columns
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None: ...

@@ -1,0 +1,226 @@
+"""Sentences to phrase-structure trees: Vinyals et al. 2015, Grammar as a Foreign Language."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+from torch import nn
+
+from transduce.core.config import Config
+from transduce.core.errors import InputError
+from transduce.data.columns import Columns
+from transduce.data.columns.tokens import Tokens
+from transduce.data.columns.trees import Trees
+from transduce.data.encoding import open_examples
+from transduce.data.files import fingerprint
+from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.store import Store
+from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.trees import ParseTree, of_sequence, parse_tree, read_trees
+from transduce.inference.prediction import Prediction
+from transduce.inference.request import Request
+from transduce.metrics.evaluate import tallies
+from transduce.metrics.score import References
+from transduce.metrics.tally import Tally
+from transduce.models.protocols import Aligns, Fills
+from transduce.objectives.protocols import Objective
+from transduce.objectives.text import LossConfig
+from transduce.search.grammar import BracketTokens, TreeGrammar
+from transduce.search.settings import Search
+from transduce.tasks.base import TextTask
+from transduce.tasks.protocols import Dataset, TaskData, Tell
+
+NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
+LABELS = TokenizerConfig(kind="whitespace", vocabulary=1_000_000, min_frequency=1)  # every bracket is a token
+TOKENS_A_WORD, TOKENS_MORE = 4, 20  # of an output; no tree of the Penn Treebank's sample has more than 4 a word
+
+
+class TreebankFile(Config):
+    """Trees in brackets, as the Penn Treebank has them; a tree may take several lines."""
+
+    file: str
+    """The file, compressed or not."""
+    weight: float = Field(default=1.0, gt=0)
+    """How often an epoch shows each tree."""
+
+    def paths(self, root: Path) -> list[Path]:
+        """The file itself, relative ones from `root`."""
+        return [root / self.file]
+
+    def evaluate_options(self, root: Path) -> list[str]:
+        """None: `transduce evaluate` reads a sentence or a tree a line."""
+        return []
+
+
+class ParsingConfig(Config):
+    """What a parser is judged by."""
+
+    kind: Literal["parsing"] = "parsing"
+    metrics: tuple[str, ...] = ("evalb_f1", "evalb_precision", "evalb_recall", "evalb_complete")
+    """What validation, the final tests and `evaluate` report: evalb_f1, evalb_precision, evalb_recall (of labelled
+    brackets), evalb_complete (sentences whose brackets all match)."""
+    language: str = ""
+    """Language code of the sentences, such as en."""
+
+
+class ParsingData(Config):
+    """The files of a parser; paths are relative to `root`, `root` to the working directory."""
+
+    root: str = "."
+    """Where the files lie."""
+    train: tuple[TreebankFile, ...]
+    """One file or several, each with its weight."""
+    validation: TreebankFile | None = None
+    """Picks the best weights."""
+    test: dict[str, TreebankFile] = Field(default_factory=dict)
+    """By name; scored once, at the end."""
+    filters: FilterConfig = FilterConfig()
+    """Which training trees are dropped."""
+
+    @model_validator(mode="after")
+    def _has_training_text(self) -> "ParsingData":
+        if not self.train:
+            raise ValueError('name at least one file of trees: [[data.train]] file = "train.mrg"')
+        return self
+
+
+class ParsePrediction(Prediction):
+    """The tree over a sentence's words; `text` is the tree in brackets."""
+
+    @property
+    def tree(self) -> ParseTree:
+        """The tree. Raises InputError for that of an empty sentence."""
+        return parse_tree(self.text)
+
+
+class Parsing(TextTask):
+    """Words between spaces -> the brackets of a tree over them, through an encoder-decoder."""
+
+    Config = ParsingConfig
+    Data = ParsingData
+    kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "trees"}
+    whole = True
+    drawing = "tree_drawing"
+
+    @classmethod
+    def learn_columns(cls, config: TokenizerConfig, data: ParsingData) -> Columns:
+        """A tokenizer of the words, as the recipe has it; every bracket of the training trees is a token of its own."""
+        root = Path(data.root)
+        words = (words for file in data.train for _, words, _ in read_treebank(file, root))
+        labels = (
+            " ".join(parse_tree(tree).simplified().sequence())
+            for file in data.train
+            for _, _, tree in read_treebank(file, root)
+        )
+        return {
+            "source": Tokens(train_tokenizer(config, words, root), ends=True),
+            "target": Trees(train_tokenizer(LABELS, labels), starts=True, ends=True),
+        }
+
+    @staticmethod
+    def training_files(data: ParsingData) -> list[Path]:
+        """What the columns are learnt from."""
+        return [path for file in data.train for path in file.paths(Path(data.root))]
+
+    @property
+    def readable(self) -> int:
+        """The longest sentence that the filters let through."""
+        return self.data.filters.max_tokens
+
+    @property
+    def context(self) -> str:
+        """The whole pair so far."""
+        return "the sentence and all brackets before"
+
+    def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:
+        """Next token. Raises InputError for a model that writes all tokens at once."""
+        if isinstance(model, Fills | Aligns):
+            raise InputError(
+                f"[model] kind: {type(model).__name__} writes all tokens at once, so its brackets need not balance; "
+                'expected a model that writes token by token, such as "transformer" or "rnn".'
+            )
+        return super().objective(model, config)
+
+    def open(self, cache: Path, tell: Tell) -> TaskData:
+        """Encode the recipe's files, or find them in the cache; dropped trees are told."""
+        data = self.data
+        corpora = [(self._store(file, data.filters, cache), file.weight) for file in data.train]
+        for file, (store, _) in zip(data.train, corpora, strict=True):
+            tell(f"{self.root / file.file}: {Dropped.from_dict(store.metadata['dropped']).report()}")
+        held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
+        found = {name: self._held_out(file, cache) for name, file in held_out.items()}
+        provenance = {
+            "train": [_named(file, self.root) for file in data.train],
+            **{name: _named(file, self.root) for name, file in held_out.items()},
+        }
+        return TaskData(corpora, found.pop("validation", None), found, provenance)
+
+    def request(self, ids: Sequence[int], search: Search) -> Request:
+        """The sentence's ids. Raises InputError for settings under which brackets might not balance."""
+        wrong = [name for name in ("min_length", "no_repeat_ngram", "shortlist") if getattr(search, name)]
+        if wrong:
+            raise InputError(
+                f"search.{name}: a tree has the length and the tokens it needs; leave it out." for name in wrong
+            )
+        source = self.columns["source"]
+        return Request(source.closed(ids), [], search.limit(len(ids)))
+
+    def formed(self, request: Request, text: str) -> Request:
+        """One tree over the words of `text`, with room for as many brackets as trees have."""
+        words = len(text.split())
+        limit = max(request.limit, TOKENS_A_WORD * words + TOKENS_MORE)
+        return replace(request, limit=limit, grammar=TreeGrammar(self._brackets, words))
+
+    def read_back(self, prediction: Prediction) -> ParsePrediction:
+        """The tree over the sentence's own words, in brackets."""
+        tree = of_sequence(prediction.tokens, prediction.source.split())
+        alternatives = tuple(self.read_back(replace(each, alternatives=())) for each in prediction.alternatives)
+        return ParsePrediction(**{**vars(prediction), "text": str(tree), "alternatives": alternatives})
+
+    def tallies(
+        self,
+        hypotheses: Sequence[str],
+        references: References,
+        names: Sequence[str] | None = None,
+        language: str | None = None,
+    ) -> dict[str, Tally]:
+        """What the metrics count."""
+        wanted = self.config.metrics if names is None else names
+        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
+
+    @cached_property
+    def _brackets(self) -> BracketTokens:
+        return BracketTokens(self._written.tokens(range(self._written.spec.size)), self.end)
+
+    def _store(self, file: TreebankFile, filters: FilterConfig, cache: Path) -> Store:
+        return open_examples(
+            file.paths(self.root), partial(read_treebank, file, self.root), self.columns, filters, cache
+        )
+
+    def _held_out(self, file: TreebankFile, cache: Path) -> Dataset:
+        texts = [(words, tree) for _, words, tree in read_treebank(file, self.root)]
+        return Dataset(self._store(file, NO_LIMITS, cache), texts)
+
+
+def read_treebank(file: TreebankFile, root: Path) -> Iterator[tuple[int, str, str]]:
+    """(line number from 1, words between spaces, tree with its tags on one line) of each tree.
+
+    Trees are simplified: no empty elements, no function tags.
+
+    Raises:
+        InputError: a missing file, text that is not UTF-8, or what is no tree.
+    """
+    [path] = file.paths(root)
+    for number, tree in read_trees(path):
+        try:
+            plain = tree.simplified()
+        except InputError as error:
+            raise InputError(f"{path}, line {number}: {problem}" for problem in error.problems) from None
+        yield number, " ".join(plain.words), str(plain)
+
+
+def _named(file: TreebankFile, root: Path) -> dict[str, Any]:
+    return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(root)]}
