@@ -4,6 +4,7 @@
     recordings.tar.gz:7_theo_3.wav         one in a tar archive, by its path there or by its name
     features.npy:1200:350                  350 rows of an array from row 1200 on; without numbers, all of it
     data:audio/wav;base64,UklGR...         the bytes of a sound file themselves
+    7_theo_3.wav + 2_theo_1.wav            one after the other
 
 `.npy` may be compressed (.npy.gz). Shapes: N samples, S frames, F features.
 """
@@ -28,6 +29,7 @@ from transduce.data.files import existing_file, read_blocks
 ARCHIVE = re.compile(r"(.+\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2)):(.+)")
 ARRAY = re.compile(r"(.+\.npy(?:\.gz|\.zst|\.xz)?)(?::(\d+):(\d+))?")
 DATA = "data:"
+JOIN = " + "  # between the names of recordings that are one utterance
 SHOWN = 80  # characters of a name in a message
 
 

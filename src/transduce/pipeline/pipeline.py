@@ -25,6 +25,7 @@ from transduce.inference.splitting import (
     refuse_wants_of_pieces,
     tell_of_pieces,
     tell_unmet,
+    utterances,
 )
 from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
@@ -237,7 +238,8 @@ class Pipeline:
         """Whether a text is cut into its sentences where nothing is wanted of its output."""
         if split not in ("auto", "sentences", "none"):
             raise InputError(f'split: expected "auto", "sentences" or "none"; got {split!r}.')
-        return "source" in self.task.columns and (self.single_sentences if split == "auto" else split == "sentences")
+        reads_text = "source" in self.task.tokenizers
+        return reads_text and (self.single_sentences if split == "auto" else split == "sentences")
 
     def pieces(
         self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", wants: Sequence[Constraints] = ()
@@ -247,6 +249,9 @@ class Pipeline:
         Raises:
             InputError: a text is too long and long="refuse".
         """
+        heard = self.task.columns.get("source")
+        if heard is not None and heard.kind == "frames":
+            return utterances(texts, heard.encode(texts), self.task.readable, long)
         reads = self.task.tokenizers.get("source")
         whole = [split == "auto" and bool(wanted) for wanted in wants] or [False] * len(texts)
         apart = [self.splits(split) and not each for each in whole]
@@ -382,6 +387,8 @@ def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
             )
         elif task.columns.keys() != first.columns.keys():
             problems.append(f"{name}: its task is not that of {names[0]}: one reads a source, the other does not.")
+        elif first.columns.get("source") != task.columns.get("source") and "source" not in first.tokenizers:
+            problems.append(f"{name}: it hears other features than {names[0]}; the members of an ensemble share them.")
     if problems:
         raise InputError(problems)
 

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
-from transduce.data.audio import ARRAY, SHOWN, read_features, read_samples
+from transduce.data.audio import ARRAY, JOIN, SHOWN, read_features, read_samples
+from transduce.data.collate import padded_frames
 from transduce.data.columns.protocols import ColumnSpec
 from transduce.data.filterbank import SHIFT, filterbank, normalized, resampled, stretched
 from transduce.data.store import Ids
 
-JOIN = " + "  # between the names of recordings that are one utterance
 NAMED = 10  # problems in a message
 
 
@@ -88,11 +88,7 @@ class Frames:
 
     def collate(self, rows: Sequence[Ids]) -> Padded:
         """(B, S, F) float32, padded with 0."""
-        lengths = torch.tensor([len(row) for row in rows])
-        values_BSF = torch.zeros(len(rows), int(lengths.max()), self.width)
-        for place, row in enumerate(rows):
-            values_BSF[place, : len(row)] = torch.from_numpy(np.array(row, np.float32))
-        return Padded(values_BSF, lengths)
+        return padded_frames(rows)
 
     collate_texts = collate
 
