@@ -19,7 +19,7 @@ from transduce.interpret.attention import attention_of
 RATE, TONES = 8000, {"a": 300, "b": 700, "c": 1300, "d": 2200}
 SIZES = {
     "transformer": "heads = 2\nencoder_layers = 1\ndecoder_layers = 1\nfeed_forward = 32",
-    "rnn": "hidden = 16",
+    "rnn": "hidden = 24",
     "ctc": "heads = 2\nencoder_layers = 1\ndecoder_layers = 1\nfeed_forward = 32\nplaces = 1",
 }
 
@@ -39,14 +39,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, count in (("train", 150), ("valid", 20), ("test", 25)):
         lines = []
         for number in range(count):
-            text = "".join(random_.choices(list(TONES), k=random_.randrange(1, 4)))
+            text = "".join(random_.choices(list(TONES), k=random_.randrange(2, 5)))
             soundfile.write(folder / f"{name}{number}.wav", spoken(text, number), RATE, subtype="PCM_16")
             lines.append(f"{name}{number}.wav\t{text}\n")
         (folder / f"{name}.tsv").write_text("".join(lines))
     return folder
 
 
-def recipe_at(corpus: Path, path: Path, model: str, updates: int = 120, more: str = "") -> Path:
+def recipe_at(corpus: Path, path: Path, model: str, updates: int = 300, more: str = "") -> Path:
     path.write_text(f"""
 [task]
 kind = "speech_recognition"
@@ -66,19 +66,19 @@ kind = "character"
 tokens = 600
 [model]
 kind = "{model}"
-d_model = 16
+d_model = 24
 {SIZES[model]}
 dropout = 0.0
 [training]
 threads = 1
 updates = {updates}
-learning_rate = 2e-2
-warmup = 10
+learning_rate = 1e-2
+warmup = 20
 precision = "fp32"
 best = "cer"
-validate_every = 40
+validate_every = 100
 decode_sentences = 20
-checkpoint_every = 15
+checkpoint_every = 50
 label_smoothing = 0.0
 {more}
 """)
