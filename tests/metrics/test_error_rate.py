@@ -17,7 +17,9 @@ def drawn(seed: int, count: int = 40) -> tuple[list[str], list[str]]:
     random_ = random.Random(seed)
 
     def text() -> str:
-        return " ".join("".join(random_.choices("ab零一", k=random_.randrange(1, 4))) for _ in range(random_.randrange(1, 6)))
+        return " ".join(
+            "".join(random_.choices("ab零一", k=random_.randrange(1, 4))) for _ in range(random_.randrange(1, 6))
+        )
 
     return [text() if random_.random() < 0.9 else "" for _ in range(count)], [text() for _ in range(count)]
 

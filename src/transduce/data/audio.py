@@ -33,11 +33,11 @@ JOIN = " + "  # between the names of recordings that are one utterance
 SHOWN = 80  # characters of a name in a message
 
 
-def read_samples(name: str, root: Path) -> tuple[Tensor, int]:
+def read_samples(name: str, root: Path, seconds: float | None = None) -> tuple[Tensor, int]:
     """(N,) samples between -1 and 1, channels averaged, and their rate.
 
     Raises:
-        InputError: there is no such file, or it is no sound; soundfile is not installed.
+        InputError: there is no such file, or it is no sound; it is longer than `seconds`; soundfile is not installed.
     """
     try:
         import soundfile
@@ -45,7 +45,10 @@ def read_samples(name: str, root: Path) -> tuple[Tensor, int]:
         raise missing("reading sound files", "soundfile", "speech") from None
     content = _bytes(name, root)
     try:
-        samples, rate = soundfile.read(io.BytesIO(content), dtype="float32", always_2d=True)
+        with soundfile.SoundFile(io.BytesIO(content)) as sound:
+            if seconds is not None and sound.frames > seconds * sound.samplerate:
+                raise InputError(f"{name[:SHOWN]}: longer than the {seconds:g} seconds that this server hears.")
+            samples, rate = sound.read(dtype="float32", always_2d=True), sound.samplerate
     except (soundfile.LibsndfileError, TypeError) as error:
         raise InputError(f"{name[:SHOWN]}: not a sound file that can be read: {error}") from None
     return torch.from_numpy(samples).mean(1), int(rate)

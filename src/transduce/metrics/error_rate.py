@@ -59,7 +59,10 @@ def _tally(
 
     listed = checked_references(hypotheses, references)
     statistics_S2 = np.array(
-        [_nearest(units(said), [units(each) for each in several]) for said, several in zip(hypotheses, listed, strict=True)]
+        [
+            _nearest(units(said), [units(each) for each in several])
+            for said, several in zip(hypotheses, listed, strict=True)
+        ]
     )
     signature = f"nrefs:{reference_count(listed)}|unit:{unit}|case:mixed|punctuation:kept"
     return Tally(name, signature, statistics_S2, _rate, lower_is_better=True)

@@ -198,7 +198,9 @@ def _frames(data: SpeechData, root: Path) -> Frames:
     widths = {read_features(name, root).shape[1] for name in arrays}
     if len(arrays) < len(names) or len(widths) > 1:
         told = " and ".join(f"{width} features a frame" for width in sorted(widths))
-        raise InputError(f"data.train: expected recordings of one kind; got {told}{' and sound' * (len(arrays) < len(names))}.")
+        raise InputError(
+            f"data.train: expected recordings of one kind; got {told}{' and sound' * (len(arrays) < len(names))}."
+        )
     return Frames(widths.pop(), None)
 
 

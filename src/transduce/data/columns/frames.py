@@ -15,7 +15,7 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
-from transduce.data.audio import ARRAY, JOIN, SHOWN, read_features, read_samples
+from transduce.data.audio import ARRAY, DATA, JOIN, SHOWN, read_features, read_samples
 from transduce.data.collate import padded_frames
 from transduce.data.columns.protocols import ColumnSpec
 from transduce.data.filterbank import SHIFT, filterbank, normalized, resampled, stretched
@@ -30,6 +30,7 @@ class Frames:
 
     width: F. rate: samples a second that sound is brought to; None = features are read, not computed.
     root: where relative names begin; not part of a model file.
+    seconds: of a server: names of files are refused, and sound that is longer; None = everything is read.
     speed: utterances are spoken so many times as fast (speed perturbation, Ko et al. 2015); of training data alone.
     """
 
@@ -37,6 +38,7 @@ class Frames:
     width: int
     rate: int | None
     root: Path = field(default=Path(), compare=False)
+    seconds: float | None = field(default=None, compare=False)
     speed: float = 1.0
 
     @classmethod
@@ -104,6 +106,10 @@ class Frames:
         names = [name.strip() for name in text.split(JOIN)] if text.strip() else []
         if not names:
             return np.empty((0, self.width), np.float32)
+        if self.seconds is not None and (wrong := [name for name in names if not name.startswith(DATA)]):
+            raise InputError(
+                f"{wrong[0][:SHOWN]}: expected sound as data:audio/wav;base64,..; this server reads no files."
+            )
         features_SF = self._of_arrays(names) if ARRAY.fullmatch(names[0]) else self._of_sound(names)
         if features_SF.shape[1] != self.width:
             raise InputError(
@@ -126,6 +132,6 @@ class Frames:
             )
         waves = []
         for name in names:
-            wave_N, rate = read_samples(name, self.root)
+            wave_N, rate = read_samples(name, self.root, self.seconds)
             waves.append(resampled(wave_N, round(rate * self.speed), self.rate))
         return filterbank(torch.cat(waves), self.rate, self.width)
