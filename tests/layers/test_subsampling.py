@@ -120,7 +120,7 @@ def test_the_factor_says_how_many_frames_are_a_position() -> None:
 @pytest.mark.parametrize("name", ["convolution", "ssru_transformer", "linear_transformer", "non_autoregressive"])
 def test_models_of_tokens_refuse_frames(name: str) -> None:
     kind = resolve("models", name)
-    with pytest.raises(InputError, match='reads tokens.*expected "transformer", "rnn" or "ctc"'):
+    with pytest.raises(InputError, match=r'reads tokens.*expected "transformer", "rnn" or "ctc"'):
         kind(kind.Config(), SPECS)
 
 

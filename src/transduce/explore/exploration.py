@@ -132,7 +132,7 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
         given = given_of(pipeline.task, prediction)
     else:
         writes = pipeline.task.columns["target"]
-        ids = writes.encode([target])[0] if isinstance(target, str) else writes.ids(target)
+        ids = list(writes.encode([target])[0]) if isinstance(target, str) else writes.ids(target)
         given = Given(source_ids(pipeline.task, text), ids)
     check_size(pipeline, given, most)
     return given

@@ -200,7 +200,7 @@ def _shortlist(
     """(B, V) bool: what each of `requests` may be answered with; None = anything."""
     if settings.shortlist is None or lexicon is None:
         return None
-    sources = [() if request.source is None else request.source for request in requests]
+    sources: list[Any] = [() if request.source is None else request.source for request in requests]
     frequent = max(settings.shortlist, settings.beam)
     return torch.from_numpy(lexicon.allowed(sources, settings.shortlist, frequent, task.specs.target.size))
 

@@ -1,8 +1,8 @@
 """Finding a model's attention modules and what they attend to, for any architecture.
 
-Each module declares what it attends to (`transduce.attention.capture`). An artificial source of 3 tokens, or 24 frames, and an output
-of 5 are passed through the model once, to find the modules, their numbers of heads, and whether their rows and columns
-are tokens. A module that declares nothing, or whose rows or columns are not tokens, is "other".
+Each module declares what it attends to (`transduce.attention.capture`). An artificial source of 3 tokens, or 24 frames,
+and an output of 5 are passed through the model once, to find the modules, their numbers of heads, and whether their
+rows and columns are tokens. A module that declares nothing, or whose rows or columns are not tokens, is "other".
 """
 
 from typing import Any, Literal, NamedTuple

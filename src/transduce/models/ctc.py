@@ -34,7 +34,8 @@ class CtcConfig(NoncausalStackConfig, SubsamplingConfig):
     tied: Tied = Field(default="all")
     """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output."""
     places: int = Field(default=2, ge=1, le=100)
-    """Places per source token, or per position of subsampled frames. They limit the output's length; equal neighbouring tokens need one more in between."""
+    """Places per source token, or per position of subsampled frames. They limit the output's length; equal neighbouring
+    tokens need one more in between."""
 
 
 class Ctc(nn.Module):

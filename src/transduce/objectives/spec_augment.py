@@ -1,7 +1,7 @@
 """SpecAugment: training hides stretches of time and bands of features (Park et al. 2019), whatever it minimises.
 
-    time_masks times    t ~ uniform{0 .. min(time_width, time_share * S)},  t0 ~ uniform{0 .. S - t}:  x[t0 : t0 + t] = 0
-    feature_masks times f ~ uniform{0 .. feature_width},                    f0 ~ uniform{0 .. F - f}:  x[:, f0 : f0 + f] = 0
+    time_masks times     t ~ uniform{0 .. min(time_width, time_share * S)},  a ~ uniform{0 .. S - t}:  x[a : a + t] = 0
+    feature_masks times  f ~ uniform{0 .. feature_width},                    b ~ uniform{0 .. F - f}:  x[:, b : b + f] = 0
 
 0 is the mean, as features are normalised. What is hidden is drawn for the whole batch by torch's generator, which an
 update seeds; so a resumed training hides the same.
@@ -9,7 +9,7 @@ Shapes: B utterances, S frames, F features.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from pydantic import Field
@@ -46,15 +46,11 @@ class Masked(NamedTuple):
 
 @dataclass(frozen=True)
 class SpecAugment:
-    """An objective on utterances of which something is hidden; likelihood sees all."""
+    """An objective of text on utterances of which something is hidden; likelihood sees all."""
 
+    unit: ClassVar[str] = "token"
     inner: Objective
     config: SpecAugmentConfig
-
-    @property
-    def unit(self) -> str:  # type: ignore[override]
-        """Of what is minimised."""
-        return self.inner.unit
 
     def draw(self, model: Any, batch: Batch) -> Masked:
         """What is hidden of the batch."""

@@ -45,8 +45,8 @@ class ModelUse(NamedTuple):
     trust_code: bool = False
     precision: Precision = "fp32"
     device: str = "auto"
-    seconds: float | None = 120.0
     search: Mapping[str, Any] = MappingProxyType({})
+    seconds: float | None = 120.0
 
 
 PLAIN = ModelUse()
@@ -113,8 +113,8 @@ class Model:
         make_programs(pipeline.model)
         task = pipeline.recipe.task
         translates = "source" in pipeline.task.columns and not isinstance(source, Frames)
-        languages = (str(getattr(task, side, "") or UNSAID) for side in ("source", "target"))
-        return Loaded(self.name, pipeline, version, *languages, translates)
+        reads, writes = (str(getattr(task, side, "") or UNSAID) for side in ("source", "target"))
+        return Loaded(self.name, pipeline, version, reads, writes, translates)
 
 
 class Models:
