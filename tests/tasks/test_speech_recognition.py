@@ -241,6 +241,7 @@ def test_tables_are_read_by_number_and_by_name(tmp_path: Path) -> None:
     keys = {"features": "f.npy", "text": "text", "start": "start", "frames": "long"}
     assert read(tmp_path, file="b.tsv", **keys) == [(2, "f.npy:0:7", "one"), (3, "f.npy:7:5", "two")]
     assert read(tmp_path, file="b.tsv", where={"split": "test"}, **keys) == [(3, "f.npy:7:5", "two")]
+    assert read(tmp_path, file="b.tsv", but={"split": ["test", "dev"]}, **keys) == [(2, "f.npy:0:7", "one")]
     assert read(tmp_path, {"two": "2"}, file="b.tsv", **keys) == [(3, "f.npy:7:5", "2")]
     with pytest.raises(InputError, match=r"expected columns txt; its header has id, split, text"):
         read(tmp_path, file="b.tsv", text="txt")

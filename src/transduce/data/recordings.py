@@ -20,6 +20,7 @@ from transduce.data.audio import ARCHIVE, ARRAY, DATA, JOIN, members
 from transduce.data.files import existing_file, fingerprint, read_lines
 
 NAMED = 5  # lines of a message
+Values = str | tuple[str, ...]
 
 
 class Strings(Config):
@@ -59,8 +60,10 @@ class RecordingFile(Config):
     """With features: column of a recording's first row."""
     frames: int | str = "num_frames"
     """With features: column of how many rows it has."""
-    where: dict[str, str] = Field(default_factory=dict)
-    """Only the rows that have this in the column of this name: { split = "train" }."""
+    where: dict[str, Values] = Field(default_factory=dict)
+    """Only the rows with this, or one of these, in the column of this name: { split = "train" }."""
+    but: dict[str, Values] = Field(default_factory=dict)
+    """No rows with this, or one of these, in the column of this name: { speaker = ["ann", "bob"] }."""
     pattern: str | None = None
     """Of an archive: what the names of its recordings look like, with a group (?P<text>..), and (?P<speaker>..) where a
     string of recordings is to be of one speaker. Others are left out."""
@@ -145,21 +148,26 @@ def _listed(file: RecordingFile, root: Path) -> Iterator[Recording]:
     asked: dict[str, Any] = {"text": file.text}
     asked |= {"start": file.start, "frames": file.frames} if file.features else {"audio": file.audio}
     rows = ((line, text.split("\t")) for line, text in enumerate(read_lines(path), 1))
-    named = bool(file.where) or any(isinstance(each, str) for each in asked.values())
+    named = bool(file.where or file.but) or any(isinstance(each, str) for each in asked.values())
     header = next(rows, (1, []))[1] if named else []
-    places = _places(path, [*asked.values(), *file.where], header)
-    wanted = {places[column]: value for column, value in file.where.items()}
+    places = _places(path, [*asked.values(), *file.where, *file.but], header)
+    wanted = [(places[column], _several(value), True) for column, value in file.where.items()]
+    wanted += [(places[column], _several(value), False) for column, value in file.but.items()]
     least, short = max(places.values()), list[int]()
     for line, row in rows:
         if len(row) <= least:
             short.append(line)
-        elif not short and all(row[place] == value for place, value in wanted.items()):
+        elif not short and all((row[place] in values) == should for place, values, should in wanted):
             found = {key: row[places[column]] for key, column in asked.items()}
             name = f"{file.features}:{found['start']}:{found['frames']}" if file.features else found["audio"]
             yield Recording(line, name, found["text"])
     if short:
         lines = ", ".join(map(str, short[:NAMED])) + (", …" if len(short) > NAMED else "")
         raise InputError(f"{path}: expected {least + 1} tab-separated columns; line {lines} has fewer.")
+
+
+def _several(values: Values) -> tuple[str, ...]:
+    return (values,) if isinstance(values, str) else values
 
 
 def _places(path: Path, columns: Sequence[int | str], header: Sequence[str]) -> dict[int | str, int]:

@@ -1,7 +1,7 @@
 """SpecAugment: training hides stretches of time and bands of features (Park et al. 2019), whatever it minimises.
 
-    time_masks times     t ~ uniform{0 .. min(time_width, time_share * S)},  a ~ uniform{0 .. S - t}:  x[a : a + t] = 0
-    feature_masks times  f ~ uniform{0 .. feature_width},                    b ~ uniform{0 .. F - f}:  x[:, b : b + f] = 0
+    time_masks times    t ~ uniform{0 .. min(time_width, time_share * S)}, a ~ uniform{0 .. S - t}:  x[a : a + t] = 0
+    feature_masks times f ~ uniform{0 .. feature_width},                   b ~ uniform{0 .. F - f}:  x[:, b : b + f] = 0
 
 0 is the mean, as features are normalised. What is hidden is drawn for the whole batch by torch's generator, which an
 update seeds; so a resumed training hides the same.
