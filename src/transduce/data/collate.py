@@ -88,6 +88,15 @@ def padded(sequences: Sequence[Ids], pad: int = 0, start: int | None = None, end
     return Padded(torch.from_numpy(values_BT), torch.from_numpy(lengths))
 
 
+def padded_frames(rows: Sequence[Ids]) -> Padded:
+    """Rows of (S, F) floats as one (B, S, F) tensor of float32, padded with 0."""
+    lengths = torch.tensor([len(row) for row in rows])
+    values_BSF = torch.zeros(len(rows), int(lengths.max()), rows[0].shape[1])
+    for place, row in enumerate(rows):
+        values_BSF[place, : len(row)] = torch.from_numpy(np.array(row, np.float32))
+    return Padded(values_BSF, lengths)
+
+
 def _read(stores: Sequence[Store], field: str, rows: Rows) -> list[Ids]:
     """The sequences in the order of `rows`, read store by store."""
     if len(stores) == 1:

@@ -1,4 +1,4 @@
-"""Examples -> stores of token ids: encoded once, then opened from the cache."""
+"""Examples -> stores of token ids, or of frames: encoded once, then opened from the cache."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,23 +14,23 @@ from transduce.data.corpus import LINES_NAMED, PairFiles, TextFile, read_pairs, 
 from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
 from transduce.data.resegment import Resegmenter
-from transduce.data.store import Store, cache_key, cached_store, write_store
+from transduce.data.store import Field, Store, cache_key, cached_store, write_store
 from transduce.data.streams import running, sentences, windows
 from transduce.data.tokenizer import Tokenizer
 
-CHUNK = 10_000
+CHUNK, UTTERANCES = 10_000, 256  # texts that are encoded together; frames take a thousand times the memory
 Progress = Callable[[int], None]
 """Called with the number of lines encoded so far."""
 Item = TypeVar("Item")
 
 
 class Encoder(Protocol):
-    """Text to ids: a tokenizer, or one that cuts words anew."""
+    """Text to ids: a tokenizer, or one that cuts words anew; or to frames."""
 
     @property
     def unknown(self) -> int: ...
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode(self, texts: Sequence[str]) -> Sequence[Any]:
         """The ids of each text, without start and end."""
         ...
 
@@ -97,7 +97,9 @@ def open_examples(
         "settings": {**settings, "filters": filters.model_dump()},
     }
     source, target = columns["source"], columns["target"]
-    return _open_pairs(paths, parts, read, (source, target), (source.spec.size, target.spec.size), filters, cache)
+    stored = source.spec.stored, target.spec.stored
+    chunk = UTTERANCES if source.spec.kind == "frames" else CHUNK
+    return _open_pairs(paths, parts, read, (source, target), stored, filters, cache, chunk=chunk)
 
 
 def _open_pairs(
@@ -105,17 +107,18 @@ def _open_pairs(
     parts: dict[str, Any],
     read: Callable[[], Iterator[tuple[int, str, str]]],
     encoders: tuple[Encoder, Encoder],
-    sizes: tuple[int, int],
+    sizes: tuple[Field, Field],
     filters: FilterConfig,
     cache: Path,
     progress: Progress | None = None,
+    chunk: int = CHUNK,
 ) -> Store:
     """parts: all that decides the content of the store."""
     named = ", ".join(map(str, paths))
 
     def build(path: Path) -> None:
         metadata = {**parts, "unknown": {"source": 0, "target": 0}, "dropped": {}}
-        examples = _encoded(read(), encoders, filters, metadata, progress, named)
+        examples = _encoded(read(), encoders, filters, metadata, progress, named, chunk)
         write_store(path, examples, dict(zip(("source", "target"), sizes, strict=True)), metadata)
 
     store = cached_store(cache, cache_key(parts), build)
@@ -174,10 +177,11 @@ def _encoded(
     metadata: dict[str, Any],
     progress: Progress | None,
     named: str,
-) -> Iterator[dict[str, list[int]]]:
+    chunk_size: int,
+) -> Iterator[dict[str, Any]]:
     """The kept pairs; what was dropped and what was unknown goes into `metadata`."""
     dropped, unknown = Dropped(), metadata["unknown"]
-    for chunk in _chunks(pairs):
+    for chunk in _chunks(pairs, chunk_size):
         numbers, sources, targets = zip(*chunk, strict=True)
         given = (
             _ids(encoder, numbers, side, named) for encoder, side in zip(encoders, (sources, targets), strict=True)
@@ -187,15 +191,15 @@ def _encoded(
             reason = reason_to_drop(filters, source, target)
             dropped.add(reason, number)
             if reason is None:
-                unknown["source"] += source.count(encoders[0].unknown)
-                unknown["target"] += target.count(encoders[1].unknown)
+                for side, ids, encoder in zip(("source", "target"), (source, target), encoders, strict=True):
+                    unknown[side] += ids.count(encoder.unknown) if encoder.unknown >= 0 else 0
                 yield {"source": source, "target": target}
         if progress:
             progress(numbers[-1])
     metadata["dropped"] = dropped.to_dict()
 
 
-def _ids(encoder: Encoder, lines: Sequence[int], texts: Sequence[str], named: str) -> list[list[int]]:
+def _ids(encoder: Encoder, lines: Sequence[int], texts: Sequence[str], named: str) -> Sequence[Any]:
     """The ids of each text. Raises InputError naming the lines of those that are refused."""
     try:
         return encoder.encode(texts)
@@ -233,7 +237,7 @@ def _as_targets(rows: Iterable[list[int]], metadata: dict[str, Any]) -> Iterator
         yield {"target": row}
 
 
-def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
+def _chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
     remaining = iter(items)
-    while chunk := list(islice(remaining, CHUNK)):
+    while chunk := list(islice(remaining, size)):
         yield chunk

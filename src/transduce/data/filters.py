@@ -24,11 +24,11 @@ class FilterConfig(Config):
     """Drop pairs whose two sides are the same tokens; means something with a joint vocabulary only."""
 
 
-def reason_to_drop(config: FilterConfig, source: Sequence[int], target: Sequence[int]) -> str | None:
+def reason_to_drop(config: FilterConfig, source: Sequence[Any], target: Sequence[Any]) -> str | None:
     """The first of `REASONS` that holds for the pair, or None: keep it."""
-    if not source:
+    if not len(source):
         return "empty source"
-    if not target:
+    if not len(target):
         return "empty target"
     shorter, longer = sorted((len(source), len(target)))
     if longer > config.max_tokens:

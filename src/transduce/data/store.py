@@ -1,6 +1,7 @@
-"""Token ids on disk: one Arrow IPC file, memory-mapped, read without copies; and a cache of such files.
+"""Token ids and frames on disk: one Arrow IPC file, memory-mapped, read without copies; and a cache of such files.
 
-A store holds one column a field ("source", "target"), in blocks of 4,096 examples. The last block is empty:
+A store holds one column a field ("source", "target"), in blocks of 4,096 examples. A row of a column is a list of ids,
+or of vectors of floats that are all equally wide. The last block is empty:
 it carries the metadata, which is known only when everything is written, and its presence says that the writer
 finished.
 """
@@ -12,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,17 @@ from transduce.core.errors import InputError
 
 FORMAT = 1
 BLOCK = 4096
-Ids = NDArray[np.uint16] | NDArray[np.int32]
-Example = Mapping[str, Sequence[int]]
+Ids = NDArray[np.uint16] | NDArray[np.int32] | NDArray[np.float32]  # (T,), of floats (S, F)
+Example = Mapping[str, Sequence[int] | NDArray[np.float32]]
+
+
+class FloatRows(NamedTuple):
+    """A column whose rows are vectors of `width` floats."""
+
+    width: int
+
+
+Field = int | FloatRows  # a column of ids: the size of their vocabulary
 
 
 class Store:
@@ -48,7 +58,7 @@ class Store:
         return int(self.metadata["examples"])
 
     def lengths(self, field: str, block: int) -> NDArray[np.int64]:
-        """How many tokens each example of the block has in `field`; reads no tokens."""
+        """How many tokens or frames each example of the block has in `field`; reads none of them."""
         return np.diff(self._view(field, block)[0]).astype(np.int64)
 
     def read(self, field: str, rows: NDArray[np.int64]) -> list[Ids]:
@@ -91,17 +101,17 @@ class Store:
             batch = self._reader.get_batch(block)
             batch.validate()
             column = batch.column(field)
-            self._views[field, block] = (column.offsets.to_numpy(), column.values.to_numpy())
+            self._views[field, block] = (column.offsets.to_numpy(), _numbers(column.values))
         return self._views[field, block]
 
 
 def write_store(
     path: str | Path,
     examples: Iterable[Example],
-    fields: Mapping[str, int],
+    fields: Mapping[str, Field],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Write `examples` in their order. `fields` names the columns with the size of each one's vocabulary.
+    """Write `examples` in their order. `fields` names the columns with the size of each one's vocabulary, or its width.
 
     Memory holds one block. `metadata` is read after the last example, so whoever yields them may still fill
     it in. The file gets its name when it is complete and on disk; two writers of the same path do not disturb
@@ -173,16 +183,17 @@ def _closing_metadata(path: Path, reader: Any) -> dict[str, Any]:
         raise InputError(f"{path}: not a store of this version ({error}). Delete it; it is built again.") from error
 
 
-def _write(file: BinaryIO, examples: Iterable[Example], fields: Mapping[str, int], metadata: Mapping[str, Any]) -> None:
+def _write(
+    file: BinaryIO, examples: Iterable[Example], fields: Mapping[str, Field], metadata: Mapping[str, Any]
+) -> None:
     import pyarrow
 
-    types = {field: np.dtype(np.uint16 if size <= 1 << 16 else np.int32) for field, size in fields.items()}
-    schema = pyarrow.schema([(name, pyarrow.list_(pyarrow.from_numpy_dtype(kind))) for name, kind in types.items()])
+    schema = pyarrow.schema([(name, pyarrow.list_(_type(size))) for name, size in fields.items()])
     checksums, tokens, count = [], dict.fromkeys(fields, 0), 0
     with pyarrow.ipc.new_file(file, schema) as writer:
         for block in _blocks(examples):
-            columns = {field: _column([example[field] for example in block], types[field]) for field in fields}
-            arrays = [pyarrow.ListArray.from_arrays(*columns[field]) for field in fields]
+            columns = {name: _column([example[name] for example in block], size) for name, size in fields.items()}
+            arrays = [_listed(*columns[name], size) for name, size in fields.items()]
             writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
             checksums.append(_checksum(columns.values()))
             count += len(block)
@@ -199,11 +210,48 @@ def _blocks(examples: Iterable[Example]) -> Iterator[list[Example]]:
         yield block
 
 
-def _column(rows: list[Sequence[int]], kind: np.dtype[Any]) -> tuple[NDArray[np.int32], Ids]:
-    """Offsets (rows + 1,) and all ids in one; an id beyond `kind` is an OverflowError, not another id."""
+def _column(rows: list[Any], field: Field) -> tuple[NDArray[np.int32], Ids]:
+    """Offsets (rows + 1,) and all ids, or frames, in one; an id too large is an OverflowError, not another id."""
     offsets = np.zeros(len(rows) + 1, dtype=np.int32)
     np.cumsum([len(row) for row in rows], out=offsets[1:])
-    return offsets, np.fromiter(chain.from_iterable(rows), dtype=kind, count=int(offsets[-1]))
+    if isinstance(field, FloatRows):
+        empty = np.empty((0, field.width), np.float32)
+        return offsets, np.concatenate([empty, *rows]).astype(np.float32, copy=False)
+    return offsets, np.fromiter(chain.from_iterable(rows), dtype=_id_type(field), count=int(offsets[-1]))
+
+
+def _id_type(size: int) -> np.dtype[Any]:
+    return np.dtype(np.uint16 if size <= 1 << 16 else np.int32)
+
+
+def _type(field: Field) -> Any:
+    """What Arrow calls an id, or a frame."""
+    import pyarrow
+
+    if isinstance(field, FloatRows):
+        return pyarrow.list_(pyarrow.float32(), field.width)
+    return pyarrow.from_numpy_dtype(_id_type(field))
+
+
+def _listed(offsets: NDArray[np.int32], values: Ids, field: Field) -> Any:
+    """A column as Arrow holds it."""
+    import pyarrow
+
+    if isinstance(field, FloatRows):
+        flat = pyarrow.array(values.reshape(-1))
+        return pyarrow.ListArray.from_arrays(offsets, pyarrow.FixedSizeListArray.from_arrays(flat, field.width))
+    return pyarrow.ListArray.from_arrays(offsets, values)
+
+
+def _numbers(values: Any) -> Ids:
+    """The ids, or frames, of a column: a view."""
+    import pyarrow
+
+    if isinstance(values, pyarrow.FixedSizeListArray):
+        frames: NDArray[np.float32] = values.flatten().to_numpy().reshape(-1, values.type.list_size)
+        return frames
+    ids: Ids = values.to_numpy()
+    return ids
 
 
 def _checksum(columns: Iterable[tuple[NDArray[np.int32], Ids]]) -> int:

@@ -15,7 +15,7 @@ from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
 from transduce.interpret.attention import looked
 from transduce.interpret.layers import attending
-from transduce.interpret.model_inputs import Given, given_of, source_ids
+from transduce.interpret.model_inputs import Given, given_of, positions, source_ids
 from transduce.interpret.token_spans import column_tokens
 from transduce.models.protocols import writes_at_once
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
@@ -132,7 +132,7 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
         given = given_of(pipeline.task, prediction)
     else:
         writes = pipeline.task.columns["target"]
-        ids = writes.encode([target])[0] if isinstance(target, str) else writes.ids(target)
+        ids = list(writes.encode([target])[0]) if isinstance(target, str) else writes.ids(target)
         given = Given(source_ids(pipeline.task, text), ids)
     check_size(pipeline, given, most)
     return given
@@ -142,20 +142,21 @@ def check_text(pipeline: Pipeline, text: str) -> None:
     """Raises InputError for what cannot be explored: an ensemble, no text, one too long for one piece."""
     if isinstance(pipeline, EnsemblePipeline):
         raise InputError("an ensemble cannot be explored; name a single one of its members.")
-    reads = pipeline.task.tokenizers.get("source") or pipeline.task.tokenizers["target"]
+    reads = pipeline.task.columns.get("source") or pipeline.task.columns["target"]
     length = len(reads.encode([text])[0])
     if not length or not text.strip():
         raise InputError("text: expected a sentence; this one is empty.")
     if length > pipeline.task.readable:
         raise InputError(
-            f"text: {length} tokens; the model reads at most {pipeline.task.readable} at once: shorten it."
+            f"text: {length} {'frames' if reads.spec.kind == 'frames' else 'tokens'}; the model reads at most "
+            f"{pipeline.task.readable} at once: shorten it."
         )
 
 
 def check_size(pipeline: Pipeline, given: Given, most: int) -> None:
     """Raises InputError for more attention weights than `most`, before any is computed."""
     parts = attending(pipeline.model, pipeline.task)
-    reads = len(given.source or ()) + max((part.before for part in parts), default=0)
+    reads = positions(pipeline.model, given) + max((part.before for part in parts), default=0)
     writes = len(given.target) + (not writes_at_once(pipeline.model))
     sizes = {"source": reads, "target": writes, "decoder_input": writes, "other": 1}
     count = sum(part.heads * sizes[part.rows] * sizes[part.columns] for part in parts)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from transduce.core.errors import InputError
+from transduce.data.columns.protocols import Column, Encoded
 from transduce.data.lexicon import Lexicon
-from transduce.data.tokenizer import Tokenizer
 from transduce.inference.constraints import ConstraintCompiler, Constraints
 from transduce.inference.inputs import check_batch_size, sources
 from transduce.inference.prediction import Prediction, unmet
@@ -56,7 +56,7 @@ def decode(
     workers: int = 1,
     lexicon: Lexicon | None = None,
     on_step: OnStep | None = None,
-    encoded: Sequence[Sequence[int]] | None = None,
+    encoded: Sequence[Encoded] | None = None,
 ) -> list[Prediction]:
     """Predict an output for each text, in order. A text without tokens gives an empty prediction.
 
@@ -133,15 +133,15 @@ def _told(on_step: OnStep | None, places: Sequence[int]) -> OnStep | None:
     return lambda step: tell(step._replace(rows=place_B[step.rows]))
 
 
-def _reads(task: Generates) -> Tokenizer:
-    """The tokenizer of what goes in."""
-    return task.tokenizers.get("source") or task.tokenizers["target"]
+def _reads(task: Generates) -> Column:
+    """The column of what goes in."""
+    return task.columns.get("source") or task.columns["target"]
 
 
 def _asked(
     task: Generates,
     texts: Sequence[str],
-    encoded: Sequence[Sequence[int]],
+    encoded: Sequence[Encoded],
     settings: Search,
     numbers: Sequence[int],
     wanted: Sequence[Constraints],
@@ -157,7 +157,7 @@ def _asked(
     problems = []
     for place, (text, ids) in enumerate(zip(texts, encoded, strict=True)):
         try:
-            if not ids or not text.strip():
+            if not len(ids) or not text.strip():
                 predictions[place] = _nothing(text, wanted[place], demands)
             else:
                 request = task.formed(task.request(ids, settings), text)
@@ -202,7 +202,7 @@ def _shortlist(
     """(B, V) bool: what each of `requests` may be answered with; None = anything."""
     if settings.shortlist is None or lexicon is None:
         return None
-    sources = [request.source or () for request in requests]
+    sources: list[Any] = [() if request.source is None else request.source for request in requests]
     frequent = max(settings.shortlist, settings.beam)
     return torch.from_numpy(lexicon.allowed(sources, settings.shortlist, frequent, task.specs.target.size))
 
@@ -218,7 +218,7 @@ def _goes_in_one_call(
 
 
 def _work(request: Request) -> int:
-    return len(request.source or ()) + len(request.prefix)
+    return (0 if request.source is None else len(request.source)) + len(request.prefix)
 
 
 def _nothing(text: str, wanted: Constraints, demands: ConstraintCompiler | None) -> Prediction:

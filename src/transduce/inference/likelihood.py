@@ -110,7 +110,7 @@ def pair_likelihoods(
     target, objective = task.columns["target"], task.objective(model)
     targets = target.encode([text for _, text in pairs])
     members = [_source_ids(each, [text for text, _ in pairs]) for each in (task, *others)]
-    order = sorted(range(len(pairs)), key=lambda place: len(members[0][place] or ()) + len(targets[place]))
+    order = sorted(range(len(pairs)), key=lambda place: _length(members[0][place]) + len(targets[place]))
     found: dict[int, Likelihood] = {}
     for first in range(0, len(order), batch_size):
         places = order[first : first + batch_size]
@@ -126,7 +126,11 @@ def pair_likelihoods(
     return [found[place] for place in range(len(pairs))]
 
 
-def _source_ids(task: Judged, texts: Sequence[str]) -> list[list[int] | None]:
+def _length(ids: Any) -> int:
+    return 0 if ids is None else len(ids)
+
+
+def _source_ids(task: Judged, texts: Sequence[str]) -> list[Any]:
     """Each text as the task's model reads it."""
     source = task.columns.get("source")
     return [source.closed(ids) for ids in source.encode(texts)] if source else [None] * len(texts)

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns, Specs
@@ -17,7 +20,7 @@ from transduce.search.settings import Search
 class Request:
     """One input, ready for search.
 
-    source: ids with the end token; None for a task without a source.
+    source: ids with the end token, or frames (S, F); None for a task without a source.
     prefix: ids that the output must begin with.
     limit: the most output tokens, end token included.
     least: the fewest, end token not included.
@@ -25,7 +28,7 @@ class Request:
     grammar: the form of the output; None = any.
     """
 
-    source: Sequence[int] | None
+    source: Sequence[int] | NDArray[np.float32] | None
     prefix: Sequence[int]
     limit: int
     least: int = 0
@@ -59,7 +62,7 @@ class Generates(Protocol):
         """The id that ends an output."""
         ...
 
-    def request(self, ids: Sequence[int], search: Search) -> Request:
+    def request(self, ids: Any, search: Search) -> Request:
         """What search needs to know of one input, of which these are the ids: of its source, or of its prompt."""
         ...
 

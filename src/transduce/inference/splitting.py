@@ -23,13 +23,13 @@ class Pieces:
     """The pieces of several texts.
 
     cuts: for each text, the spans that are read by themselves; one span for a text in one piece.
-    ids: of each piece, in the order of `read`.
+    ids: or frames, of each piece, in the order of `read`.
     long: for each text with a part that is too long, which part that is. done: what was done about it.
     """
 
     texts: Sequence[str]
     cuts: list[list[Segment]] = field(default_factory=list)
-    ids: list[list[int]] = field(default_factory=list)
+    ids: list[Any] = field(default_factory=list)
     long: dict[int, str] = field(default_factory=dict)
     done: dict[int, str] = field(default_factory=dict)
 
@@ -104,6 +104,26 @@ def pieces_of(
             found.done[place] = f"translated in {len(fitting)} pieces"
     if found.long and how == "refuse":
         raise InputError(f'{known}; shorten it, or choose "split" or "truncate".' for known in found.long.values())
+    return found
+
+
+def utterances(texts: Sequence[str], frames: Sequence[Any], limit: int, how: LongText) -> Pieces:
+    """How speech is read: each utterance as a whole, however `limit` frames compare with what the model was trained on.
+
+    Args:
+        how: "truncate" keeps the first `limit` frames of a longer one; "split" reads all of it.
+
+    Raises:
+        InputError: some are longer, and how="refuse"; all are named.
+    """
+    found = Pieces(texts, [[Segment(0, len(text))] for text in texts])
+    for place, row in enumerate(frames):
+        if len(row) > limit:
+            found.long[place] = f"line {place + 1}: {len(row)} frames, the model was trained on {limit} at most"
+            found.done[place] = f"cut off after {limit}" if how == "truncate" else "read as a whole all the same"
+        found.ids.append(row[:limit] if how == "truncate" else row)
+    if found.long and how == "refuse":
+        raise InputError(f'{known}; cut the recording, or choose "truncate".' for known in found.long.values())
     return found
 
 

@@ -8,6 +8,7 @@
 Shapes: H heads, T queries, S keys, V vocabulary.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +20,14 @@ from torch import Tensor, nn
 
 from transduce.attention.capture import capture
 from transduce.core.errors import InputError
+from transduce.data.columns import Column
 from transduce.data.columns.tokens import Tokens
-from transduce.data.tokenizer import Tokenizer
 from transduce.inference.prediction import Prediction
 from transduce.interpret.ctc_alignment import Calls, by_token
 from transduce.interpret.layers import NAMES, Attends, Axis, attending, one_pass
 from transduce.interpret.model_inputs import Given, given_of, next_tokens, start_of
 from transduce.interpret.numbers import packed
-from transduce.interpret.token_spans import Side, Token, end_token, read_tokens, side, written_side
+from transduce.interpret.token_spans import Side, Token, end_token, read_tokens, side, timed_side, written_side
 from transduce.models.protocols import Aligns, writes_at_once
 from transduce.tasks.protocols import Task
 
@@ -191,16 +192,20 @@ def read_record(model: nn.Module, task: Task, record: Calls, texts: tuple[str, s
     parts = [part for part in attending(model, task) if part.name in record]
     before = max((part.before for part in parts), default=0)
     layers = tuple(Layer(part, _weights(record[part.name], part, before)) for part in parts)
-    source, target = task.tokenizers.get("source"), task.columns["target"]
-    reads = _source_side(source, texts[0], before) if source else None
+    source, target = task.columns.get("source"), task.columns["target"]
+    reads = _source_side(source, texts[0], given, layers, before) if source else None
     written = written_side(target, given.target, texts[1], not writes_at_once(model))
     start = target.tokens([start_of(task)])[0] if isinstance(target, Tokens) else ""
     return Attention(reads, written, start, layers)
 
 
-def _source_side(tokenizer: Tokenizer, text: str, before: int) -> Side:
+def _source_side(source: Column, text: str, given: Given, layers: Sequence[Layer], before: int) -> Side:
     own = [Token(LENGTH_TOKEN, 0, 0, LENGTH_TOKEN)] * before
-    return side(text, [*own, *read_tokens(tokenizer, text), end_token(tokenizer, text)])
+    if isinstance(source, Tokens):
+        tokenizer = source.tokenizer
+        return side(text, [*own, *read_tokens(tokenizer, text), end_token(tokenizer, text)])
+    widths = [layer.weights.shape[-1] for layer in layers if layer.part.columns == "source"]
+    return timed_side(text, source.tokens(given.source), widths[0] if widths else len(given.source))
 
 
 def _weights(calls: list[Tensor], part: Attends, before: int) -> Tensor:

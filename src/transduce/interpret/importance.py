@@ -24,7 +24,7 @@ def importance(model: nn.Module, task: Task, given: Given, check: Callable[[], N
         check: called before each pass; an exception that it raises ends the computation.
     """
     heads = [(part, head) for part in attending(model, task) for head in range(_switches(model, part))]
-    rows = max(1, TOKENS // (len(given.source or ()) + len(given.target)))
+    rows = max(1, TOKENS // (len(given.source if given.source is not None else ()) + len(given.target)))
     (whole,) = log_probabilities(model, task, given, 1)
     found: list[dict[str, Any]] = []
     for first in range(0, len(heads), rows):

@@ -1,19 +1,20 @@
 """Finding a model's attention modules and what they attend to, for any architecture.
 
-Each module declares what it attends to (`transduce.attention.capture`). An artificial source of 3 tokens and an output
-of 5 are passed through the model once, to find the modules, their numbers of heads, and whether their rows and columns
-are tokens. A module that declares nothing, or whose rows or columns are not tokens, is "other".
+Each module declares what it attends to (`transduce.attention.capture`). An artificial source of 3 tokens, or 24 frames,
+and an output of 5 are passed through the model once, to find the modules, their numbers of heads, and whether their
+rows and columns are tokens. A module that declares nothing, or whose rows or columns are not tokens, is "other".
 """
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention.capture import Declared, capture
-from transduce.interpret.model_inputs import Given, next_tokens
+from transduce.interpret.model_inputs import Given, next_tokens, positions
 from transduce.models.protocols import writes_at_once
 from transduce.tasks.protocols import Task
 
@@ -27,7 +28,7 @@ NAMES: dict[Kind, str] = {
     "cross": "Cross-attention",
     "other": "Other attention",
 }  # as people read them, on the page too
-SOURCE, TARGET = 3, 5
+SOURCE, FRAMES, TARGET = 3, 24, 5
 
 _known: WeakKeyDictionary[nn.Module, list["Attends"]] = WeakKeyDictionary()
 
@@ -72,28 +73,39 @@ def attending(model: nn.Module, task: Task) -> list[Attends]:
 
 @torch.inference_mode()
 def _asked(model: nn.Module, task: Task) -> list[Attends]:
-    probe = Given([0] * SOURCE if "source" in task.columns else None, [0] * TARGET)
+    probe = Given(_probe(task), [0] * TARGET)
+    reads = positions(model, probe)
     with capture(model) as record:
         written = len(next_tokens(model, task, probe))
     at_once = writes_at_once(model)
-    found = [_attends(name, one_pass(calls), record.roles[name], written, at_once) for name, calls in record.items()]
+    found = [
+        _attends(name, one_pass(calls), record.roles[name], written, at_once, reads) for name, calls in record.items()
+    ]
     numbered = []
     for kind in KINDS:
         numbered += [each._replace(layer=place) for place, each in enumerate(e for e in found if e.kind == kind)]
     return numbered
 
 
-def _attends(name: str, weights_HTS: Tensor, said: Declared, written: int, at_once: bool) -> Attends:
+def _probe(task: Task) -> Any:
+    """A source of which every model makes a few positions."""
+    source = task.columns.get("source")
+    if source is None or source.kind != "frames":
+        return None if source is None else [0] * SOURCE
+    return np.zeros((FRAMES, source.spec.size), np.float32)
+
+
+def _attends(name: str, weights_HTS: Tensor, said: Declared, written: int, at_once: bool, reads: int) -> Attends:
     heads, rows, columns = weights_HTS.shape
-    if said == ("self", "encoder") and rows == columns and columns - SOURCE in (0, 1):
-        return Attends(name, "encoder", 0, heads, "source", "source", columns - SOURCE)
+    if said == ("self", "encoder") and rows == columns and columns - reads in (0, 1):
+        return Attends(name, "encoder", 0, heads, "source", "source", columns - reads)
     if said == ("self", "decoder") and rows == columns == written:
         axis: Axis = "target" if at_once else "decoder_input"
         return Attends(name, "decoder", 0, heads, axis, axis)
-    if said.role == "cross" and (rows, columns) == (written, SOURCE):
+    if said.role == "cross" and (rows, columns) == (written, reads):
         return Attends(name, "cross", 0, heads, "target", "source")
-    reads = said.side == "encoder" and columns == SOURCE
-    return Attends(name, "other", 0, heads, "other", "source" if reads else "other")
+    source = said.side == "encoder" and columns == reads
+    return Attends(name, "other", 0, heads, "other", "source" if source else "other")
 
 
 def one_pass(calls: list[Tensor]) -> Tensor:

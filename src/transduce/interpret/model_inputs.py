@@ -3,7 +3,7 @@
 Shapes: T target positions, V vocabulary.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,19 +11,21 @@ from torch import Tensor, nn
 
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
-from transduce.data.collate import Batch, padded
+from transduce.data.collate import Batch
 from transduce.data.columns.tokens import Tokens
+from transduce.inference.inputs import as_read
 from transduce.inference.likelihood import log_probabilities as batch_log_probabilities
 from transduce.inference.prediction import Prediction
 from transduce.layers.ctc import least_places
-from transduce.models.protocols import Aligns, Classifies, Fills, writes_at_once
+from transduce.models.protocols import Aligns, Classifies, Encodes, Fills, writes_at_once
 from transduce.tasks.protocols import Task
 
 
 class Given(NamedTuple):
-    """source: ids with the end token; None for a language model. target: ids of the output, neither start nor end."""
+    """source: ids with the end token, or frames (S, F); None for a language model. target: ids of the output, neither
+    start nor end."""
 
-    source: list[int] | None
+    source: Any
     target: list[int]
 
 
@@ -38,10 +40,20 @@ def given_of(task: Task, prediction: Prediction) -> Given:
     return Given(source_ids(task, prediction.source), task.columns["target"].ids(prediction.tokens))
 
 
-def source_ids(task: Task, text: str) -> list[int] | None:
-    """The ids of a source text, with the end token; None for a language model."""
+def source_ids(task: Task, text: str) -> Any:
+    """The ids of a source text, with the end token, or its frames; None for a language model."""
     source = task.columns.get("source")
     return source.closed(source.encode([text])[0]) if source else None
+
+
+@torch.inference_mode()
+def positions(model: nn.Module, given: Given) -> int:
+    """How many positions of the source a model attends to: of frames fewer than there are."""
+    if given.source is None:
+        return 0
+    if not isinstance(given.source, np.ndarray) or not isinstance(model, Encodes):
+        return len(given.source)
+    return int(model.encode(_row(given.source, next(model.parameters()).device)).lengths[0])
 
 
 def start_of(task: Task) -> int:
@@ -81,12 +93,12 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
 
 def log_probabilities(model: nn.Module, task: Task, given: Given, rows: int) -> list[float]:
     """log p of the whole output, including its end, from each row of a batch that contains it `rows` times."""
-    source = None if given.source is None else padded([np.asarray(given.source, np.int32)] * rows)
+    source = None if given.source is None else as_read([given.source] * rows)
     target = task.columns["target"].collate_texts([np.asarray(given.target, np.int32)] * rows)
     each_BN = batch_log_probabilities(task.objective(model), model, Batch(source, target, 0))
     each: list[float] = each_BN.sum(1).tolist()
     return each
 
 
-def _row(ids: list[int], device: torch.device) -> Padded:
-    return padded([np.asarray(ids, np.int32)]).to(device)
+def _row(ids: Any, device: torch.device) -> Padded:
+    return as_read([ids]).to(device)

@@ -92,6 +92,15 @@ def written_side(column: Column, ids: Sequence[int], text: str, ends: bool) -> S
     return side(text, [Token(name, 0, len(text), name) for name in column.tokens(ids)])
 
 
+def timed_side(text: str, times: Sequence[str], places: int) -> Side:
+    """Speech: one token and word for each of the `places` that its frames became, called by the time it begins at."""
+    step = 1
+    while -(-len(times) // step) > places:
+        step *= 2
+    tokens = tuple(Token(time, 0, 0, time) for time in times[::step])
+    return Side(text, tokens, tuple(Word(token.text, 0, 0, (place,)) for place, token in enumerate(tokens)))
+
+
 def shown_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
     """Each token without the mark of a word's beginning; a byte that is no character alone as <C3>."""
     names = tokenizer.tokens(ids)

@@ -7,6 +7,7 @@ from transduce.core.registry import suggest
 from transduce.metrics.bleu import bleu_tally, moses_bleu_tally
 from transduce.metrics.bleu_formula import notes_bleu_tally
 from transduce.metrics.chrf import chrf_tally
+from transduce.metrics.error_rate import character_error_rate_tally, word_error_rate_tally
 from transduce.metrics.evalb import evalb_tally
 from transduce.metrics.exact_match import exact_match_tally
 from transduce.metrics.labels import accuracy_tally, macro_f1_tally
@@ -22,6 +23,7 @@ METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "bleu": lambda texts, references, language: bleu_tally(texts, references, language=language),
     "bleu-lc-moses": lambda texts, references, language: moses_bleu_tally(texts, references, str(language)),
     "bleu-notes": lambda texts, references, _: notes_bleu_tally(texts, references),
+    "cer": lambda texts, references, _: character_error_rate_tally(texts, references),
     "chrf": lambda texts, references, _: chrf_tally(texts, references),
     "chrf++": lambda texts, references, _: chrf_tally(texts, references, word_order=2),
     "exact_match": lambda texts, references, _: exact_match_tally(texts, references),
@@ -32,6 +34,7 @@ METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "rouge1-notes": lambda texts, references, _: notes_rouge_tally(texts, references, 1),
     "rouge2-notes": lambda texts, references, _: notes_rouge_tally(texts, references, 2),
     "ter": lambda texts, references, language: ter_tally(texts, references, language=language),
+    "wer": lambda texts, references, _: word_error_rate_tally(texts, references),
 }
 NAMES = list(METRICS)  # of texts
 TREE_METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {

@@ -18,12 +18,13 @@ from transduce.attention import masks
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.kernels.matmul import Linear
-from transduce.layers.embedding import Tied, make_embeddings
+from transduce.layers.embedding import Tied
 from transduce.layers.stack import NoncausalStackConfig, Stack
+from transduce.layers.subsampling import SubsamplingConfig, embedded, make_front_ends
 
 
-class CtcConfig(NoncausalStackConfig):
-    """The settings of `StackConfig`, the numbers of layers, and the number of places."""
+class CtcConfig(NoncausalStackConfig, SubsamplingConfig):
+    """The settings of `StackConfig`, the numbers of layers and of places, and how frames are subsampled."""
 
     kind: Literal["ctc"] = "ctc"
     encoder_layers: int = Field(default=3, ge=1)
@@ -33,7 +34,8 @@ class CtcConfig(NoncausalStackConfig):
     tied: Tied = Field(default="all")
     """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output."""
     places: int = Field(default=2, ge=1, le=100)
-    """Places per source token. They limit the output's length; equal neighbouring tokens need one more in between."""
+    """Places per source token, or per position of subsampled frames. They limit the output's length; equal neighbouring
+    tokens need one more in between."""
 
 
 class Ctc(nn.Module):
@@ -44,21 +46,22 @@ class Ctc(nn.Module):
     def __init__(self, config: CtcConfig, specs: Specs) -> None:
         super().__init__()
         self.places = config.places
-        _, self.source_embedding, self.output = make_embeddings(*specs.sizes, config.d_model, config.tied)
+        front_ends = make_front_ends(specs, config.d_model, config.tied, config.subsampling)
+        _, self.source_embedding, self.output = front_ends
         self.encoder = Stack(config, config.encoder_layers, side="encoder")
         self.split = Linear(config.d_model, config.places * config.d_model)
         self.decoder = Stack(config, config.decoder_layers, cross=True, side="decoder")
 
     def encode(self, source: Padded) -> Padded:
-        """Source ids (B, S) -> states (B, S, D)."""
-        embedded_BSD, real_BS = self.source_embedding(source.values), source.mask()
-        return Padded(self.encoder.encode(embedded_BSD, real_BS), source.lengths)
+        """Source ids (B, S), or frames (B, S, F), -> states (B, S', D)."""
+        read = embedded(self.source_embedding, source)
+        return Padded(self.encoder.encode(read.values, read.mask()), read.lengths)
 
     def align(self, source: Padded, least: Tensor | None = None) -> Padded:
         """Logits (B, P, V) of each place. If `least` (B,) asks for more places, the last one is repeated."""
         encoded = self.encode(source)
         split_BPD = self.split(encoded.values).view(len(source.lengths), -1, encoded.values.shape[-1])
-        own_B = self.places * source.lengths
+        own_B = self.places * encoded.lengths
         count_B = own_B if least is None else torch.maximum(own_B, least)
         if least is not None and bool((least > own_B).any()):
             split_BPD = _lengthened(split_BPD, own_B, count_B)

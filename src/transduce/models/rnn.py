@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transduce.attention.dropout import Dropout
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
-from transduce.layers.embedding import Tied, make_embeddings
+from transduce.layers.embedding import Tied
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.recurrent_decoder import (
@@ -26,9 +26,10 @@ from transduce.layers.recurrent_decoder import (
     RecurrentState,
 )
 from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackParts
+from transduce.layers.subsampling import SubsamplingConfig, embedded, make_front_ends, refuse_pointer
 
 
-class RnnConfig(DecoderConfig):
+class RnnConfig(DecoderConfig, SubsamplingConfig):
     """The settings of the decoder, which the encoder shares, and those of the encoder only."""
 
     kind: Literal["rnn"] = "rnn"
@@ -67,7 +68,8 @@ class Rnn(nn.Module):
 
     def __init__(self, config: RnnConfig, specs: Specs) -> None:
         super().__init__()
-        embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
+        refuse_pointer(specs, config.pointer)
+        embeddings = make_front_ends(specs, config.d_model, config.tied, config.subsampling)
         self.target_embedding, self.source_embedding, self.output = embeddings
         self.dropout = Dropout(config.dropout)
         layers = (config.encoder_layers, config.residual, config.dropout, config.direction)
@@ -81,14 +83,14 @@ class Rnn(nn.Module):
         return self._decode(target.values, *self.start(source, len(target.values)))[0]
 
     def encode(self, source: Padded) -> Padded:
-        """Source ids (B, S) -> states (B, S, H)."""
-        return Padded(self._read(source)[0], source.lengths)
+        """Source ids (B, S), or frames (B, S, F), -> states (B, S', H)."""
+        return self._read(source)[0]
 
     def start(self, source: Padded | None, rows: int) -> tuple[RnnMemory, RecurrentState]:
         """The source as the decoder uses it, and the initial state."""
         assert source is not None
-        states_BSH, last = self._read(source)
-        real_BS = source.mask()
+        (states_BSH, lengths_B), last = self._read(source)
+        real_BS = Padded(states_BSH, lengths_B).mask()
         copies = self.pointer.remember(source.values, states_BSH, real_BS) if self.pointer else None
         memory, state = self.decoder.start(states_BSH, real_BS, last)
         return RnnMemory(memory, copies), state
@@ -98,10 +100,10 @@ class Rnn(nn.Module):
         logits_B1V, state = self._decode(token_B[:, None], memory, state)
         return log_probabilities(logits_B1V[:, 0]), state
 
-    def _read(self, source: Padded) -> tuple[Tensor, StackParts]:
-        embedded_BSD: Tensor = self.dropout(self.source_embedding(source.values))
-        states_BSH, last = self.encoder(embedded_BSD, source.lengths)
-        return states_BSH, last
+    def _read(self, source: Padded) -> tuple[Padded, StackParts]:
+        read = embedded(self.source_embedding, source)
+        states_BSH, last = self.encoder(self.dropout(read.values), read.lengths)
+        return Padded(states_BSH, read.lengths), last
 
     def _decode(self, target_BT: Tensor, source: RnnMemory, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """Logits (B, T, V) after each of T more tokens, and the new state."""

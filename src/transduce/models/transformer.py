@@ -11,17 +11,18 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue, masks
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
-from transduce.layers.embedding import Tied, make_embeddings
+from transduce.layers.embedding import Tied
 from transduce.layers.fused_search import FusedSearch
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Sources, Stack, StackConfig, State
+from transduce.layers.subsampling import SubsamplingConfig, embedded, make_front_ends, refuse_pointer
 
 PLAIN = {"target_embedding", "source_embedding", "output", "encoder", "decoder"}  # the parts that fused search supports
 
 
-class TransformerConfig(StackConfig):
-    """The settings of `StackConfig`, and the numbers of layers."""
+class TransformerConfig(StackConfig, SubsamplingConfig):
+    """The settings of `StackConfig`, the numbers of layers, and how frames are subsampled."""
 
     kind: Literal["transformer"] = "transformer"
     encoder_layers: int = Field(default=3, ge=1)
@@ -54,7 +55,8 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig, specs: Specs) -> None:
         super().__init__()
-        embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
+        refuse_pointer(specs, config.pointer)
+        embeddings = make_front_ends(specs, config.d_model, config.tied, config.subsampling)
         self.target_embedding, self.source_embedding, self.output = embeddings
         self.encoder = Stack(config, config.encoder_layers, side="encoder")
         self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True, side="decoder")
@@ -74,9 +76,9 @@ class Transformer(nn.Module):
         return hidden_BTD, self.output.weight
 
     def encode(self, source: Padded) -> Padded:
-        """Source ids (B, S) -> states (B, S, D)."""
-        embedded_BSD, real_BS = self.source_embedding(source.values), source.mask()
-        return Padded(self.encoder.encode(embedded_BSD, real_BS), source.lengths)
+        """Source ids (B, S), or frames (B, S, F), -> states (B, S', D)."""
+        read = embedded(self.source_embedding, source)
+        return Padded(self.encoder.encode(read.values, read.mask()), read.lengths)
 
     def start(self, source: Padded | None, rows: int) -> tuple[TransformerMemory, State]:
         """The source's keys and values for every decoder block, and empty caches."""

@@ -26,6 +26,7 @@ from transduce.inference.splitting import (
     refuse_wants_of_pieces,
     tell_of_pieces,
     tell_unmet,
+    utterances,
 )
 from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
@@ -240,7 +241,7 @@ class Pipeline:
         if split not in ("auto", "sentences", "none"):
             raise InputError(f'split: expected "auto", "sentences" or "none"; got {split!r}.')
         cuts = self.single_sentences if split == "auto" else split == "sentences"
-        return cuts and not self.task.whole and "source" in self.task.columns
+        return cuts and not self.task.whole and "source" in self.task.tokenizers
 
     def pieces(
         self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", wants: Sequence[Constraints] = ()
@@ -250,6 +251,9 @@ class Pipeline:
         Raises:
             InputError: a text is too long and long="refuse".
         """
+        heard = self.task.columns.get("source")
+        if heard is not None and heard.kind == "frames":
+            return utterances(texts, heard.encode(texts), self.task.readable, long)
         reads = self.task.tokenizers.get("source")
         whole = [split == "auto" and bool(wanted) for wanted in wants] or [False] * len(texts)
         apart = [self.splits(split) and not each for each in whole]
@@ -386,5 +390,7 @@ def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
             )
         elif task.columns.keys() != first.columns.keys():
             problems.append(f"{name}: its task is not that of {names[0]}: one reads a source, the other does not.")
+        elif first.columns.get("source") != task.columns.get("source") and "source" not in first.tokenizers:
+            problems.append(f"{name}: it hears other features than {names[0]}; the members of an ensemble share them.")
     if problems:
         raise InputError(problems)

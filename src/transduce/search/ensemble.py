@@ -22,7 +22,7 @@ class Ensemble(nn.Module):
 
     Members may have different architectures, but must share their target vocabulary. They read the same source (B, S),
     or each reads its own column of (B, S, M), in which shorter sources are padded with -1. For models without a source,
-    it is None.
+    it is None. Frames (B, S, F) are read by all.
     """
 
     def __init__(self, members: Sequence[nn.Module], mean: Mean = "probability") -> None:
@@ -58,7 +58,7 @@ class Ensemble(nn.Module):
         return each[0].joined(each[1:], self.mean)
 
     def _read(self, source: Padded | None) -> list[tuple[nn.Module, Padded | None]]:
-        if source is None or source.values.ndim == 2:
+        if source is None or source.values.ndim == 2 or source.values.is_floating_point():
             return [(member, source) for member in self.members]
         columns = source.values.unbind(-1)
         return [(member, _column(ids_BS)) for member, ids_BS in zip(self.members, columns, strict=True)]

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.serve import explorer, libretranslate, operations, v1
+from transduce.serve import explorer, libretranslate, operations, transcriptions, v1
 from transduce.serve.api_page import api_page
 from transduce.serve.batches import Busy, Stopped
 from transduce.serve.guards import Guards, page_policy, problem
@@ -56,7 +56,7 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
         lifespan=lifespan,
     )
     app.state.service = service
-    for room in (libretranslate, v1, explorer, operations):
+    for room in (libretranslate, v1, transcriptions, explorer, operations):
         app.include_router(room.routes(service))
     _errors(app)
     _pages(app, page, service)

@@ -40,6 +40,9 @@ def problem(status: int, message: str, headers: dict[str, str] | None = None) ->
     return JSONResponse({"error": message.encode("utf-8", "backslashreplace").decode()}, status, headers)
 
 
+TRANSCRIPTIONS = "/v1/audio/transcriptions"  # whose bodies are sound
+
+
 class Door:
     """Lets requests in until it closes; those inside are counted."""
 
@@ -99,7 +102,7 @@ class Guards:
         self._door.inside += 1
         self._measures.open.set(self._door.inside)
         try:
-            body = await self._body(receive)
+            body = await self._body(receive, self._longest(scope))
             if isinstance(body, JSONResponse):
                 await body(scope, receive, send)
             elif body is not None:
@@ -118,9 +121,15 @@ class Guards:
         if scope["path"] not in OPEN and not self._known_origin(headers):
             return problem(403, FOREIGN.format(headers["origin"][:100]))
         length = headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > self._settings.longest_body:
-            return self._too_large()
+        longest = self._longest(scope)
+        if length.isdecimal() and int(length[:20]) > longest:
+            return self._too_large(longest)
         return None
+
+    def _longest(self, scope: Scope) -> int:
+        """Bytes of a body."""
+        speech = scope["path"] == TRANSCRIPTIONS
+        return self._settings.audio_bytes + 65_536 if speech else self._settings.longest_body
 
     def _known_origin(self, headers: Headers) -> bool:
         """Whether no web page asks, or one that may: the server's own, or of an origin that was allowed.
@@ -134,7 +143,7 @@ class Guards:
         scheme, mark, host = origin.partition("://")
         return bool(scheme and mark) and host.lower() == headers.get("host", "").lower() != ""
 
-    async def _body(self, receive: Receive) -> bytes | JSONResponse | None:
+    async def _body(self, receive: Receive, longest: int) -> bytes | JSONResponse | None:
         """The whole body; an answer if it is too long or too slow; None if the client left."""
         parts, size = [], 0
         try:
@@ -145,15 +154,14 @@ class Guards:
                         return None
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    if size > self._settings.longest_body:
-                        return self._too_large()
+                    if size > longest:
+                        return self._too_large(longest)
                     if not message.get("more_body"):
                         return b"".join(parts)
         except TimeoutError:
             return problem(408, "the request's body did not arrive in time.", {"connection": "close"})
 
-    def _too_large(self) -> JSONResponse:
-        limit = self._settings.longest_body
+    def _too_large(self, limit: int) -> JSONResponse:
         return problem(413, f"the body may have {limit:,} bytes at most.", {"connection": "close"})
 
 

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME, find_model_file
 from transduce.core.registry import suggest
+from transduce.data.columns.frames import Frames
 from transduce.kernels.matmul import Precision, make_programs
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.runtime.event_log import NAME as LOG
@@ -34,12 +36,17 @@ class Loaded(NamedTuple):
 
 
 class ModelUse(NamedTuple):
-    """How models are used. search: keys of `transduce.search.settings.Search` in place of each recipe's."""
+    """How models are used. search: keys of `transduce.search.settings.Search` in place of each recipe's.
+
+    seconds: models of speech hear uploads of at most so long, and no files of this machine; None = whatever they are
+        asked for, where only the machine's own user asks.
+    """
 
     trust_code: bool = False
     precision: Precision = "fp32"
     device: str = "auto"
     search: Mapping[str, Any] = MappingProxyType({})
+    seconds: float | None = 120.0
 
 
 PLAIN = ModelUse()
@@ -98,12 +105,16 @@ class Model:
         )
         search = search_settings(pipeline.recipe.search, dict(self._use.search))
         pipeline.recipe = pipeline.recipe.model_copy(update={"search": search})
+        source = pipeline.task.columns.get("source")
+        if isinstance(source, Frames):
+            hears = replace(source, seconds=self._use.seconds)
+            pipeline.task.columns = {**pipeline.task.columns, "source": hears}
         pipeline.predict([""])  # settings that this model cannot be searched by are told of now
         make_programs(pipeline.model)
         task = pipeline.recipe.task
-        translates = "source" in pipeline.task.columns
-        source, target = (str(getattr(task, side, "") or UNSAID) for side in ("source", "target"))
-        return Loaded(self.name, pipeline, version, source, target, translates)
+        translates = "source" in pipeline.task.columns and not isinstance(source, Frames)
+        reads, writes = (str(getattr(task, side, "") or UNSAID) for side in ("source", "target"))
+        return Loaded(self.name, pipeline, version, reads, writes, translates)
 
 
 class Models:

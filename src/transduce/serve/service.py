@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.columns import Column
 from transduce.pipeline.pipeline import Pipeline
 from transduce.search.settings import Search, search_settings
 from transduce.serve.batches import BatchQueue, broke_down
@@ -162,9 +162,9 @@ def _settled(do: Callable[[], Result]) -> Result:
         raise broke_down(error) from error
 
 
-def reader(pipeline: Pipeline) -> Tokenizer:
-    """The tokenizer of what the model is given."""
-    return pipeline.task.tokenizers.get("source") or pipeline.task.tokenizers["target"]
+def reader(pipeline: Pipeline) -> Column:
+    """The column of what the model is given."""
+    return pipeline.task.columns.get("source") or pipeline.task.columns["target"]
 
 
 async def left(request: Request) -> None:

@@ -28,6 +28,8 @@ class ServeSettings(Config):
     """The longest request body; a shorter one where `characters` cannot need as much."""
     characters: int = Field(default=20_000, ge=1)
     """Characters of all texts together."""
+    audio_bytes: int = Field(default=25_000_000, ge=1)
+    """The longest sound file."""
     texts: int = Field(default=128, ge=1)
     """Texts in a list."""
     beam: int = Field(default=16, ge=1)

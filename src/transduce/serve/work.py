@@ -125,7 +125,7 @@ def _looked(work: Work, prediction: Prediction) -> Answer:
 
 def _in_one_piece(pipeline: Pipeline, text: str, ask: Ask) -> bool:
     """Whether there is attention; of what was cut off there is none either, as it is not of the text."""
-    reads = pipeline.task.tokenizers.get("source") or pipeline.task.tokenizers["target"]
+    reads = pipeline.task.columns.get("source") or pipeline.task.columns["target"]
     whole = len(pipeline.pieces([text], ask.split, "truncate").cuts[0]) == 1
     return bool(text.strip()) and whole and len(reads.encode([text])[0]) <= pipeline.task.readable
 

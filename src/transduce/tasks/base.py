@@ -80,7 +80,7 @@ class TextTask(BaseTask, ABC):
         return self._written.end
 
     @abstractmethod
-    def request(self, ids: Sequence[int], search: Search) -> Request:
+    def request(self, ids: Any, search: Search) -> Request:
         """What search needs to know of one input, of which these are the ids: of its source, or of its prompt."""
 
     def formed(self, request: Request, text: str) -> Request:

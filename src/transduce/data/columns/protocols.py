@@ -6,18 +6,27 @@ Shapes: B examples of a batch.
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
-from transduce.data.store import Ids
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.core.errors import InputError
+from transduce.data.store import Field, FloatRows, Ids
 
 
 class ColumnSpec(NamedTuple):
     """What a model needs to know of a column.
 
     kind: the name of its file in this folder.
-    size: how many different ids it has: of a vocabulary, of a set of labels.
+    size: how many different ids it has: of a vocabulary, of a set of labels. Of frames, how many features each has.
     """
 
     kind: str
     size: int
+
+    @property
+    def stored(self) -> Field:
+        """How a store holds it."""
+        return FloatRows(self.size) if self.kind == "frames" else self.size
 
 
 class Specs(NamedTuple):
@@ -33,8 +42,20 @@ class Specs(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int | None, int]:
-        """Of source and target."""
+        """Of the vocabularies of source and target.
+
+        Raises:
+            InputError: the source is frames, which have no vocabulary.
+        """
+        if self.source is not None and self.source.kind == "frames":
+            raise InputError(
+                '[model] kind: this model reads tokens, and the task gives it frames; expected "transformer", "rnn" or '
+                '"ctc".'
+            )
         return None if self.source is None else self.source.size, self.target.size
+
+
+Encoded = list[int] | NDArray[np.float32]  # ids, or frames (S, F)
 
 
 class Column(Protocol):
@@ -52,7 +73,7 @@ class Column(Protocol):
         """The id that is counted as unknown; -1 where there is none."""
         ...
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode(self, texts: Sequence[str]) -> Sequence[Encoded]:
         """The ids of each, without start and end. Raises InputError for what cannot be one."""
         ...
 
@@ -76,7 +97,7 @@ class Column(Protocol):
         """The same of what was encoded by itself: the rows of a stream are cut otherwise."""
         ...
 
-    def closed(self, ids: Sequence[int]) -> list[int]:
+    def closed(self, ids: Any) -> Any:
         """Everything of one example that has a probability of its own: its ids, and the end token of a text."""
         ...
 

@@ -1,0 +1,137 @@
+"""Speech as frames of features: filterbanks of sound files, or features that somebody else computed.
+
+Shapes: B utterances, S frames, F features.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transduce.core.errors import InputError
+from transduce.core.padded import Padded
+from transduce.data.audio import ARRAY, DATA, JOIN, SHOWN, read_features, read_samples
+from transduce.data.collate import padded_frames
+from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.filterbank import SHIFT, filterbank, normalized, resampled, stretched
+from transduce.data.store import Ids
+
+NAMED = 10  # problems in a message
+
+
+@dataclass(frozen=True)
+class Frames:
+    """An utterance a row: (S, F) floats, each feature with mean 0 and variance 1 over the utterance.
+
+    width: F. rate: samples a second that sound is brought to; None = features are read, not computed.
+    root: where relative names begin; not part of a model file.
+    seconds: of a server: names of files are refused, and sound that is longer; None = everything is read.
+    speed: utterances are spoken so many times as fast (speed perturbation, Ko et al. 2015); of training data alone.
+    """
+
+    kind: ClassVar[str] = "frames"
+    width: int
+    rate: int | None
+    root: Path = field(default=Path(), compare=False)
+    seconds: float | None = field(default=None, compare=False)
+    speed: float = 1.0
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
+        """What `to_dict` gave. Raises InputError for anything else."""
+        width, rate = table.get("width"), table.get("rate")
+        if type(width) is not int or width < 1 or not (rate is None or (type(rate) is int and rate >= 1000)):
+            raise InputError("the model file's column of frames: expected a width and a sampling rate.")
+        return cls(width, rate)
+
+    @property
+    def spec(self) -> ColumnSpec:
+        """How many features a frame has."""
+        return ColumnSpec(self.kind, self.width)
+
+    @property
+    def unknown(self) -> int:
+        """No id."""
+        return -1
+
+    def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """(S, F) of each utterance, by the name of its file or files; see `transduce.data.audio`.
+
+        Raises:
+            InputError: files that cannot be read; all of them are named.
+        """
+        found, problems = [], []
+        for text in texts:
+            try:
+                found.append(self._features(text))
+            except InputError as error:
+                problems += error.problems
+        if problems:
+            more = [f"{len(problems) - NAMED:,} more like these."] if len(problems) > NAMED else []
+            raise InputError([*problems[:NAMED], *more])
+        return found
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Frames have no text."""
+        return ""
+
+    def tokens(self, ids: Any) -> list[str]:
+        """The time at which each frame begins, in seconds."""
+        return [f"{place * SHIFT:.2f}" for place in range(len(ids))]
+
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        """Raises InputError: no text is a frame."""
+        raise InputError("frames cannot be given as text.")
+
+    def collate(self, rows: Sequence[Ids]) -> Padded:
+        """(B, S, F) float32, padded with 0."""
+        return padded_frames(rows)
+
+    collate_texts = collate
+
+    def closed(self, ids: Any) -> Any:
+        """Nothing ends an utterance."""
+        return ids
+
+    def to_dict(self) -> dict[str, Any]:
+        """Width and rate."""
+        return {"width": self.width, "rate": self.rate}
+
+    def _features(self, text: str) -> NDArray[np.float32]:
+        names = [name.strip() for name in text.split(JOIN)] if text.strip() else []
+        if not names:
+            return np.empty((0, self.width), np.float32)
+        if self.seconds is not None and (wrong := [name for name in names if not name.startswith(DATA)]):
+            raise InputError(
+                f"{wrong[0][:SHOWN]}: expected sound as data:audio/wav;base64,..; this server reads no files."
+            )
+        features_SF = self._of_arrays(names) if ARRAY.fullmatch(names[0]) else self._of_sound(names)
+        if features_SF.shape[1] != self.width:
+            raise InputError(
+                f"{text[:SHOWN]}: expected {self.width} features a frame; got {features_SF.shape[1]}. The model reads "
+                "features of the kind that it was trained on."
+            )
+        if not torch.isfinite(features_SF).all():
+            raise InputError(f"{text[:SHOWN]}: expected finite numbers; got NaN or infinity.")
+        return normalized(features_SF).numpy() if len(features_SF) else features_SF.numpy()
+
+    def _of_arrays(self, names: Sequence[str]) -> Tensor:
+        features_SF = torch.from_numpy(np.concatenate([read_features(name, self.root) for name in names]))
+        return stretched(features_SF, self.speed) if len(features_SF) else features_SF
+
+    def _of_sound(self, names: Sequence[str]) -> Tensor:
+        if self.rate is None:
+            raise InputError(
+                f"{names[0][:SHOWN]}: expected an array of features, FILE.npy:START:FRAMES; this model was trained on "
+                "features that were computed elsewhere, and cannot compute them from sound."
+            )
+        waves = []
+        for name in names:
+            wave_N, rate = read_samples(name, self.root, self.seconds)
+            waves.append(resampled(wave_N, round(rate * self.speed), self.rate))
+        return filterbank(torch.cat(waves), self.rate, self.width)

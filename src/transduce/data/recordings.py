@@ -1,0 +1,202 @@
+"""Recordings and what is said in them: tables, archives whose names say it, and strings of recordings.
+
+A recording is called by its name, which `transduce.data.audio` reads.
+"""
+
+import hashlib
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from transduce.core.config import Config
+from transduce.core.errors import InputError
+from transduce.core.registry import suggest
+from transduce.data.audio import ARCHIVE, ARRAY, DATA, JOIN, members
+from transduce.data.files import existing_file, fingerprint, read_lines
+
+NAMED = 5  # lines of a message
+Values = str | tuple[str, ...]
+
+
+class Strings(Config):
+    """Utterances that are strings of recordings, drawn by a seed; no recording stands in one twice."""
+
+    count: int = Field(ge=1)
+    """How many."""
+    shortest: int = Field(default=3, ge=1)
+    """The fewest recordings of one."""
+    longest: int = Field(default=8, ge=1)
+    """The most."""
+    seed: int = 1
+    """Another seed, other strings."""
+    between: str = ""
+    """What stands between the texts of two recordings."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.longest < self.shortest:
+            raise ValueError(f"longest ({self.longest}) must be at least shortest ({self.shortest})")
+        return self
+
+
+class RecordingFile(Config):
+    """Recordings with their texts: a tab-separated table, or a tar archive with a `pattern`."""
+
+    file: str
+    """The table, compressed or not, or the archive. Columns that are called by name stand in its first line."""
+    audio: int | str = 0
+    """Column of the recording: FILE.wav, ARCHIVE.tar.gz:FILE.wav or FEATURES.npy:START:FRAMES; a number from 0, or a
+    name."""
+    text: int | str = 1
+    """Column of what is said."""
+    features: str | None = None
+    """An array that holds the features of all recordings, instead of the column `audio`."""
+    start: int | str = "start_frame"
+    """With features: column of a recording's first row."""
+    frames: int | str = "num_frames"
+    """With features: column of how many rows it has."""
+    where: dict[str, Values] = Field(default_factory=dict)
+    """Only the rows with this, or one of these, in the column of this name: { split = "train" }."""
+    but: dict[str, Values] = Field(default_factory=dict)
+    """No rows with this, or one of these, in the column of this name: { speaker = ["ann", "bob"] }."""
+    pattern: str | None = None
+    """Of an archive: what the names of its recordings look like, with a group (?P<text>..), and (?P<speaker>..) where a
+    string of recordings is to be of one speaker. Others are left out."""
+    strings: Strings | None = None
+    """Strings of these recordings instead of single ones."""
+    weight: float = Field(default=1.0, gt=0)
+    """How often an epoch shows each example."""
+
+    @field_validator("pattern")
+    @classmethod
+    def _names_the_text(cls, pattern: str | None) -> str | None:
+        try:
+            groups = re.compile(pattern or "(?P<text>)").groupindex
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from None
+        if "text" not in groups:
+            raise ValueError("expected a group (?P<text>..), which is what a recording says")
+        return pattern
+
+    def paths(self, root: Path) -> list[Path]:
+        """The file itself, and its array of features."""
+        return [root / self.file, *([root / self.features] if self.features else [])]
+
+    def evaluate_options(self, root: Path) -> list[str]:
+        """None: `transduce evaluate` reads tables of two columns."""
+        return []
+
+
+class Recording(NamedTuple):
+    """line: of the table, or its number in the archive, from 1. name: see `transduce.data.audio`."""
+
+    line: int
+    name: str
+    text: str
+    speaker: str = ""
+
+
+def read_recordings(
+    file: RecordingFile, root: Path, words: Mapping[str, str] | None = None
+) -> Iterator[tuple[int, str, str]]:
+    """(line number from 1, name of the recording, text) of each utterance.
+
+    Args:
+        words: what texts are called; recordings of any other are left out.
+
+    Raises:
+        InputError: a missing file, text that is not UTF-8; lines without the columns; too few recordings for strings.
+    """
+    found = _archived(file, root) if file.pattern is not None else _listed(file, root)
+    if words is not None:
+        found = (each._replace(text=words[each.text]) for each in found if each.text in words)
+    if file.strings is None:
+        yield from ((each.line, each.name, each.text) for each in found)
+    else:
+        yield from _strings(list(found), file.strings, root / file.file)
+
+
+def recordings_digest(names: Sequence[str], root: Path) -> str:
+    """SHA-256, in hex, of the content of all files that these recordings are in, in the order of their names."""
+    files = sorted({path for name in names for part in name.split(JOIN) if (path := _file_of(part))})
+    return hashlib.sha256("".join(fingerprint(root / path) for path in files).encode()).hexdigest()
+
+
+def _file_of(name: str) -> str:
+    found = ARCHIVE.fullmatch(name) or ARRAY.fullmatch(name)
+    return "" if name.startswith(DATA) else found[1] if found else name
+
+
+def _archived(file: RecordingFile, root: Path) -> Iterator[Recording]:
+    pattern, count = re.compile(file.pattern or ""), 0
+    for name in sorted(members(root / file.file)):
+        if found := pattern.fullmatch(name.rpartition("/")[2]):
+            count += 1
+            said = found.groupdict()
+            yield Recording(count, f"{file.file}:{name}", said["text"], said.get("speaker") or "")
+    if not count:
+        raise InputError(f"{root / file.file}: no file in the archive has a name like {file.pattern}.")
+
+
+def _listed(file: RecordingFile, root: Path) -> Iterator[Recording]:
+    path = existing_file(root / file.file)
+    asked: dict[str, Any] = {"text": file.text}
+    asked |= {"start": file.start, "frames": file.frames} if file.features else {"audio": file.audio}
+    rows = ((line, text.split("\t")) for line, text in enumerate(read_lines(path), 1))
+    named = bool(file.where or file.but) or any(isinstance(each, str) for each in asked.values())
+    header = next(rows, (1, []))[1] if named else []
+    places = _places(path, [*asked.values(), *file.where, *file.but], header)
+    wanted = [(places[column], _several(value), True) for column, value in file.where.items()]
+    wanted += [(places[column], _several(value), False) for column, value in file.but.items()]
+    least, short = max(places.values()), list[int]()
+    for line, row in rows:
+        if len(row) <= least:
+            short.append(line)
+        elif not short and all((row[place] in values) == should for place, values, should in wanted):
+            found = {key: row[places[column]] for key, column in asked.items()}
+            name = f"{file.features}:{found['start']}:{found['frames']}" if file.features else found["audio"]
+            yield Recording(line, name, found["text"])
+    if short:
+        lines = ", ".join(map(str, short[:NAMED])) + (", …" if len(short) > NAMED else "")
+        raise InputError(f"{path}: expected {least + 1} tab-separated columns; line {lines} has fewer.")
+
+
+def _several(values: Values) -> tuple[str, ...]:
+    return (values,) if isinstance(values, str) else values
+
+
+def _places(path: Path, columns: Sequence[int | str], header: Sequence[str]) -> dict[int | str, int]:
+    """Where each column is."""
+    known = {name: place for place, name in enumerate(header)}
+    if wrong := [each for each in columns if isinstance(each, str) and each not in known]:
+        near = suggest(wrong[0], list(known))
+        raise InputError(f"{path}: expected columns {', '.join(wrong)}; its header has {', '.join(header)}.{near}")
+    return {each: known[each] if isinstance(each, str) else each for each in columns}
+
+
+def _strings(found: Sequence[Recording], config: Strings, path: Path) -> Iterator[tuple[int, str, str]]:
+    speakers: dict[str, list[Recording]] = defaultdict(list)
+    for each in found:
+        speakers[each.speaker].append(each)
+    groups = [group for _, group in sorted(speakers.items()) if len(group) >= config.longest]
+    if not groups:
+        raise InputError(f"{path}: strings of {config.longest} recordings need as many; got {len(found)}.")
+    random_ = random.Random(config.seed)
+    for line in range(1, config.count + 1):
+        group = groups[_below(random_, len(groups))]
+        length = config.shortest + _below(random_, config.longest - config.shortest + 1)
+        chosen = dict[int, None]()  # in the order drawn
+        while len(chosen) < length:
+            chosen[_below(random_, len(group))] = None
+        parts = [group[place] for place in chosen]
+        yield line, JOIN.join(part.name for part in parts), config.between.join(part.text for part in parts)
+
+
+def _below(random_: random.Random, size: int) -> int:
+    """A number below `size`, by plain random numbers: Python may change how it chooses."""
+    return int(random_.random() * size)

@@ -1,0 +1,95 @@
+"""Convolutions that make a few positions of many frames: the front end of a model that reads speech (Synnaeve et al.
+2020; Wang et al. 2020, fairseq S2T).
+
+    frame every 10 ms -> log2(factor) convolutions over 5 frames, each of stride 2 with a gated linear unit -> norm
+
+A row of S frames becomes ceil(S / factor) positions. Frames behind a row's end are 0 for every convolution, so padding
+changes nothing.
+Shapes: B utterances, S frames or positions, F features, C channels, D model width.
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transduce.core.config import Config
+from transduce.core.errors import InputError
+from transduce.core.padded import Padded
+from transduce.data.columns import Specs
+from transduce.layers.embedding import Embedding, Tied, make_embeddings
+
+KERNEL, FACTOR = 5, 4  # frames that a convolution reads, and that become a position, as in fairseq
+
+
+class SubsamplingConfig(Config):
+    """The settings of the front end, which only a task with frames has."""
+
+    subsampling: Literal[1, 2, 4, 8] | None = None
+    """Where the source is frames: how many of them become one position, 1, 2, 4 or 8. Default: 4."""
+
+
+class Subsampling(nn.Module):
+    """The front end above.
+
+    Args:
+        features: F.
+        width: D, which is also C.
+        factor: 1, 2, 4 or 8; with 1 the only convolution has stride 1.
+    """
+
+    def __init__(self, features: int, width: int, factor: int) -> None:
+        super().__init__()
+        strides = [2] * (factor.bit_length() - 1) or [1]
+        self.convolutions: Iterable[nn.Conv1d] = nn.ModuleList(  # type: ignore[assignment]
+            nn.Conv1d(width if place else features, 2 * width, KERNEL, stride, KERNEL // 2)
+            for place, stride in enumerate(strides)
+        )
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, source: Padded) -> Padded:
+        """(B, S, F) -> (B, ceil(S / factor), D)."""
+        x = source
+        for convolution in self.convolutions:
+            x_BCS = x.values.masked_fill(~x.mask()[..., None], 0).transpose(1, 2)
+            gated_BSC = F.glu(convolution(x_BCS), dim=1).transpose(1, 2)
+            x = Padded(gated_BSC, (x.lengths - 1) // convolution.stride[0] + 1)
+        return Padded(self.norm(x.values), x.lengths)
+
+
+def make_front_ends(
+    specs: Specs, width: int, tied: Tied, subsampling: int | None
+) -> tuple[Embedding, Embedding | Subsampling, Embedding]:
+    """The target embedding, what reads the source, and the output embedding of an encoder-decoder.
+
+    Args:
+        specs: the source is tokens, which are embedded, or frames, which are subsampled.
+        width, tied: see `transduce.layers.embedding.make_embeddings`.
+        subsampling: see `SubsamplingConfig`.
+
+    Raises:
+        InputError: the source is tokens, and subsampling is set.
+    """
+    if specs.source is None or specs.source.kind != "frames":
+        if subsampling is not None:
+            raise InputError("model.subsampling is for a source of frames, and this task reads tokens. Leave it out.")
+        return make_embeddings(*specs.sizes, width, tied)
+    target = Embedding(specs.target.size, width)
+    output = Embedding(specs.target.size, width) if tied == "none" else target
+    return target, Subsampling(specs.source.size, width, subsampling or FACTOR), output
+
+
+def embedded(front_end: nn.Module, source: Padded) -> Padded:
+    """A source as an encoder reads it, (B, S, D): tokens embedded, or frames subsampled."""
+    if isinstance(front_end, Subsampling):
+        found: Padded = front_end(source)
+        return found
+    values_BSD: Tensor = front_end(source.values)
+    return Padded(values_BSD, source.lengths)
+
+
+def refuse_pointer(specs: Specs, pointer: bool) -> None:
+    """Raises InputError where a pointer would have to copy frames."""
+    if pointer and specs.source is not None and specs.source.kind == "frames":
+        raise InputError("model.pointer copies source words, and the source is frames. Leave it out.")

@@ -1,0 +1,78 @@
+"""Error rates: the least insertions, deletions and substitutions that make a hypothesis its reference.
+
+    error rate = 100 (S + D + I) / N,  N the reference's words (WER) or characters, spaces counted (CER)
+
+0 is perfect, and over 100 is possible. Of several references the one with the lowest rate counts.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from transduce.metrics.score import References, checked_references, reference_count
+from transduce.metrics.tally import Tally
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def character_error_rate_tally(hypotheses: Sequence[str], references: References) -> Tally:
+    """CER in per cent; space at the ends of texts is not counted, other space is.
+
+    Raises:
+        InputError: no sentences, not equally many, or one without a reference.
+    """
+    return _tally("CER", "character|space:kept", hypotheses, references, lambda text: list(text.strip()))
+
+
+def word_error_rate_tally(hypotheses: Sequence[str], references: References) -> Tally:
+    """WER in per cent, of words between white space.
+
+    Raises:
+        InputError: no sentences, not equally many, or one without a reference.
+    """
+    return _tally("WER", "word", hypotheses, references, str.split)
+
+
+def edits(hypothesis: Sequence[Hashable], reference: Sequence[Hashable]) -> int:
+    """The Levenshtein distance (Levenshtein 1966), a row of the table at a time."""
+    import numpy as np
+
+    places: dict[Hashable, int] = {}
+    said, wanted = (
+        np.array([places.setdefault(each, len(places)) for each in side], np.int64) for side in (hypothesis, reference)
+    )
+    column = np.arange(len(wanted) + 1)
+    row = column.copy()
+    for count, symbol in enumerate(said.tolist(), 1):
+        best = np.empty_like(row)
+        best[0] = count
+        np.minimum(row[:-1] + (wanted != symbol), row[1:] + 1, out=best[1:])
+        row = np.minimum.accumulate(best - column) + column  # insertions follow one another along the row
+    return int(row[-1])
+
+
+def _tally(
+    name: str, unit: str, hypotheses: Sequence[str], references: References, units: Callable[[str], list[str]]
+) -> Tally:
+    """Edits and length of the reference, sentence by sentence."""
+    import numpy as np
+
+    listed = checked_references(hypotheses, references)
+    statistics_S2 = np.array(
+        [
+            _nearest(units(said), [units(each) for each in several])
+            for said, several in zip(hypotheses, listed, strict=True)
+        ]
+    )
+    signature = f"nrefs:{reference_count(listed)}|unit:{unit}|case:mixed|punctuation:kept"
+    return Tally(name, signature, statistics_S2, _rate, lower_is_better=True)
+
+
+def _rate(sums_2: "NDArray[Any]") -> float:
+    """Per cent; references without anything count as one unit, so that what is said to them still counts."""
+    return 100 * float(sums_2[0]) / max(1.0, float(sums_2[1]))
+
+
+def _nearest(said: list[str], references: list[list[str]]) -> tuple[float, float]:
+    counts = [(float(edits(said, each)), float(len(each))) for each in references]
+    return min(counts, key=lambda count: count[0] / max(1.0, count[1]))

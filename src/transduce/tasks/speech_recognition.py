@@ -1,0 +1,209 @@
+"""Speech in, what is said out."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+from torch import nn
+
+from transduce.core.config import Config
+from transduce.core.errors import InputError
+from transduce.data.audio import ARRAY, read_features
+from transduce.data.columns import Columns
+from transduce.data.columns.frames import Frames
+from transduce.data.columns.tokens import Tokens
+from transduce.data.encoding import open_examples
+from transduce.data.files import fingerprint
+from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.recordings import RecordingFile, read_recordings, recordings_digest
+from transduce.data.store import Store
+from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.inference.request import Request
+from transduce.metrics.evaluate import tallies
+from transduce.metrics.score import References
+from transduce.metrics.tally import Tally
+from transduce.objectives.protocols import Objective
+from transduce.objectives.spec_augment import SpecAugment, SpecAugmentConfig
+from transduce.objectives.text import LossConfig
+from transduce.search.settings import Search
+from transduce.tasks.base import TextTask
+from transduce.tasks.protocols import Dataset, TaskData, Tell
+
+NO_LIMIT = 1_000_000  # frames, and frames for a token
+FRAMES_A_TOKEN = 4  # nobody speaks a character in less than 40 ms; the limit of an output is counted in these
+
+
+class SpeechRecognitionConfig(Config):
+    """What a recognizer is judged by."""
+
+    kind: Literal["speech_recognition"] = "speech_recognition"
+    target: str = ""
+    """Language code of what is said, such as en."""
+    metrics: tuple[str, ...] = ("cer", "wer")
+    """What validation, the final tests and `evaluate` report: cer, wer, exact_match."""
+
+
+class SpeechData(Config):
+    """The recordings of a recognizer; paths are relative to `root`, `root` to the working directory."""
+
+    root: str = "."
+    """Where the files lie."""
+    train: tuple[RecordingFile, ...]
+    """One file or several, each with its weight."""
+    validation: RecordingFile | None = None
+    """Picks the best weights."""
+    test: dict[str, RecordingFile] = Field(default_factory=dict)
+    """By name; scored once, at the end."""
+    words: dict[str, str] | None = None
+    """What the files' texts are called: { 0 = "零", 1 = "一" }; recordings of any other are left out."""
+    rate: int = Field(default=16_000, ge=1000)
+    """Samples a second that sound is brought to."""
+    mels: int = Field(default=80, ge=1, le=1000)
+    """Mel filters of a frame, which are computed from sound; ready-made features have as many as they have."""
+    max_frames: int = Field(default=3000, ge=1)
+    """Training leaves out longer utterances; a frame begins every 10 ms."""
+    speeds: tuple[float, ...] = ()
+    """Training also hears each utterance so many times as fast, such as [0.9, 1.1]."""
+    spec_augment: SpecAugmentConfig | None = None
+    """What training hides of each utterance: {} for the defaults."""
+
+    @field_validator("speeds")
+    @classmethod
+    def _are_speeds(cls, speeds: tuple[float, ...]) -> tuple[float, ...]:
+        if wrong := [speed for speed in speeds if not 0.25 <= speed <= 4 or speed == 1]:
+            raise ValueError(f"expected speeds between 0.25 and 4 other than 1, which is always there; got {wrong}")
+        return speeds
+
+    @model_validator(mode="after")
+    def _has_training_speech(self) -> Self:
+        if not self.train:
+            raise ValueError('name at least one training file: [[data.train]] file = "train.tsv"')
+        return self
+
+
+class SpeechRecognition(TextTask):
+    """Frames -> text, through an encoder-decoder or a model that aligns."""
+
+    Config = SpeechRecognitionConfig
+    Data = SpeechData
+    kinds: ClassVar[dict[str, str]] = {"source": "frames", "target": "tokens"}
+
+    def __init__(self, config: SpeechRecognitionConfig, data: SpeechData, columns: Columns) -> None:
+        super().__init__(config, data, columns)
+        hears = columns["source"]
+        assert isinstance(hears, Frames)
+        self.hears = replace(hears, root=self.root)
+        self.columns = {**columns, "source": self.hears}
+
+    @classmethod
+    def learn_columns(cls, config: TokenizerConfig, data: SpeechData) -> Columns:
+        """A tokenizer of what is said, and what a frame is.
+
+        Raises:
+            InputError: some recordings are sound and others ready-made features, or features of several widths.
+        """
+        root = Path(data.root)
+        texts = (text for file in data.train for _, _, text in read_recordings(file, root, data.words))
+        tokens = Tokens(train_tokenizer(config, texts, root), starts=True, ends=True)
+        return {"source": _frames(data, root), "target": tokens}
+
+    @staticmethod
+    def training_files(data: SpeechData) -> list[Path]:
+        """What the columns are learnt from."""
+        return [path for file in data.train for path in file.paths(Path(data.root))]
+
+    def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:
+        """By how the model writes; training hides something of each utterance where the recipe says so."""
+        inner, hiding = super().objective(model, config), self.data.spec_augment
+        return inner if config is None or hiding is None else SpecAugment(inner, hiding)
+
+    @property
+    def readable(self) -> int:
+        """The longest utterance that training heard."""
+        return self.data.max_frames
+
+    @property
+    def context(self) -> str:
+        """The whole utterance and the text so far."""
+        return "the speech and all target tokens before"
+
+    def open(self, cache: Path, tell: Tell) -> TaskData:
+        """Compute the features of the recipe's recordings, or find them in the cache; dropped ones are told."""
+        data = self.data
+        corpora = [each for file in data.train for each in self._speeds(file, cache, tell)]
+        held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
+        found = {name: self._held_out(name, file, cache, tell) for name, file in held_out.items()}
+        provenance = {
+            "train": [_named(file, self.root) for file in data.train],
+            **{name: _named(file, self.root) for name, file in held_out.items()},
+        }
+        return TaskData(corpora, found.pop("validation", None), found, provenance)
+
+    def request(self, ids: Any, search: Search) -> Request:
+        """The frames; the output may grow with them."""
+        return Request(ids, [], search.limit(-(-len(ids) // FRAMES_A_TOKEN)), search.min_length)
+
+    def tallies(
+        self,
+        hypotheses: Sequence[str],
+        references: References,
+        names: Sequence[str] | None = None,
+        language: str | None = None,
+    ) -> dict[str, Tally]:
+        """What the metrics count."""
+        wanted = self.config.metrics if names is None else names
+        language = language or self.config.target or None
+        return dict(zip(wanted, tallies(wanted, hypotheses, references, language), strict=True))
+
+    def _speeds(self, file: RecordingFile, cache: Path, tell: Tell) -> list[tuple[Store, float]]:
+        """As it was spoken, and at other speeds, which share its weight."""
+        speeds = (1.0, *self.data.speeds)
+        stores = [self._store(file, self.data.max_frames, cache, speed) for speed in speeds]
+        dropped = Dropped.from_dict(stores[0].metadata["dropped"])
+        at = f" At speeds {', '.join(map(str, speeds))}." if self.data.speeds else ""
+        tell(f"{self.root / file.file}: {dropped.report()}{at}")
+        return [(store, file.weight / len(speeds)) for store in stores]
+
+    def _store(self, file: RecordingFile, max_frames: int, cache: Path, speed: float = 1.0) -> Store:
+        read = partial(read_recordings, file, self.root, self.data.words)
+        digest = recordings_digest([name for _, name, _ in read()], self.root)
+        settings = {
+            **file.model_dump(exclude={"file", "weight", "features"}),
+            "words": self.data.words,
+            "speed": speed,
+            "recordings": digest,
+        }
+        filters = FilterConfig(max_tokens=max_frames, max_ratio=NO_LIMIT)
+        columns = {**self.columns, "source": replace(self.hears, speed=speed)}
+        return open_examples(file.paths(self.root), read, columns, filters, cache, settings)
+
+    def _held_out(self, name: str, file: RecordingFile, cache: Path, tell: Tell) -> Dataset:
+        store = self._store(file, NO_LIMIT, cache)
+        dropped = Dropped.from_dict(store.metadata["dropped"])
+        if dropped.total:
+            tell(f"{name}: the loss leaves out what has an empty side. {dropped.report()}")
+        return Dataset(store, [(said, text) for _, said, text in read_recordings(file, self.root, self.data.words)])
+
+
+def _frames(data: SpeechData, root: Path) -> Frames:
+    """What a frame of the training data is, by the first recording of each file."""
+    firsts = [next(read_recordings(file, root, data.words), None) for file in data.train]
+    names = [first[1] for first in firsts if first]
+    arrays = [name for name in names if ARRAY.fullmatch(name)]
+    if not arrays:
+        return Frames(data.mels, data.rate)
+    widths = {read_features(name, root).shape[1] for name in arrays}
+    if len(arrays) < len(names) or len(widths) > 1:
+        told = " and ".join(f"{width} features a frame" for width in sorted(widths))
+        raise InputError(
+            f"data.train: expected recordings of one kind; got {told}{' and sound' * (len(arrays) < len(names))}."
+        )
+    return Frames(widths.pop(), None)
+
+
+def _named(file: RecordingFile, root: Path) -> dict[str, Any]:
+    """For the model file."""
+    return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(root)]}

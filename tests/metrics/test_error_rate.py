@@ -1,0 +1,72 @@
+"""Error rates against jiwer's, and a slow recursion."""
+
+import random
+from functools import lru_cache
+
+import pytest
+
+from transduce.core.errors import InputError
+from transduce.metrics.error_rate import character_error_rate_tally, edits, word_error_rate_tally
+from transduce.metrics.evaluate import tallies
+from transduce.metrics.paired import paired_bootstrap
+
+TALLIES = {"cer": character_error_rate_tally, "wer": word_error_rate_tally}
+
+
+def drawn(seed: int, count: int = 40) -> tuple[list[str], list[str]]:
+    random_ = random.Random(seed)
+
+    def text() -> str:
+        return " ".join(
+            "".join(random_.choices("ab零一", k=random_.randrange(1, 4))) for _ in range(random_.randrange(1, 6))
+        )
+
+    return [text() if random_.random() < 0.9 else "" for _ in range(count)], [text() for _ in range(count)]
+
+
+def slow(one: str, other: str) -> int:
+    @lru_cache(None)
+    def distance(i: int, j: int) -> int:
+        if not i or not j:
+            return i + j
+        same = distance(i - 1, j - 1) + (one[i - 1] != other[j - 1])
+        return min(same, distance(i - 1, j) + 1, distance(i, j - 1) + 1)
+
+    return distance(len(one), len(other))
+
+
+@pytest.mark.parametrize("name", TALLIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_that_of_jiwer(name: str, seed: int) -> None:
+    jiwer = pytest.importorskip("jiwer")
+    said, wanted = drawn(seed)
+    tally = TALLIES[name](said, wanted)
+    assert tally.value == pytest.approx(100 * getattr(jiwer, name)(wanted, said))
+    for row, one, other in zip(tally.statistics_SN, said, wanted, strict=True):
+        assert row[0] / row[1] == pytest.approx(getattr(jiwer, name)(other, one))
+
+
+def test_edits_are_those_of_the_recursion() -> None:
+    for one, other in zip(*drawn(7, 60), strict=True):
+        assert edits(one, other) == edits(other, one) == slow(one, other)
+    assert (edits("", ""), edits("abc", ""), edits("", "ab"), edits("kitten", "sitting")) == (0, 3, 2, 3)
+
+
+def test_the_nearest_of_several_references_counts() -> None:
+    assert character_error_rate_tally(["abcd"], [["xxxx", "abce", "a"]]).statistics_SN.tolist() == [[1, 4]]
+
+
+def test_lower_is_better_and_has_an_interval() -> None:
+    said, wanted = drawn(1)
+    cer, wer = tallies(["cer", "wer"], said, wanted)
+    score = cer.score()
+    assert score.interval is not None and score.interval[0] <= score.value <= score.interval[1]
+    assert (cer.lower_is_better, wer.lower_is_better, score.name) == (True, True, "CER")
+    perfect = character_error_rate_tally(wanted, wanted)
+    assert perfect.value == 0 and paired_bootstrap(cer, perfect).better == "second"
+
+
+def test_nothing_to_say_is_no_division_by_zero() -> None:
+    assert word_error_rate_tally(["", "a b"], ["", ""]).value == 200
+    with pytest.raises(InputError):
+        word_error_rate_tally([], [])
