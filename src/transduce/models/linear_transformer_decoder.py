@@ -28,7 +28,7 @@ class LinearTransformerDecoderConfig(LinearStackConfig):
 
 
 class LinearTransformerDecoder(nn.Module):
-    """Implements `Predicts`, `GoesOn` and `Steps` (see `transduce.models.protocols`). Its memory is None.
+    """Implements `Predicts`, `Stateful` and `Steps` (see `transduce.models.protocols`). Its memory is None.
 
     The size of its state does not depend on the number of tokens.
     """
@@ -51,8 +51,8 @@ class LinearTransformerDecoder(nn.Module):
         hidden_BTD, _ = self.decoder.extend(self.embedding(target.values), None)
         return hidden_BTD, self.output.weight
 
-    def empty_state(self, rows: int) -> LinearState:
-        """See `transduce.models.protocols.GoesOn`: sums over all earlier tokens. Learned positions would run out."""
+    def initial_state(self, rows: int) -> LinearState:
+        """See `transduce.models.protocols.Stateful`: sums over all earlier tokens. Learned positions would run out."""
         if isinstance(self.decoder.positions, Learned):
             raise InputError(
                 "model.positions: a text that goes on and on has more positions than can be learned; use sinusoidal or "
@@ -60,8 +60,8 @@ class LinearTransformerDecoder(nn.Module):
             )
         return self.decoder.empty(rows)
 
-    def go_on(self, target: Padded, state: LinearState, memory: int) -> tuple[Tensor, Tensor, LinearState]:
-        """See `transduce.models.protocols.GoesOn`. The state does not grow, so all of it is kept."""
+    def extend(self, target: Padded, state: LinearState, memory: int) -> tuple[Tensor, Tensor, LinearState]:
+        """See `transduce.models.protocols.Stateful`. The state does not grow, so all of it is kept."""
         hidden_BTD, state = self.decoder.extend(self.embedding(target.values), state)
         return hidden_BTD, self.output.weight, state
 

@@ -59,10 +59,10 @@ class PredictsByProduct(Protocol):
 
 
 @runtime_checkable
-class GoesOn(Protocol):
+class Stateful(Protocol):
     """Predicts a running text window by window, and carries its state from one window to the next."""
 
-    def empty_state(self, rows: int) -> Tree:
+    def initial_state(self, rows: int) -> Tree:
         """The state before the first window.
 
         Raises:
@@ -70,12 +70,12 @@ class GoesOn(Protocol):
         """
         ...
 
-    def go_on(self, target: Padded, state: Tree, memory: int) -> tuple[Tensor, Tensor, Tree]:
+    def extend(self, target: Padded, state: Tree, memory: int) -> tuple[Tensor, Tensor, Tree]:
         """`before_logits` of the next window: hidden states and matrix; and the state after the window.
 
         Args:
             target: the tokens of the window.
-            state: what `empty_state` or the window before gave.
+            state: what `initial_state` or the window before gave.
             memory: how many positions a state that grows with them keeps, the last ones.
         """
         ...

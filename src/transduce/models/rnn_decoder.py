@@ -42,7 +42,7 @@ class RnnDecoderConfig(Config):
 
 
 class RnnDecoder(nn.Module):
-    """Implements `Predicts`, `GoesOn` and `Steps` (see `transduce.models.protocols`). Its memory is None."""
+    """Implements `Predicts`, `Stateful` and `Steps` (see `transduce.models.protocols`). Its memory is None."""
 
     Config = RnnDecoderConfig
 
@@ -63,12 +63,12 @@ class RnnDecoder(nn.Module):
         assert source is None
         return None, self.stack.empty(rows)
 
-    def empty_state(self, rows: int) -> StackState:
-        """See `transduce.models.protocols.GoesOn`: the cells' states."""
+    def initial_state(self, rows: int) -> StackState:
+        """See `transduce.models.protocols.Stateful`: the cells' states."""
         return self.stack.empty(rows)
 
-    def go_on(self, target: Padded, state: StackState, memory: int) -> tuple[Tensor, Tensor, StackState]:
-        """See `transduce.models.protocols.GoesOn`. What a cell attends to is its last `memory` states."""
+    def extend(self, target: Padded, state: StackState, memory: int) -> tuple[Tensor, Tensor, StackState]:
+        """See `transduce.models.protocols.Stateful`. What a cell attends to is its last `memory` states."""
         hidden_BTD, state = self._read(target.values, state)
         return hidden_BTD, self.output.weight, self.stack.shortened(state, memory)
 

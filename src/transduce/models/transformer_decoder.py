@@ -28,7 +28,7 @@ class TransformerDecoderConfig(StackConfig):
 
 
 class TransformerDecoder(nn.Module):
-    """Implements `Predicts`, `GoesOn` and `Steps` (see `transduce.models.protocols`). Its memory is None."""
+    """Implements `Predicts`, `Stateful` and `Steps` (see `transduce.models.protocols`). Its memory is None."""
 
     Config = TransformerDecoderConfig
 
@@ -48,15 +48,15 @@ class TransformerDecoder(nn.Module):
         hidden_BTD, _ = self.decoder.extend_causally(self.embedding(target.values), None, real_BT=target.mask())
         return hidden_BTD, self.output.weight
 
-    def empty_state(self, rows: int) -> tuple[KeyValue, ...]:
-        """See `transduce.models.protocols.GoesOn`: empty caches. Positions must be relative, and attention full."""
+    def initial_state(self, rows: int) -> tuple[KeyValue, ...]:
+        """See `transduce.models.protocols.Stateful`: empty caches. Positions must be relative, and attention full."""
         self.decoder.check_sliding()
         return self.decoder.empty(rows)
 
-    def go_on(
+    def extend(
         self, target: Padded, state: tuple[KeyValue, ...], memory: int
     ) -> tuple[Tensor, Tensor, tuple[KeyValue, ...]]:
-        """See `transduce.models.protocols.GoesOn`.
+        """See `transduce.models.protocols.Stateful`.
 
         The state is the keys and values of the last `memory` positions (Dai et al. 2019, who keep the layers' inputs).
         """

@@ -109,7 +109,7 @@ class CarriedNextToken(NextToken):
         """The loss, and the state after the batch, without gradient."""
         next_BT = _next_tokens(batch.targets)
         with choices() as made:
-            hidden_BTD, weight_VD, state = self._go_on(model, batch)
+            hidden_BTD, weight_VD, state = self._extend(model, batch)
             loss = _product_cross_entropy(hidden_BTD, weight_VD, next_BT, self.smoothing, drawn)
         minimised = _with_choices(loss, made, lambda: linear(hidden_BTD, weight_VD), next_BT)
         return Loss(minimised, loss.detach()), map_tree(Tensor.detach, state)
@@ -121,12 +121,12 @@ class CarriedNextToken(NextToken):
     @torch.inference_mode()
     def evaluated(self, model: Any, batch: Batch) -> tuple[Tensor, Any]:
         """The same, and the state after the batch."""
-        hidden_BTD, weight_VD, state = self._go_on(model, batch)
+        hidden_BTD, weight_VD, state = self._extend(model, batch)
         return _chosen(linear(hidden_BTD, weight_VD), batch), state
 
-    def _go_on(self, model: Any, batch: Batch) -> tuple[Tensor, Tensor, Any]:
-        state = model.empty_state(batch.examples) if batch.state is None else batch.state
-        found: tuple[Tensor, Tensor, Any] = model.go_on(_said(batch), state, self.memory)
+    def _extend(self, model: Any, batch: Batch) -> tuple[Tensor, Tensor, Any]:
+        state = model.initial_state(batch.examples) if batch.state is None else batch.state
+        found: tuple[Tensor, Tensor, Any] = model.extend(_said(batch), state, self.memory)
         return found
 
 

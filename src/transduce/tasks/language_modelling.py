@@ -16,7 +16,7 @@ from transduce.data.encoding import open_text_store
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.request import Request
-from transduce.models.protocols import GoesOn
+from transduce.models.protocols import Stateful
 from transduce.objectives.next_token import CarriedNextToken, NextToken
 from transduce.objectives.protocols import Objective
 from transduce.objectives.text import LossConfig
@@ -108,13 +108,13 @@ class LanguageModelling(TextTask):
         plain = super().objective(model, config)
         if not self.config.carry_state:
             return plain
-        if not isinstance(plain, NextToken) or not isinstance(model, GoesOn):
+        if not isinstance(plain, NextToken) or not isinstance(model, Stateful):
             raise InputError(
                 f"task.carry_state: {type(model).__name__} has no state that could be carried from one row to the next "
-                "(see transduce.models.protocols.GoesOn): leave it out, or use a recurrent or a Transformer decoder."
+                "(see transduce.models.protocols.Stateful): leave it out, or use a recurrent or a Transformer decoder."
             )
         try:
-            model.empty_state(1)
+            model.initial_state(1)
         except InputError as error:
             raise InputError(f"task.carry_state: {problem}" for problem in error.problems) from None
         return CarriedNextToken(plain.smoothing, sampled_words=plain.sampled_words, memory=self.config.context)

@@ -67,7 +67,7 @@ class TrainingState:
         self.carried.state = None
         if held:
             device, left = next(self.model.parameters()).device, iter(held)
-            like = self.model.empty_state(1)  # type: ignore[operator]
+            like = self.model.initial_state(1)  # type: ignore[operator]
             if len(leaves(like)) != len(held):
                 raise ValueError(f"expected a carried state of {len(leaves(like))} tensors; got {len(held)}")
             self.carried.state = map_tree(lambda _: next(left).to(device), like)
