@@ -39,7 +39,7 @@ def test_pairs_stay_pairs_across_stores(tmp_path: Path) -> None:
     batches = Batches([(Store(tmp_path / f"{index}"), 1.0) for index in range(2)], BatchConfig(tokens=300), 1)
     for rows in batches.epoch(0):
         batch = collate(batches.stores, rows, PAIRS)
-        wanted = [examples[store][row] for store, row in zip(*map(np.ndarray.tolist, rows), strict=True)]
+        wanted = [examples[store][row] for store, row in zip(*map(np.ndarray.tolist, rows[:2]), strict=True)]
         assert batch.inputs is not None
         for place, example in enumerate(wanted):
             source, target = (side.values[place, side.mask()[place]].tolist() for side in batch[:2])

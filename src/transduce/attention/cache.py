@@ -29,3 +29,7 @@ class KeyValue(NamedTuple):
         if self.length == 0:
             return new
         return KeyValue(torch.cat((self.key, new.key), 2), torch.cat((self.value, new.value), 2))
+
+    def last(self, count: int) -> "KeyValue":
+        """The last `count` positions, at least 1, or all if there are no more."""
+        return KeyValue(self.key[:, :, -count:], self.value[:, :, -count:])

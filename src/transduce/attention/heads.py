@@ -14,7 +14,7 @@ from transduce.attention.capture import Role, Side, active_record
 from transduce.attention.normalizers import Softmax
 from transduce.attention.relative import Relative, Rotary
 from transduce.attention.scaled_dot_product import attend, attend_by
-from transduce.attention.scores import ScaledDot
+from transduce.attention.scores import AttentionScore, ScaledDot
 from transduce.attention.shared_kv_cache import Attended
 from transduce.core.registry import resolve
 from transduce.kernels.matmul import Linear
@@ -80,6 +80,20 @@ class MultiHeadAttention(nn.Module):
         if self.positions is not None:
             key_BGSE = self.positions.turn(key_BGSE, offset)
         return KeyValue(self.score.keys(key_BGSE), value_BGSE)
+
+    @property
+    def keeps_turned_keys(self) -> bool:
+        """Whether keys in the cache are as they were turned, or were not turned at all."""
+        turned = self.positions is not None and type(self.positions).turn is not Relative.turn
+        return not turned or type(self.score).keys is AttentionScore.keys
+
+    def last(self, past: KeyValue, count: int) -> KeyValue:
+        """The cache with its last `count` positions only, the first of which is now number 0."""
+        dropped = past.length - count
+        if dropped <= 0:
+            return past
+        key_BGSE, value_BGSE = past.last(count)
+        return KeyValue(self.positions.turn_back(key_BGSE, dropped) if self.positions else key_BGSE, value_BGSE)
 
     def empty(self, rows: int) -> KeyValue:
         """An empty key-value cache for `rows` sequences."""

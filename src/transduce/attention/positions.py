@@ -75,7 +75,15 @@ def rotate(x_BHTE: Tensor, offset: int = 0) -> Tensor:
     """
     length, width = x_BHTE.shape[-2:]
     position_T = torch.arange(offset, offset + length, dtype=torch.float64, device=x_BHTE.device)
-    angle_TJ = position_T[:, None] * frequencies(width, device=x_BHTE.device)
+    return _rotated(x_BHTE, position_T[:, None] * frequencies(width, device=x_BHTE.device))
+
+
+def rotate_evenly(x_BHTE: Tensor, position: int) -> Tensor:
+    """All queries or keys rotated by the angles of one position, which may be negative."""
+    return _rotated(x_BHTE, position * frequencies(x_BHTE.shape[-1], device=x_BHTE.device)[None])
+
+
+def _rotated(x_BHTE: Tensor, angle_TJ: Tensor) -> Tensor:
     cos_TJ, sin_TJ = angle_TJ.cos().to(x_BHTE.dtype), angle_TJ.sin().to(x_BHTE.dtype)
     even_BHTJ, odd_BHTJ = x_BHTE[..., 0::2], x_BHTE[..., 1::2]
     turned_even_BHTJ = even_BHTJ * cos_TJ - odd_BHTJ * sin_TJ

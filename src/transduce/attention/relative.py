@@ -16,7 +16,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from transduce.attention.positions import rotate, turns
+from transduce.attention.positions import rotate, rotate_evenly, turns
 from transduce.kernels.native import rotary
 
 BUCKETS, FARTHEST = 32, 128  # Raffel et al. 2020, section 2.1
@@ -47,6 +47,18 @@ class Relative(nn.Module):
     def turn(self, x_BHTE: Tensor, offset: int) -> Tensor:
         """Queries or keys (B, H, T, E) transformed for the score, in the same shape; the first is at `offset`."""
         return x_BHTE
+
+    def turn_back(self, x_BHTE: Tensor, steps: int) -> Tensor:
+        """The result of `turn` for positions that are `steps` lower, computed from that for the actual ones.
+
+        It is needed when a cache drops its first positions. A class with a `turn` of its own must override it as well.
+        """
+        return x_BHTE
+
+    @property
+    def turns_back(self) -> bool:
+        """Whether `turn_back` belongs to `turn`."""
+        return type(self).turn is Relative.turn or type(self).turn_back is not Relative.turn_back
 
     def bias(self, query_BHTE: Tensor, keys: int, offset: int) -> Tensor | None:
         """The bias that is added to the scores, broadcastable to (B, H, T, S); None = no bias.
@@ -87,6 +99,10 @@ class Rotary(Relative):
             end = offset + x_BHTE.shape[2]
             return rotary.turned(x_BHTE, self.turns(end)[offset:end])
         return rotate(x_BHTE, offset)
+
+    def turn_back(self, x_BHTE: Tensor, steps: int) -> Tensor:
+        """(B, H, T, E): rotated by the angle of position -steps."""
+        return rotate_evenly(x_BHTE, -steps)
 
     def turns(self, length: int) -> Tensor:
         """(T, E) fp32, T >= length: alternating cosines and sines of the angles; the same for all heads."""

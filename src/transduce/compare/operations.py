@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from transduce.data.batches import Batches, Numbers, Rows
+from transduce.data.batches import BatchPlan, Numbers, Rows
 from transduce.data.collate import Batch
 from transduce.inference.inputs import batches_of
 from transduce.kernels.native import left_out
@@ -44,7 +44,7 @@ def _let_mkldnn(enabled: bool) -> bool:
     return bool(before[0])
 
 
-def operations_a_token(recipe: Recipe, model: nn.Module, task: Task, batches: Batches) -> float:
+def operations_a_token(recipe: Recipe, model: nn.Module, task: Task, batches: BatchPlan) -> float:
     """Of training: operations for each target token, over the first batches of the first epoch."""
     load = batches_of(batches.stores, task.columns, next(model.parameters()).device)
     model.train()
@@ -58,12 +58,12 @@ def operations_a_token(recipe: Recipe, model: nn.Module, task: Task, batches: Ba
 
 
 def _pass(objective: Objective, model: nn.Module, batch: Batch) -> None:
-    loss, _ = objective.loss(model, batch, objective.draw(model, batch))
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss = objective.loss(model, batch, objective.draw(model, batch))
+    loss.minimised.backward()  # type: ignore[no-untyped-call]
     model.zero_grad(set_to_none=True)
 
 
-def updates_for_tokens(batches: Batches, accumulate: int, tokens: float) -> int:
+def updates_for_tokens(batches: BatchPlan, accumulate: int, tokens: float) -> int:
     """After how many updates a training has seen `tokens` target tokens at least; batches are planned, not read."""
     counts = _target_counts(batches)
     stream = (_tokens_in(rows, counts) for epoch in count() for rows in batches.epoch(epoch))
@@ -78,7 +78,7 @@ def _tokens_in(rows: Rows, counts: Sequence[Numbers]) -> int:
     return sum(int(each[rows.rows[rows.stores == store]].sum()) for store, each in enumerate(counts))
 
 
-def _target_counts(batches: Batches) -> list[Numbers]:
+def _target_counts(batches: BatchPlan) -> list[Numbers]:
     """For each store, how many target tokens each example predicts."""
     found = []
     for store in batches.stores:

@@ -22,7 +22,6 @@ from transduce.compare.results import Costs, FinishedRun, make_results
 from transduce.compare.worker import FAILED, MEASURED
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError, TransduceError
-from transduce.data.batches import Batches
 from transduce.recipe.recipe import Recipe, Table
 from transduce.runtime import child_process
 from transduce.tasks.protocols import Task, TaskData
@@ -91,7 +90,7 @@ def _updates(comparison: ComparisonConfig, variant: str, seed: int, data: TaskDa
     if budget.unit == "minutes":
         return None
     tokens = budget.amount if budget.unit == "tokens" else budget.amount / costs.operations_a_token
-    return updates_for_tokens(Batches(data.corpora, recipe.batch, seed), recipe.training.accumulate, tokens)
+    return updates_for_tokens(data.batches(recipe.batch, seed), recipe.training.accumulate, tokens)
 
 
 def _refuse_changed(comparison: ComparisonConfig, trainings: list[Training]) -> None:

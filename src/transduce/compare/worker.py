@@ -17,10 +17,9 @@ from transduce.compare.growth import measure_growth
 from transduce.compare.operations import operations_a_token
 from transduce.core.atomic import write_json, write_text
 from transduce.core.errors import TransduceError
-from transduce.data.batches import BatchConfig, Batches
-from transduce.data.collate import collate, units_of_each
+from transduce.data.collate import units_of_each
 from transduce.data.store import Store
-from transduce.inference.likelihood import EVALUATION_BATCH, log_probabilities
+from transduce.inference.likelihood import dataset_log_probabilities
 from transduce.pipeline.outline import make_model
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.recipe.recipe import Recipe, parse_recipe
@@ -91,10 +90,9 @@ def measure_tests(
 
 def example_likelihoods(pipeline: Pipeline, task: Task, store: Store) -> list[list[float]]:
     """[log-probability in nats, target tokens] of every example, in an order that is the same for every model."""
-    found, objective = [], task.objective(pipeline.model)
-    for rows in Batches([(store, 1.0)], BatchConfig(tokens=EVALUATION_BATCH.tokens), seed=0).epoch(0):
-        batch = collate([store], rows, task.columns)
-        nats_B = log_probabilities(objective, pipeline.model, batch).sum(-1)
+    found = []
+    for batch, each_BN in dataset_log_probabilities(pipeline.model, task, store):
+        nats_B = each_BN.sum(-1)
         found += [[float(nats), int(units)] for nats, units in zip(nats_B, units_of_each(batch.targets), strict=True)]
     return found
 
@@ -113,7 +111,7 @@ def cost(job: dict[str, Any], display: Display) -> dict[str, Any]:
     with threads(recipe.training.threads):
         task, data = open_task(recipe, display)
         model = make_model(recipe, task)
-        batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
+        batches = data.batches(recipe.batch, recipe.training.seed)
         return {
             "parameters": sum(weight.numel() for weight in model.parameters()),
             "operations_a_token": operations_a_token(recipe, model, task, batches),

@@ -1,6 +1,6 @@
 """Padded sequences, the input and output of models."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -50,6 +50,14 @@ def map_tree(function: Callable[[Any], Any], tree: Any) -> Any:
         return {key: map_tree(function, branch) for key, branch in tree.items()}
     branches = [map_tree(function, branch) for branch in tree]
     return type(tree)(*branches) if hasattr(tree, "_fields") else type(tree)(branches)
+
+
+def joined(trees: Sequence[Any]) -> Any:
+    """Trees of tensors of one structure as one tree: along axis 0, one behind the other."""
+    if len(trees) == 1:
+        return trees[0]
+    others = [iter(leaves(tree)) for tree in trees[1:]]
+    return map_tree(lambda first: torch.cat([first, *map(next, others)]), trees[0])
 
 
 def rows_of(given: Padded | Tensor, place: slice) -> Padded | Tensor:

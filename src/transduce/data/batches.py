@@ -11,7 +11,7 @@ a target of n tokens n + 1 (<s> ... read, ... </s> predicted), and a row of a la
 
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +43,28 @@ class BatchConfig(Config):
 
 
 class Rows(NamedTuple):
-    """The examples of one batch: row `rows[i]` of store `stores[i]`. Both (N,)."""
+    """The examples of one batch: row `rows[i]` of store `stores[i]`. Both (N,).
+
+    follows: whether each goes on where the same place of the batch before stopped, as in `StreamBatches`.
+    """
 
     stores: Numbers
     rows: Numbers
+    follows: bool = False
+
+
+class BatchPlan(Protocol):
+    """Which examples go into which batch."""
+
+    stores: list[Store]
+
+    def epoch(self, number: int, start: int = 0, rank: int = 0, world: int = 1) -> Iterator[Rows]:
+        """The batches of this process in an epoch, from its `start`-th on."""
+        ...
+
+    def count(self, number: int, world: int = 1) -> int:
+        """How many batches each process has in this epoch."""
+        ...
 
 
 class _Visit(NamedTuple):
@@ -198,7 +216,7 @@ def _spread(step: list[Rows], world: int) -> list[Rows]:
     """Halve the largest batch until there are `world`; single rows that cannot be halved are shown again."""
     while len(step) < world:
         step = sorted(step, key=lambda batch: -len(batch.rows))
-        stores, rows = step[0]
+        stores, rows, _ = step[0]
         half = len(rows) // 2
         if half == 0:
             return (step * world)[:world]

@@ -25,11 +25,15 @@ class Batch(NamedTuple):
     targets: of text (B, T), each <s> y ... </s>, or a language model's row as it is: position t predicts position
         t + 1. Of labels (B,).
     units: what the loss is a mean over: the target tokens to predict, or the examples.
+    follows: whether each row goes on where the same row of the batch before stopped.
+    state: what a model carried over from there, a tree; None = nothing.
     """
 
     inputs: Any
     targets: Any
     units: int
+    follows: bool = False
+    state: Any = None
 
     @property
     def examples(self) -> int:
@@ -47,19 +51,28 @@ class Batch(NamedTuple):
 
     def rows(self, place: slice) -> "Batch":
         """These examples alone, no wider than the longest of them."""
-        inputs, targets = (map_tree(lambda each: rows_of(each, place), side) for side in (self.inputs, self.targets))
-        return Batch(inputs, targets, int(units_of_each(targets).sum()))
+        sides = (self.inputs, self.targets, self.state)
+        inputs, targets, state = (map_tree(lambda each: rows_of(each, place), side) for side in sides)
+        return Batch(inputs, targets, int(units_of_each(targets).sum()), self.follows, state)
 
     def to(self, device: torch.device) -> "Batch":
         """Everything on `device`."""
-        inputs, targets = (map_tree(lambda each: each.to(device), side) for side in (self.inputs, self.targets))
-        return Batch(inputs, targets, self.units)
+        sides = (self.inputs, self.targets, self.state)
+        inputs, targets, state = (map_tree(lambda each: each.to(device), side) for side in sides)
+        return Batch(inputs, targets, self.units, self.follows, state)
+
+    def after(self, state: Any) -> "Batch":
+        """The same, which goes on from `state` if it follows the batch that left it; its rows may be fewer."""
+        if not self.follows or state is None:
+            return self
+        return self._replace(state=map_tree(lambda each: rows_of(each, slice(self.examples)), state))
 
 
 def collate(stores: Sequence[Store], rows: Rows, columns: "Mapping[str, Column]") -> Batch:
     """Read `rows` of the stores, whose fields are the columns' names, as a model reads them."""
     sides = {field: columns[field].collate(_read(stores, field, rows)) for field in stores[0].fields}
-    return Batch(sides.get("source"), sides["target"], int(units_of_each(sides["target"]).sum()))
+    units = int(units_of_each(sides["target"]).sum())
+    return Batch(sides.get("source"), sides["target"], units, rows.follows)
 
 
 def units_of_each(targets: Any) -> Tensor:

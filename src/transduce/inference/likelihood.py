@@ -1,9 +1,9 @@
 """The probability that a trained model gives to texts, in fp32, the same alone and in any batch."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -13,12 +13,11 @@ from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import Batch, collate
 from transduce.data.columns import Columns
 from transduce.data.store import Store
+from transduce.data.stream_batches import StreamBatches
 from transduce.inference.inputs import check_batch_size, sources
 from transduce.inference.protocols import Advance
 from transduce.models.protocols import Fills
-
-if TYPE_CHECKING:
-    from transduce.objectives.protocols import Objective
+from transduce.objectives.protocols import CarriesState, Objective
 
 EVALUATION_BATCH = BatchConfig(tokens=8192)
 
@@ -73,24 +72,39 @@ class Judged(Protocol):
 
     @property
     def context(self) -> str: ...
-    def objective(self, model: nn.Module) -> "Objective": ...
+    def objective(self, model: nn.Module) -> Objective: ...
 
 
-def log_probabilities(objective: "Objective", model: nn.Module, batch: Batch) -> Tensor:
+def log_probabilities(objective: Objective, model: nn.Module, batch: Batch) -> Tensor:
     """(B, N) of each unit of each example, wherever the batch lies; see `Objective.log_probabilities`."""
     return objective.log_probabilities(model.eval(), batch.to(next(model.parameters()).device))
 
 
 def dataset_likelihood(model: nn.Module, task: Judged, store: Store) -> Likelihood:
     """The likelihood of all examples of a store."""
-    objective, batches = task.objective(model), Batches([(store, 1.0)], EVALUATION_BATCH, seed=0)
-    total = Likelihood(0.0, 0, unit=objective.unit)
-    for rows in batches.epoch(0):
-        batch = collate([store], rows, task.columns)
-        each_BN = log_probabilities(objective, model, batch)
+    total = Likelihood(0.0, 0, unit=task.objective(model).unit)
+    for batch, each_BN in dataset_log_probabilities(model, task, store):
         nats, count = total.log_probability + float(each_BN.sum()), total.tokens + batch.units
         total = replace(total, log_probability=nats, tokens=count)
     return total
+
+
+def dataset_log_probabilities(model: nn.Module, task: Judged, store: Store) -> Iterator[tuple[Batch, Tensor]]:
+    """Every batch of a store with (B, N), the log-probability of each unit of each example.
+
+    Where the objective carries a state, the store is read as one stream, in order.
+    """
+    objective, device = task.objective(model), next(model.parameters()).device
+    if isinstance(objective, CarriesState):
+        state = None
+        for rows in StreamBatches(store, 1).epoch(0):
+            batch = collate([store], rows, task.columns)
+            each_BN, state = objective.evaluated(model.eval(), batch.to(device).after(state))
+            yield batch, each_BN
+        return
+    for rows in Batches([(store, 1.0)], EVALUATION_BATCH, seed=0).epoch(0):
+        batch = collate([store], rows, task.columns)
+        yield batch, log_probabilities(objective, model, batch)
 
 
 def pair_likelihoods(

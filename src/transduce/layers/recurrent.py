@@ -61,6 +61,10 @@ class Cell(nn.Module):
         """The initial state of zeros, for `rows` sequences."""
         return self.begin(tuple(self.weight_hh.new_zeros(rows, self.width) for _ in range(self.parts)))
 
+    def shortened(self, state: CellState, length: int) -> CellState:
+        """The state with the last `length` entries of what grows with the positions, for cells with such a state."""
+        return state
+
     def project(self, x: Tensor) -> Tensor:
         """The input's contribution to the gates, W x + b: (.., D) -> (.., G), for all positions at once."""
         return linear(x, self.weight_ih, self.bias_ih)
@@ -149,6 +153,11 @@ class Lstmn(Lstm):
         """The state with a tape of one entry."""
         h_BH, c_BH = parts
         return h_BH, c_BH, torch.zeros_like(h_BH), *self._entry(h_BH, c_BH)
+
+    def shortened(self, state: CellState, length: int) -> CellState:
+        """With the last `length` entries of the tape."""
+        h_BH, c_BH, read_BH, *past = state
+        return h_BH, c_BH, read_BH, *KeyValue(*past).last(length)
 
     def forward(self, projected_BG: Tensor, state: CellState) -> CellState:
         """(h, c, h~, keys, tape)."""

@@ -57,6 +57,10 @@ class RecurrentStack(nn.Module):
         """The initial state of zeros, for `rows` sequences."""
         return tuple(cell.empty(rows) for cell in self.cells)
 
+    def shortened(self, state: StackState, length: int) -> StackState:
+        """The state with the last `length` entries of whatever grows with the positions."""
+        return tuple(cell.shortened(each, length) for cell, each in zip(self.cells, state, strict=True))
+
     def extend(self, projected_BTG: Tensor, state: StackState) -> tuple[Tensor, StackState]:
         """The top layer's outputs (B, T, H) for T inputs after `state`, and the state after the last.
 

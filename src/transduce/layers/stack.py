@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue, MultiHeadAttention, masks
 from transduce.attention.capture import Role, Side
 from transduce.attention.dropout import Dropout
-from transduce.attention.positions import added_positions
+from transduce.attention.positions import NoPositions, added_positions
 from transduce.attention.relative import Relative
 from transduce.attention.shared_kv_cache import Branch, Family, KeyValueStore, Shared
 from transduce.attention.sparse import Pattern, causal_mask
@@ -247,6 +247,29 @@ class Stack(nn.Module):
     def empty(self, rows: int) -> tuple[KeyValue, ...]:
         """The state before the first position."""
         return tuple(block.self_attention.empty(rows) for block in self.blocks)
+
+    def last(self, past: tuple[KeyValue, ...], count: int) -> tuple[KeyValue, ...]:
+        """The state with its last `count` positions only, at most. Needs positions that are relative, or none."""
+        return tuple(block.self_attention.last(each, count) for block, each in zip(self.blocks, past, strict=True))
+
+    def check_sliding(self) -> None:
+        """Raises InputError if the state cannot lose its first positions."""
+        problems = []
+        if not isinstance(self.positions, NoPositions):
+            problems.append(
+                "model.positions: the keys and values of an earlier window have other positions in the next one, so "
+                "they must be relative: rotary, alibi, shaw or t5 (or none)."
+            )
+        if any(each and not each.turns_back for each in (block.self_attention.positions for block in self.blocks)):
+            problems.append("model.positions: your class turns keys; it needs a `turn_back` as well.")
+        if any(not block.self_attention.keeps_turned_keys for block in self.blocks):
+            problems.append("model.score: with positions that turn keys, the score must take keys as they are.")
+        if self.pattern != "full":
+            problems.append(
+                f'model.pattern = "{self.pattern}": its blocks are counted from the first token; use "full".'
+            )
+        if problems:
+            raise InputError(problems)
 
     def begin(self, rows: int) -> State:
         """The state before the first token of a search. Hypotheses share it if every attention supports that."""

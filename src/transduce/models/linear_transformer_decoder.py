@@ -8,6 +8,8 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor, nn
 
+from transduce.attention.positions import Learned
+from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.layers.embedding import Embedding
@@ -26,7 +28,7 @@ class LinearTransformerDecoderConfig(LinearStackConfig):
 
 
 class LinearTransformerDecoder(nn.Module):
-    """Implements `Predicts` and `Steps` (see `transduce.models.protocols`). Its memory is None.
+    """Implements `Predicts`, `Stateful` and `Steps` (see `transduce.models.protocols`). Its memory is None.
 
     The size of its state does not depend on the number of tokens.
     """
@@ -48,6 +50,20 @@ class LinearTransformerDecoder(nn.Module):
         assert source is None
         hidden_BTD, _ = self.decoder.extend(self.embedding(target.values), None)
         return hidden_BTD, self.output.weight
+
+    def initial_state(self, rows: int) -> LinearState:
+        """See `transduce.models.protocols.Stateful`: sums over all earlier tokens. Learned positions would run out."""
+        if isinstance(self.decoder.positions, Learned):
+            raise InputError(
+                "model.positions: a text that goes on and on has more positions than can be learned; use sinusoidal or "
+                "none."
+            )
+        return self.decoder.empty(rows)
+
+    def extend(self, target: Padded, state: LinearState, memory: int) -> tuple[Tensor, Tensor, LinearState]:
+        """See `transduce.models.protocols.Stateful`. The state does not grow, so all of it is kept."""
+        hidden_BTD, state = self.decoder.extend(self.embedding(target.values), state)
+        return hidden_BTD, self.output.weight, state
 
     def start(self, source: Padded | None, rows: int) -> tuple[None, LinearState]:
         """No memory, and the state before the first token."""

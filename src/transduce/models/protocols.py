@@ -59,6 +59,29 @@ class PredictsByProduct(Protocol):
 
 
 @runtime_checkable
+class Stateful(Protocol):
+    """Predicts a running text window by window, and carries its state from one window to the next."""
+
+    def initial_state(self, rows: int) -> Tree:
+        """The state before the first window.
+
+        Raises:
+            InputError: with these settings of the model, no state can be carried over; which, and what to do.
+        """
+        ...
+
+    def extend(self, target: Padded, state: Tree, memory: int) -> tuple[Tensor, Tensor, Tree]:
+        """`before_logits` of the next window: hidden states and matrix; and the state after the window.
+
+        Args:
+            target: the tokens of the window.
+            state: what `initial_state` or the window before gave.
+            memory: how many positions a state that grows with them keeps, the last ones.
+        """
+        ...
+
+
+@runtime_checkable
 class Steps(Protocol):
     """Predicts one token at a time, for search."""
 

@@ -42,7 +42,7 @@ class RnnDecoderConfig(Config):
 
 
 class RnnDecoder(nn.Module):
-    """Implements `Predicts` and `Steps` (see `transduce.models.protocols`). Its memory is None."""
+    """Implements `Predicts`, `Stateful` and `Steps` (see `transduce.models.protocols`). Its memory is None."""
 
     Config = RnnDecoderConfig
 
@@ -63,12 +63,25 @@ class RnnDecoder(nn.Module):
         assert source is None
         return None, self.stack.empty(rows)
 
+    def initial_state(self, rows: int) -> StackState:
+        """See `transduce.models.protocols.Stateful`: the cells' states."""
+        return self.stack.empty(rows)
+
+    def extend(self, target: Padded, state: StackState, memory: int) -> tuple[Tensor, Tensor, StackState]:
+        """See `transduce.models.protocols.Stateful`. What a cell attends to is its last `memory` states."""
+        hidden_BTD, state = self._read(target.values, state)
+        return hidden_BTD, self.output.weight, self.stack.shortened(state, memory)
+
     def step(self, token_B: Tensor, memory: None, state: StackState) -> tuple[Tensor, StackState]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         logits_B1V, state = self._extend(token_B[:, None], state)
         return log_probabilities(logits_B1V[:, 0]), state
 
     def _extend(self, token_BT: Tensor, state: StackState) -> tuple[Tensor, StackState]:
+        hidden_BTD, state = self._read(token_BT, state)
+        return self.output.logits(hidden_BTD), state
+
+    def _read(self, token_BT: Tensor, state: StackState) -> tuple[Tensor, StackState]:
         projected_BTG = self.stack.project(self.dropout(self.embedding(token_BT)))
         hidden_BTD, state = self.stack.extend(projected_BTG, state)
-        return self.output.logits(self.dropout(hidden_BTD)), state
+        return self.dropout(hidden_BTD), state

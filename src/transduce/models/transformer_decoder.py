@@ -3,11 +3,13 @@
 Shapes: B batch, T positions, D model width, V vocabulary.
 """
 
-from typing import Literal
+from typing import Literal, cast
 
 from pydantic import Field
 from torch import Tensor, nn
 
+from transduce.attention import KeyValue
+from transduce.attention.sparse import causal_mask
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.layers.embedding import Embedding
@@ -26,7 +28,7 @@ class TransformerDecoderConfig(StackConfig):
 
 
 class TransformerDecoder(nn.Module):
-    """Implements `Predicts` and `Steps` (see `transduce.models.protocols`). Its memory is None."""
+    """Implements `Predicts`, `Stateful` and `Steps` (see `transduce.models.protocols`). Its memory is None."""
 
     Config = TransformerDecoderConfig
 
@@ -45,6 +47,23 @@ class TransformerDecoder(nn.Module):
         assert source is None
         hidden_BTD, _ = self.decoder.extend_causally(self.embedding(target.values), None, real_BT=target.mask())
         return hidden_BTD, self.output.weight
+
+    def initial_state(self, rows: int) -> tuple[KeyValue, ...]:
+        """See `transduce.models.protocols.Stateful`: empty caches. Positions must be relative, and attention full."""
+        self.decoder.check_sliding()
+        return self.decoder.empty(rows)
+
+    def extend(
+        self, target: Padded, state: tuple[KeyValue, ...], memory: int
+    ) -> tuple[Tensor, Tensor, tuple[KeyValue, ...]]:
+        """See `transduce.models.protocols.Stateful`.
+
+        The state is the keys and values of the last `memory` positions (Dai et al. 2019, who keep the layers' inputs).
+        """
+        allowed = causal_mask("full", 2, target.values.shape[1], state[0].length, target.values.device)
+        embedded_BTD, real_BT = self.embedding(target.values), target.mask()
+        hidden_BTD, after = self.decoder.extend(embedded_BTD, state, allowed=allowed, real_BT=real_BT)
+        return hidden_BTD, self.output.weight, self.decoder.last(cast(tuple[KeyValue, ...], after), memory)
 
     def start(self, source: Padded | None, rows: int) -> tuple[None, State]:
         """No memory, and empty caches."""

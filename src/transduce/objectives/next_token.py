@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from transduce.attention.reinforce import Choices, choices, surrogate
 from transduce.core.errors import InputError
-from transduce.core.padded import Padded
+from transduce.core.padded import Padded, map_tree
 from transduce.data.collate import Batch
 from transduce.kernels.matmul import linear
 from transduce.layers.consistency import symmetric_divergence
@@ -74,10 +74,7 @@ class NextToken:
     @torch.inference_mode()
     def log_probabilities(self, model: Any, batch: Batch) -> Tensor:
         """(B, T - 1): of each target token after the first."""
-        logits_BTV = _logits(model, batch)
-        normed_BTV = logits_BTV.log_softmax(-1, dtype=torch.float32)
-        chosen_BT = normed_BTV.gather(-1, batch.targets.values[:, 1:, None])[..., 0].double()
-        return chosen_BT.masked_fill(~batch.targets.mask()[:, 1:], 0.0)
+        return _chosen(_logits(model, batch), batch)
 
     def _twice(self, model: Any, batch: Batch, next_BT: Tensor) -> Loss:
         """R-Drop."""
@@ -92,19 +89,66 @@ class NextToken:
         return Loss(minimised + self.r_drop / 4 * divergence, loss.detach() / 2)
 
 
+@dataclass(frozen=True)
+class CarriedNextToken(NextToken):
+    """The same over a running text, each batch going on from the state that the one before left in the model.
+
+    No gradient flows back into an earlier batch (truncated back-propagation through time). Without a state, rows are
+    texts by themselves.
+
+    memory: how many positions a state that grows with them keeps.
+    """
+
+    memory: int = 1
+
+    def loss(self, model: Any, batch: Batch, drawn: Sample | None) -> Loss:
+        """Without the state after it."""
+        return self.loss_and_state(model, batch, drawn)[0]
+
+    def loss_and_state(self, model: Any, batch: Batch, drawn: Sample | None) -> tuple[Loss, Any]:
+        """The loss, and the state after the batch, without gradient."""
+        next_BT = _next_tokens(batch.targets)
+        with choices() as made:
+            hidden_BTD, weight_VD, state = self._extend(model, batch)
+            loss = _product_cross_entropy(hidden_BTD, weight_VD, next_BT, self.smoothing, drawn)
+        minimised = _with_choices(loss, made, lambda: linear(hidden_BTD, weight_VD), next_BT)
+        return Loss(minimised, loss.detach()), map_tree(Tensor.detach, state)
+
+    def log_probabilities(self, model: Any, batch: Batch) -> Tensor:
+        """(B, T - 1): of each target token after the first."""
+        return self.evaluated(model, batch)[0]
+
+    @torch.inference_mode()
+    def evaluated(self, model: Any, batch: Batch) -> tuple[Tensor, Any]:
+        """The same, and the state after the batch."""
+        hidden_BTD, weight_VD, state = self._extend(model, batch)
+        return _chosen(linear(hidden_BTD, weight_VD), batch), state
+
+    def _extend(self, model: Any, batch: Batch) -> tuple[Tensor, Tensor, Any]:
+        state = model.initial_state(batch.examples) if batch.state is None else batch.state
+        found: tuple[Tensor, Tensor, Any] = model.extend(_said(batch), state, self.memory)
+        return found
+
+
 def _cross_entropy(
     model: nn.Module, batch: Batch, next_BT: Tensor, smoothing: float, sample: Sample | None
 ) -> tuple[Tensor, Callable[[], Tensor]]:
     """The loss, and how to get the logits (B, T, V), which are not held where they are a product."""
     if _predicts_by_product(model) and (found := model.before_logits(batch.inputs, _said(batch))):
         hidden_BTD, weight_VD = found
-        given = hidden_BTD.flatten(0, 1), weight_VD, next_BT.flatten()
-        loss = sampled_cross_entropy(*given, sample, smoothing) if sample else linear_cross_entropy(*given, smoothing)
+        loss = _product_cross_entropy(hidden_BTD, weight_VD, next_BT, smoothing, sample)
         return loss, lambda: linear(hidden_BTD, weight_VD)
     if sample:
         raise InputError(NO_PRODUCT)
     logits_BTV = _logits(model, batch)
     return smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_BT.flatten(), smoothing), lambda: logits_BTV
+
+
+def _product_cross_entropy(
+    hidden_BTD: Tensor, weight_VD: Tensor, next_BT: Tensor, smoothing: float, sample: Sample | None
+) -> Tensor:
+    given = hidden_BTD.flatten(0, 1), weight_VD, next_BT.flatten()
+    return sampled_cross_entropy(*given, sample, smoothing) if sample else linear_cross_entropy(*given, smoothing)
 
 
 def _predicts_by_product(model: nn.Module) -> TypeGuard[PredictsByProduct]:
@@ -128,6 +172,13 @@ def _with_choices(loss: Tensor, made: Choices, logits: Callable[[], Tensor], nex
 def _logits(model: nn.Module, batch: Batch) -> Tensor:
     logits_BTV: Tensor = model(batch.inputs, _said(batch))
     return logits_BTV
+
+
+def _chosen(logits_BTV: Tensor, batch: Batch) -> Tensor:
+    """(B, T) fp64: the log-probability of each target token after the first; 0 behind a row's end."""
+    normed_BTV = logits_BTV.log_softmax(-1, dtype=torch.float32)
+    chosen_BT = normed_BTV.gather(-1, batch.targets.values[:, 1:, None])[..., 0].double()
+    return chosen_BT.masked_fill(~batch.targets.mask()[:, 1:], 0.0)
 
 
 def _said(batch: Batch) -> Padded:

@@ -1,6 +1,6 @@
 """The contract of what training minimises."""
 
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -43,6 +43,19 @@ class Objective(Protocol):
 
     def log_probabilities(self, model: Any, batch: Batch) -> Tensor:
         """(B, N) fp64 log-probability of each unit of each example, in evaluation; 0 behind a row's last."""
+        ...
+
+
+@runtime_checkable
+class CarriesState(Protocol):
+    """An objective whose batches go on from the state that the one before left."""
+
+    def loss_and_state(self, model: Any, batch: Batch, drawn: Any) -> tuple[Loss, Any]:
+        """`Objective.loss` of a batch with its state, and the state after it, a tree without gradient."""
+        ...
+
+    def evaluated(self, model: Any, batch: Batch) -> tuple[Tensor, Any]:
+        """`Objective.log_probabilities` of a batch with its state, and the state after it."""
         ...
 
 

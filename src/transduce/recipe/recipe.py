@@ -89,10 +89,23 @@ def _disagreements(sections: dict[str, Any]) -> Iterator[str]:
     if batch and batch.tokens == "auto" and training and training.accumulate > 1:
         yield 'batch.tokens = "auto" also decides training.accumulate: leave that out, and set batch.effective_tokens.'
     task, data = sections.get("task"), sections.get("data")
+    if getattr(task, "carry_state", False):
+        yield from _not_carried(data, batch, training)
     if task and training and ":" not in task.kind and getattr(data, "validation", None):
         metrics = getattr(task, "metrics", ()) if training.decode_sentences else ()
         if training.best not in (measured := ["loss", "perplexity", *metrics]):
             yield unmeasured(training.best, measured)
+
+
+def _not_carried(data: Any, batch: BatchConfig | None, training: TrainingConfig | None) -> Iterator[str]:
+    """Problems of settings with task.carry_state."""
+    train = getattr(data, "train", ())
+    if len(train) > 1 or any(file.weight != 1 for file in train):
+        yield "task.carry_state reads one training text in order: name one file in data.train, without a weight."
+    if batch and batch.tokens == "auto":
+        yield 'task.carry_state: batch.tokens / context is the number of parallel streams: give a number, not "auto".'
+    if training and training.r_drop:
+        yield "task.carry_state: training.r_drop passes each batch twice, with two states: leave it out."
 
 
 def unmeasured(best: str, measured: Iterable[str]) -> str:

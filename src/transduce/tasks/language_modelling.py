@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from torch import nn
 
 from transduce.core.config import Config
+from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import TextFile, provenance, train_text_tokenizer
@@ -14,6 +16,10 @@ from transduce.data.encoding import open_text_store
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.request import Request
+from transduce.models.protocols import Stateful
+from transduce.objectives.next_token import CarriedNextToken, NextToken
+from transduce.objectives.protocols import Objective
+from transduce.objectives.text import LossConfig
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell
@@ -25,6 +31,9 @@ class LanguageModellingConfig(Config):
     kind: Literal["language_modelling"] = "language_modelling"
     context: int = Field(default=128, ge=2)
     """Tokens in a row of training text; rows do not overlap."""
+    carry_state: bool = False
+    """Read the text in order and carry the model's state from row to row: a recurrent state, or the keys and values of
+    one row (with relative positions). A batch has batch.tokens / context parallel streams; gradients end at a row."""
 
 
 class LanguageModellingData(Config):
@@ -69,12 +78,17 @@ class LanguageModelling(TextTask):
 
     @property
     def readable(self) -> int:
-        """Half of the context: the other half is for the continuation."""
-        return self.config.context // 2
+        """Half of the context: the other half is for the continuation. All of it where the text may go on behind it."""
+        return self.config.context if self.config.carry_state else self.config.context // 2
 
     @property
     def context(self) -> str:
         """What a row holds."""
+        if self.config.carry_state:
+            return (
+                f"all tokens before, by a state that is carried between rows of {self.config.context} (of keys and "
+                "values, those of one row)"
+            )
         return f"the tokens before in rows of {self.config.context} that do not overlap"
 
     def open(self, cache: Path, tell: Tell) -> TaskData:
@@ -86,11 +100,33 @@ class LanguageModelling(TextTask):
         validation = Dataset(self._store(data.validation, cache)) if data.validation else None
         tests = {name: Dataset(self._store(file, cache)) for name, file in data.test.items()}
         held_out = {"validation": data.validation, **data.test}
-        return TaskData(corpora, validation, tests, provenance(data.train, held_out, self.root))
+        made_from = provenance(data.train, held_out, self.root)
+        return TaskData(corpora, validation, tests, made_from, self.config.context if self.config.carry_state else None)
+
+    def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:
+        """The next token's, with the state of the row before where it is carried."""
+        plain = super().objective(model, config)
+        if not self.config.carry_state:
+            return plain
+        if not isinstance(plain, NextToken) or not isinstance(model, Stateful):
+            raise InputError(
+                f"task.carry_state: {type(model).__name__} has no state that could be carried from one row to the next "
+                "(see transduce.models.protocols.Stateful): leave it out, or use a recurrent or a Transformer decoder."
+            )
+        try:
+            model.initial_state(1)
+        except InputError as error:
+            raise InputError(f"task.carry_state: {problem}" for problem in error.problems) from None
+        return CarriedNextToken(plain.smoothing, sampled_words=plain.sampled_words, memory=self.config.context)
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
-        """The prompt is imposed; the output has at most the offset's tokens more, and stays within the context."""
-        limit = max(min(len(ids) + search.max_length_offset, self.config.context), len(ids) + 1)
+        """The prompt is imposed; the output has at most the offset's tokens more, and stays within the context,
+        beyond which a carried state reaches.
+        """
+        limit = len(ids) + search.max_length_offset
+        if not self.config.carry_state:
+            limit = min(limit, self.config.context)
+        limit = max(limit, len(ids) + 1)
         return Request(None, ids, limit, len(ids) + search.min_length)
 
     def _store(self, file: TextFile, cache: Path) -> Store:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from torch import nn
 
+from transduce.core.errors import InputError
+from transduce.data.batches import BatchConfig, Batches, BatchPlan
 from transduce.data.columns import Columns, Specs
 from transduce.data.store import Store
+from transduce.data.stream_batches import StreamBatches
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
 from transduce.inference.protocols import Predictor
 
@@ -41,12 +44,27 @@ class TaskData:
     validation: None when the recipe names no validation files.
     tests: by name.
     provenance: fingerprints and counts by file, for the model file.
+    window: tokens of a row where training reads one running text in order, as parallel streams (`StreamBatches`); None:
+        examples are shuffled.
     """
 
     corpora: list[tuple[Store, float]]
     validation: Dataset | None
     tests: dict[str, Dataset]
     provenance: dict[str, Any]
+    window: int | None = None
+
+    def batches(self, config: BatchConfig, seed: int) -> BatchPlan:
+        """Which examples go into which batch of a training.
+
+        Raises:
+            InputError: the settings do not suit the data.
+        """
+        if self.window is None:
+            return Batches(self.corpora, config, seed)
+        if config.tokens == "auto" or len(self.corpora) > 1:
+            raise InputError("parallel streams: expected one text, and a number as batch.tokens.")
+        return StreamBatches(self.corpora[0][0], config.tokens // self.window)
 
 
 class Task(Protocol):

@@ -3,13 +3,15 @@
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import check_weights, lasting_tensors
+from transduce.core.padded import leaves, map_tree
 from transduce.core.tensor_file import canonical_json, read_metadata, read_tensors, write_tensors
 from transduce.objectives.protocols import Objective
 from transduce.training.average import MovingAverage
@@ -18,6 +20,13 @@ from transduce.training.progress import Progress
 
 FOLDER = "checkpoints"
 PATTERN = "update-*.safetensors"
+
+
+@dataclass
+class Carried:
+    """The state that the last batch left in the model, for the next one to go on from; None = nothing."""
+
+    state: Any = None
 
 
 @dataclass(frozen=True)
@@ -29,19 +38,21 @@ class TrainingState:
     optimizers: Optimizers
     average: MovingAverage
     progress: Progress
+    carried: Carried = field(default_factory=Carried)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All tensors by `model/...`, `optimizer/...` and `average/...`."""
+        """All tensors by `model/...`, `optimizer/...`, `average/...` and `carried/...`."""
         parts: dict[str, dict[str, Tensor]] = {
             "model": {name: weight.detach() for name, weight in lasting_tensors(self.model).items()},
             "optimizer": self.optimizers.tensors(),
             "average": self.average.tensors(),
+            "carried": {f"{place:06d}": leaf.contiguous() for place, leaf in enumerate(leaves(self.carried.state))},
         }
         return {f"{part}/{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take back what `tensors` gave."""
-        parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "average": {}}
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "average": {}, "carried": {}}
         for key, tensor in tensors.items():
             part, _, name = key.partition("/")
             parts[part][name] = tensor
@@ -49,6 +60,17 @@ class TrainingState:
             weight.data.copy_(parts["model"][name])
         self.optimizers.restore(parts["optimizer"])
         self.average.restore(parts["average"])
+        self._restore_carried([parts["carried"][name] for name in sorted(parts["carried"])])
+
+    def _restore_carried(self, held: list[Tensor]) -> None:
+        """The leaves of the state, into the tree that the model makes of them."""
+        self.carried.state = None
+        if held:
+            device, left = next(self.model.parameters()).device, iter(held)
+            like = self.model.initial_state(1)  # type: ignore[operator]
+            if len(leaves(like)) != len(held):
+                raise ValueError(f"expected a carried state of {len(leaves(like))} tensors; got {len(held)}")
+            self.carried.state = map_tree(lambda _: next(left).to(device), like)
 
 
 class Checkpoints:

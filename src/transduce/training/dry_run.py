@@ -7,7 +7,6 @@ from rich.table import Table
 
 from transduce.core.atomic import human_size
 from transduce.core.padded import Padded, nodes
-from transduce.data.batches import Batches
 from transduce.inference.inputs import batches_of
 from transduce.recipe.recipe import Recipe
 from transduce.training.batch_size import with_measured_batch
@@ -29,7 +28,7 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
     if recipe.batch.tokens == "auto":
         recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
     trained = new_training(recipe, task)
-    batches = Batches(data.corpora, recipe.batch, recipe.training.seed)
+    batches = data.batches(recipe.batch, recipe.training.seed)
     load = batches_of(batches.stores, task.columns, device())
     first = [load(rows) for rows, _ in zip(batches.epoch(0), range(PLANNED), strict=False)]
     largest = max(first, key=lambda batch: max(each.values.numel() for each in batch.sequences()))

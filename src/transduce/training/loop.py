@@ -3,7 +3,8 @@
     read a batch -> predict -> loss -> gradient -> update -> average -> log | validate | checkpoint
 
 Every random number of an update comes from (seed, update, rank) and the order of batches from (seed, epoch), so a
-resumed run needs to remember counters, not generators, and goes on bit for bit as if it had never stopped.
+resumed run needs to remember counters, not generators, and goes on bit for bit as if it had never stopped. Where a
+state is carried from batch to batch, a checkpoint holds it.
 """
 
 import math
@@ -20,7 +21,7 @@ from torch import nn
 
 from transduce.core.errors import Interrupted, TransduceError
 from transduce.core.model_file import lasting_tensors
-from transduce.data.batches import Batches, Rows
+from transduce.data.batches import BatchPlan, Rows
 from transduce.data.collate import Batch
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import Log
@@ -63,7 +64,7 @@ class Callbacks:
 def train(
     config: TrainingConfig,
     trained: TrainingState,
-    batches: Batches,
+    batches: BatchPlan,
     load: Callable[[Any], Batch],
     checkpoints: Checkpoints,
     log: Log,
@@ -137,7 +138,8 @@ def make_update(
     update = trained.progress.update + 1
     torch.manual_seed(derived_seed(config.seed, update, workers.rank))
     trained.model.train()
-    loss, cuts = add_gradients(trained.model, trained.objective, batches, cuts or whole(batches), precision)
+    model, cuts = trained.model, cuts or whole(batches)
+    loss, cuts = add_gradients(model, trained.objective, batches, cuts, precision, trained.carried)
     if not math.isfinite(loss):
         raise TransduceError(
             f"The loss of update {update} is {loss}. A lower training.learning_rate, a longer training.warmup or "
@@ -157,8 +159,7 @@ def _interrupted(stop: StopRequest, progress: Progress) -> Interrupted:
 
 def _named(error: ExampleTooLarge, rows: Rows, callbacks: Callbacks) -> TransduceError:
     """The error with the example's name."""
-    stores, places = rows
-    return TransduceError(f"{callbacks.name(int(stores[error.row]), int(places[error.row]))}: {error}")
+    return TransduceError(f"{callbacks.name(int(rows.stores[error.row]), int(rows.rows[error.row]))}: {error}")
 
 
 def _log(log: Log, progress: Progress, meter: "_Meter", rate: float) -> None:
@@ -186,7 +187,7 @@ def derived_seed(*parts: int) -> int:
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def _stream(batches: Batches, progress: Progress, workers: Workers) -> Iterator[tuple[int, int, Any]]:
+def _stream(batches: BatchPlan, progress: Progress, workers: Workers) -> Iterator[tuple[int, int, Any]]:
     """(epoch, batch, rows) from where `progress` stands, without end."""
     start = progress.batch
     for epoch in count(progress.epoch):

@@ -15,8 +15,10 @@ from torch import Tensor, nn
 
 from transduce.core.errors import TransduceError
 from transduce.core.model_file import lasting_tensors
+from transduce.core.padded import joined
 from transduce.data.collate import Batch
-from transduce.objectives.protocols import Objective
+from transduce.objectives.protocols import CarriesState, Loss, Objective
+from transduce.training.checkpoint import Carried
 from transduce.training.memory import is_out_of_memory
 from transduce.training.precision import autocast
 
@@ -49,12 +51,20 @@ def whole(batches: Sequence[Batch]) -> MicrobatchPlan:
 
 
 def add_gradients(
-    model: nn.Module, objective: Objective, batches: Sequence[Batch], cuts: MicrobatchPlan, precision: str
+    model: nn.Module,
+    objective: Objective,
+    batches: Sequence[Batch],
+    cuts: MicrobatchPlan,
+    precision: str,
+    carried: Carried | None = None,
 ) -> tuple[float, MicrobatchPlan]:
     """The gradient of the mean loss over all `batches` into the parameters, which have none; the loss reported.
 
     Where memory runs out, everything is begun anew with that piece in halves: same random numbers, same buffers, and
     nothing of the half-done gradient is left. The second result is how the batches were cut in the end.
+
+    Args:
+        carried: the state that the batches go on from, where the objective carries one; then that after them.
 
     Raises:
         ExampleTooLarge: a piece of one example does not fit.
@@ -62,7 +72,8 @@ def add_gradients(
     before = {name: tensor.clone() for name, tensor in _running_statistics(model).items()}
     device = batches[0].device
     drawn, drawn_there = torch.get_rng_state(), torch.cuda.get_rng_state() if device.type == "cuda" else None
-    while isinstance(found := _attempt(model, objective, batches, cuts, precision), _Full):
+    carried = carried or Carried()
+    while isinstance(found := _attempt(model, objective, batches, cuts, precision, carried), _Full):
         model.zero_grad(set_to_none=True)
         for name, tensor in _running_statistics(model).items():
             tensor.copy_(before[name])
@@ -75,22 +86,37 @@ def add_gradients(
 
 
 def _attempt(
-    model: nn.Module, objective: Objective, batches: Sequence[Batch], cuts: MicrobatchPlan, precision: str
+    model: nn.Module,
+    objective: Objective,
+    batches: Sequence[Batch],
+    cuts: MicrobatchPlan,
+    precision: str,
+    carried: Carried,
 ) -> float | _Full:
     units = sum(batch.units for batch in batches)
-    loss = 0.0
-    for number, (batch, rows) in enumerate(zip(batches, cuts, strict=True)):
+    loss, state = 0.0, carried.state
+    for number, (given, rows) in enumerate(zip(batches, cuts, strict=True)):
+        batch, states = given.after(state), []
         for place, (part, drawn) in enumerate(_cut(objective, batch, rows, objective.draw(model, batch))):
             try:
                 with autocast(precision, part.device):
-                    minimised, reported = objective.loss(model, part, drawn)
+                    (minimised, reported), after = _loss_and_state(objective, model, part, drawn)
                 (minimised / units).backward()  # type: ignore[no-untyped-call]
                 loss += reported.item() / units
+                states.append(after)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 return _Full(number, place)  # the error holds all that was computed, and goes here
+        state = joined(states)
+    carried.state = state
     return loss
+
+
+def _loss_and_state(objective: Objective, model: nn.Module, part: Batch, drawn: Any) -> tuple[Loss, Any]:
+    if isinstance(objective, CarriesState):
+        return objective.loss_and_state(model, part, drawn)
+    return objective.loss(model, part, drawn), None
 
 
 def _cut(objective: Objective, batch: Batch, rows: list[int], drawn: Any) -> Iterator[tuple[Batch, Any]]:

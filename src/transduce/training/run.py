@@ -18,7 +18,6 @@ from transduce.core.model_file import (
     save_model_file,
 )
 from transduce.core.registry import resolve
-from transduce.data.batches import Batches
 from transduce.data.columns.packed import pack, unpack
 from transduce.data.corpus import name_row, sampled_pairs
 from transduce.data.files import fingerprint
@@ -229,7 +228,7 @@ def _train(
     lower_is_better: bool,
 ) -> str:
     config = recipe.training
-    batches = Batches(data.corpora, recipe.batch, config.seed)
+    batches = data.batches(recipe.batch, config.seed)
     load = batches_of(batches.stores, task.columns, device())
     precision = resolve_precision(config.precision, device())
     events = read_log(run / LOG)
