@@ -4,8 +4,9 @@
     python benchmarks/right_branching.py --write FOLDER              # also FOLDER/words, trees and right_branching
     transduce evaluate runs/parsing --source FOLDER/words --reference FOLDER/trees --outputs FOLDER/right_branching
 
-Every word opens a phrase that reaches to the end, (S the (VP cat (VP sees (VP the dog)))); a mark that ends the sentence
-stands in the root. The root and the others have the label that such phrases have most often in the training trees.
+Every word opens a phrase that reaches to the end, (S the (VP cat (VP sees (VP the dog)))); a mark that ends the
+sentence stands in the root. The root and the others have the label that such phrases have most often in the training
+trees.
 """
 
 import argparse
