@@ -5,8 +5,8 @@
     transduce evaluate runs/parsing --source FOLDER/words --reference FOLDER/trees --outputs FOLDER/right_branching
 
 Every word opens a phrase that reaches to the end, (S the (VP cat (VP sees (VP the dog)))); a mark that ends the
-sentence stands in the root. The root and the others have the label that such
-phrases have most often in the training trees.
+sentence stands in the root. The root and the others have the label that such phrases have most often in the training
+trees.
 """
 
 import argparse

@@ -66,8 +66,7 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("an entry of data.train, data.validation, data.test.NAME", "Text.", TextFile),
     (
         '[task] kind = "parsing"',
-        "Sentences to phrase-structure trees. Words stand between spaces; brackets among them are written -LRB- and "
-        "-RRB-.",
+        "Sentences to phrase-structure trees. Words stand between spaces, and a bracket is written -LRB- or -RRB-.",
         ParsingConfig,
     ),
     ("[data] of parsing", "", ParsingData),

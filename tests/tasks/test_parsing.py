@@ -201,6 +201,8 @@ def test_long_sentences_and_those_with_whole_stops_are_read_as_one(treebank: Pat
 def test_an_empty_sentence_has_no_tree(treebank: Path) -> None:
     found = untrained(treebank, "rnn", "whitespace", seed=1).predict([" ", "the cat"])
     assert found[0].text == ""
+    with pytest.raises(InputError, match="expected one tree"):
+        _ = found[0].tree
     assert found[1].tree.words == ("the", "cat")
 
 
@@ -272,7 +274,9 @@ def test_predict_score_attend_and_explore(trained: Path, treebank: Path, tmp_pat
     assert scored.log_probability == pytest.approx(prediction.log_probability, abs=1e-4)
     assert scored.pieces[:-1] == prediction.tokens == tuple(prediction.tree.sequence())
     assert attention_of(model.model, model.task, prediction).alignment() is not None
-    assert prediction.text in json.dumps(explore(model, words))
+    for search in ({}, {"beam": 3}):
+        explored = explore(model, words, **search)
+        assert explored["nbest"][0]["text"] == model.predict(words, **search).text
     assert len(asked(model, words, tree).target) == len(parse_tree(tree).sequence())
     done = command(tmp_path, "predict", trained, "--source", _written(tmp_path / "in", words))
     assert (done.code, done.out.strip()) == (0, prediction.text), done.shown

@@ -158,7 +158,7 @@ def _asked(
     for place, (text, ids) in enumerate(zip(texts, encoded, strict=True)):
         try:
             if not len(ids) or not text.strip():
-                predictions[place] = _nothing(text, wanted[place], demands)
+                predictions[place] = task.read_back(_nothing(text, wanted[place], demands))
             else:
                 request = task.formed(task.request(ids, settings), text)
                 requests[place] = _demanded(request, wanted[place], demands)

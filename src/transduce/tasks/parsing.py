@@ -176,9 +176,9 @@ class Parsing(TextTask):
 
     def read_back(self, prediction: Prediction) -> ParsePrediction:
         """The tree over the sentence's own words, in brackets."""
-        tree = of_sequence(prediction.tokens, prediction.source.split())
-        alternatives = tuple(self.read_back(replace(each, alternatives=())) for each in prediction.alternatives)
-        return ParsePrediction(**{**vars(prediction), "text": str(tree), "alternatives": alternatives})
+        text = str(of_sequence(prediction.tokens, prediction.source.split())) if prediction.tokens else ""
+        alternatives = tuple(self.read_back(each) for each in prediction.alternatives)
+        return ParsePrediction(**{**vars(prediction), "text": text, "alternatives": alternatives})
 
     def tallies(
         self,
