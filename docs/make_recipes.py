@@ -16,6 +16,7 @@ from transduce.core.config import Config
 from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
+from transduce.data.recordings import RecordingFile, Strings
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.models.convolution import ConvolutionConfig
 from transduce.models.ctc import CtcConfig
@@ -27,10 +28,12 @@ from transduce.models.rnn_decoder import RnnDecoderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
+from transduce.objectives.spec_augment import SpecAugmentConfig
 from transduce.recipe.training import Teachers, TrainingConfig
 from transduce.search.settings import Search
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
+from transduce.tasks.speech_recognition import SpeechData, SpeechRecognitionConfig
 from transduce.tasks.translation import TranslationConfig, TranslationData
 
 PAGE = Path(__file__).with_name("recipes.md")
@@ -75,6 +78,15 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "Trees in brackets. Empty elements and function tags are left out.",
         TreebankFile,
     ),
+    ('[task] kind = "speech_recognition"', "Speech to text.", SpeechRecognitionConfig),
+    (
+        "[data] of speech_recognition",
+        "`words` and `pattern` read data sets that have no table of their own; see recipes/fsdd.toml.",
+        SpeechData,
+    ),
+    ("an entry of data.train, data.validation, data.test.NAME", "Recordings.", RecordingFile),
+    ("`strings` of such an entry", "Utterances made of several recordings.", Strings),
+    ("[data.spec_augment]", "Training hides stretches of time and bands of features.", SpecAugmentConfig),
     ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),

@@ -30,8 +30,8 @@ from transduce.inference.splitting import (
 )
 from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
-from transduce.models.protocols import Steps
 from transduce.pipeline.arguments import pairs_of, paths_of, texts_of
+from transduce.pipeline.members import check_members
 from transduce.pipeline.outline import Outline, lexicon_of, load_weights
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.devices import device_for
@@ -316,7 +316,7 @@ class EnsemblePipeline(Pipeline):
     """
 
     def __init__(self, members: Sequence[Pipeline], mean: Mean = "probability", names: Sequence[str] = ()) -> None:
-        _check_members(members, names or [f"model {number}" for number in range(1, len(members) + 1)])
+        check_members(members, names or [f"model {number}" for number in range(1, len(members) + 1)])
         first = members[0]
         self.recipe, self.task, self.lexicon = first.recipe, first.task, first.lexicon
         self.precision, self.device = first.precision, first.device
@@ -372,25 +372,3 @@ def _loaded(path: str | PathLike[str], trust_code: bool, precision: Precision, d
     searches = isinstance(outlines[0].task.predictor, SearchPredictor)
     kind = Pipeline if searches else PredictorPipeline
     return kind(file, precision, device, outlines[0])
-
-
-def _check_members(members: Sequence[Pipeline], names: Sequence[str]) -> None:
-    first = members[0].task
-    problems = [
-        f"{name}: does not write token by token, as the members of an ensemble must."
-        for name, member in zip(names, members, strict=True)
-        if not isinstance(member.model, Steps)
-    ]
-    for name, member in zip(names[1:], members[1:], strict=True):
-        task = member.task
-        if task.tokenizers["target"].to_json() != first.tokenizers["target"].to_json():
-            problems.append(
-                f"{name}: its target tokenizer is not that of {names[0]}; the members of an ensemble must share it. "
-                "Train them with one tokenizer: tokenizer.file, or the same data and settings."
-            )
-        elif task.columns.keys() != first.columns.keys():
-            problems.append(f"{name}: its task is not that of {names[0]}: one reads a source, the other does not.")
-        elif first.columns.get("source") != task.columns.get("source") and "source" not in first.tokenizers:
-            problems.append(f"{name}: it hears other features than {names[0]}; the members of an ensemble share them.")
-    if problems:
-        raise InputError(problems)
