@@ -128,6 +128,7 @@ def test_the_description_is_json(served_file: Path) -> None:
             "/v1/predict",
             "/v1/stream",
             "/v1/models",
+            "/v1/audio/transcriptions",
             "/health",
             "/ready",
             "/metrics",

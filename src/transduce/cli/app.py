@@ -60,7 +60,7 @@ def main() -> None:
     """Run the command line. Each of our errors becomes a message and an exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    gc.set_threshold(20_000)  # importing torch makes as many objects that stay, and each search for garbage is in vain
+    gc.set_threshold(200_000)  # importing torch makes as many objects that stay, and each search for garbage is in vain
     _open_standard_streams()
     try:
         _run()

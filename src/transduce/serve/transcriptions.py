@@ -80,7 +80,7 @@ async def _asked(scope: Scope, body: bytes) -> _Asked:
         return {"type": "http.request", "body": body, "more_body": False}
 
     try:
-        form = await Request(scope, receive)._get_form(max_files=1, max_fields=20)
+        form = await Request(scope, receive).form(max_files=1, max_fields=20)
     except (MultiPartException, KeyError, ValueError) as error:
         raise InputError(f"Invalid request: expected multipart/form-data with a file: {error}") from None
     file, kind = form.get("file"), str(form.get("response_format") or "json")
