@@ -19,7 +19,7 @@ def test_the_svg_holds_every_phrase_word_and_edge_once() -> None:
     texts = [each.text for each in root.iter(f"{SVG}text")]
     assert texts == ["S", "NP", "The", "<cat>", "VP", '"sleeps"', "PRT", "on", "."]
     assert [each.text for each in root.iter(f"{SVG}title")] == ["DT", "NN", "VBZ", "RP", "."]
-    assert len(list(root.iter(f"{SVG}line"))) == len(texts) - 1
+    assert len(list(root.iter(f"{SVG}polyline"))) == len(texts) - 1
     assert root.get("aria-label") == TEXT
     for each in root.iter(f"{SVG}text"):
         assert 0 < float(each.attrib["x"]) < float(root.attrib["width"])
@@ -36,6 +36,25 @@ def test_words_stand_in_their_order_in_one_line_and_phrases_above_them() -> None
         below = [each for each in nodes if each.above == number]
         assert node.is_word or min(each.x for each in below) <= node.x <= max(each.x for each in below)
         assert all(each.y > node.y for each in below)
+
+
+def test_no_line_crosses_another() -> None:
+    root = ElementTree.fromstring(TreeDrawing(parse_tree(f"(X (A a) {TEXT} (B b) {TEXT} (C c))")).svg())
+    lines = []
+    for each in root.iter(f"{SVG}polyline"):
+        points = [tuple(map(float, point.split(","))) for point in each.attrib["points"].split()]
+        lines += [(points[0], points[1]), (points[1], points[2])]
+
+    def side(line: tuple[tuple[float, ...], ...], point: tuple[float, ...]) -> float:
+        (x, y), (right, below) = line
+        return (right - x) * (point[1] - y) - (below - y) * (point[0] - x)
+
+    def crosses(one: tuple[tuple[float, ...], ...], other: tuple[tuple[float, ...], ...]) -> bool:
+        return all(
+            side(first, second[0]) * side(first, second[1]) < -1e-6 for first, second in ((one, other), (other, one))
+        )
+
+    assert not [(one, other) for one in lines for other in lines if crosses(one, other)]
 
 
 def test_the_terminal_shows_branches_and_no_markup() -> None:

@@ -268,7 +268,7 @@ def test_predict_score_attend_and_explore(trained: Path, treebank: Path, tmp_pat
     words, tree = held_out(treebank)[0]
     prediction = model.predict(words)
     assert isinstance(prediction.tree, ParseTree)
-    assert prediction._repr_html_().startswith("<svg")
+    assert prediction._repr_html_().count("<svg") == 1
     assert json.loads(json.dumps(prediction.to_dict()))["text"] == prediction.text
     scored = model.score([(words, prediction.text)])[0]
     assert scored.log_probability == pytest.approx(prediction.log_probability, abs=1e-4)
@@ -293,6 +293,7 @@ def test_it_is_served(trained: Path, treebank: Path) -> None:
     with serving([trained]) as server:
         answer = server.post("/v1/predict", texts=[words], attention=True).json()
         assert answer["predictions"][0]["text"] == wanted
+        assert json.dumps(wanted) in server.post("/v1/stream", text=words).text
 
 
 @pytest.mark.parametrize(

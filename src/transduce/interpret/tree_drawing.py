@@ -39,7 +39,7 @@ class TreeDrawing:
     @staticmethod
     def html(prediction: Prediction) -> str:
         """The picture of a prediction whose text is a tree in brackets."""
-        return TreeDrawing(parse_tree(prediction.text)).svg()
+        return TreeDrawing(parse_tree(prediction.text))._repr_html_()
 
     def svg(self) -> str:
         """The picture; self-contained, without scripts. A word tells its tag on hovering, if it has one."""
@@ -47,9 +47,10 @@ class TreeDrawing:
         width = round(max(node.x + LETTER * cell_len(node.text) / 2 for node in nodes) + EDGE)
         height = round(max(node.y for node in nodes) + EDGE)
         edges = [(nodes[node.above], node) for node in nodes if node.above >= 0]
-        return render(TEMPLATE, tree=str(self.tree), nodes=nodes, edges=edges, width=width, height=height)
+        return render(TEMPLATE, tree=str(self.tree), nodes=nodes, edges=edges, width=width, height=height, line=LINE)
 
-    _repr_html_ = svg
+    def _repr_html_(self) -> str:
+        return f'<div style="overflow-x:auto">{self.svg()}</div>'
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Tree]:
         branches: list[Tree] = []
