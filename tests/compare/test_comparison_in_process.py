@@ -69,6 +69,28 @@ def check_page(folder: Path) -> None:
         assert f'src="data:image/svg+xml;base64,{b64encode(figure).decode()}"' in page
 
 
+def test_directions_are_compared_with_a_carried_state(tiny_corpus: Path, tmp_path: Path) -> None:
+    path = tmp_path / "directions.toml"
+    path.write_text(
+        '[task]\nkind = "language_modelling"\ncontext = 8\ncarry_state = true\n'
+        f'[data]\nroot = "{tiny_corpus}"\ntrain = [{{ text = "train.words" }}]\n'
+        'validation = { text = "valid.words" }\n'
+        '[data.test]\none = { text = "test.words" }\n[tokenizer]\nkind = "whitespace"\n[batch]\ntokens = 32\n'
+        '[model]\nkind = "rnn_decoder"\nd_model = 16\nlayers = 1\n[training]\nthreads = 1\nprecision = "fp32"\n'
+        '[compare]\nbudget = "2ktok"\nlengths = [4, 8]\n'
+        '[variants.forth]\n[variants.back]\ntask = { direction = "right_to_left" }\n'
+    )
+    results = run_comparison(load_comparison(path), tmp_path / "run", QUIET)
+    [figure] = results["quality"]
+    assert "carried between rows of 8" in figure["signature"]
+    for name in ("forth", "back"):
+        loaded = load(tmp_path / "run" / f"{name}-seed1")
+        task, data = open_task(load_comparison(path).variants[name], QUIET)
+        likelihood = dataset_likelihood(loaded.model, task, data.tests["one"].store)
+        assert figure["variants"][name]["value"] == pytest.approx(likelihood.perplexity)
+    assert figure["variants"]["forth"]["value"] != figure["variants"]["back"]["value"]
+
+
 def test_language_models_are_compared_by_perplexity(tiny_corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "text.toml").write_text(
         f'[task]\nkind = "language_modelling"\ncontext = 8\n[data]\nroot = "{tiny_corpus}"\n'

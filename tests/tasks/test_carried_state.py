@@ -248,10 +248,12 @@ checkpoint_every = 4
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
-@pytest.mark.parametrize("model", ["lstmn", "rotary", "linear"])
-def test_a_run_that_is_killed_or_stopped_ends_in_the_same_bytes(model: str, tiny_corpus: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("model", "precision"), [("lstmn", "fp32"), ("rotary", "bf16"), ("linear", "fp32")])
+def test_a_run_that_is_killed_or_stopped_ends_in_the_same_bytes(
+    model: str, precision: str, tiny_corpus: Path, tmp_path: Path
+) -> None:
     (tmp_path / "recipe.toml").write_text(RECIPE)
-    keys = [f"data.root={tiny_corpus}"]
+    keys = [f"data.root={tiny_corpus}", f"training.precision={precision}"]
     keys += [f"model.{key}={value}" for key, value in MODELS[model].items() if key not in ("layers", "dropout")]
 
     def train(run: Path, fate: Fate = UNHARMED) -> forked.Ended:

@@ -17,6 +17,7 @@ from transduce.cli.distill import distill
 from transduce.cli.doctor import doctor
 from transduce.cli.evaluate import evaluate
 from transduce.cli.explore import explore
+from transduce.cli.generate import generate
 from transduce.cli.help import VerbHelp, Verbs
 from transduce.cli.info import info
 from transduce.cli.predict import predict
@@ -37,7 +38,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for verb in (train, predict, evaluate, score, compare, explore, serve, distill, shortlist, doctor, info, demo):
+VERBS = (
+    train,
+    predict,
+    generate,
+    evaluate,
+    score,
+    compare,
+    explore,
+    serve,
+    distill,
+    shortlist,
+    doctor,
+    info,
+    demo,
+)
+for verb in VERBS:
     app.command(cls=VerbHelp)(verb)
 
 

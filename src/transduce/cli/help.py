@@ -9,7 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 GROUPS = {
     "First steps": ("demo",),
     "Train": ("train", "distill", "shortlist"),
-    "Use": ("predict", "serve"),
+    "Use": ("predict", "generate", "serve"),
     "Judge": ("evaluate", "score", "compare"),
     "Look inside": ("explore", "info"),
     "Data": ("doctor",),

@@ -8,7 +8,7 @@
     [variants.recurrent]                  # a [model] of another kind replaces the one below
     model = { kind = "rnn" }
 
-Data, tokenizer, batches and batches per update must be the same for all.
+Data, tokenizer, batches and batches per update must be the same for all; task.direction may differ.
 """
 
 import re
@@ -33,6 +33,7 @@ from transduce.training.run_directory import differences
 from transduce.training.schedule import ENDING
 
 SHARED = ("task", "data", "tokenizer", "batch", "training.accumulate", "training.threads", "training.start")
+FREE = ("task.direction",)  # of these: the same tokens in another order
 
 
 class CompareConfig(Config):
@@ -158,7 +159,7 @@ def _unfair(path: Path, recipes: dict[str, Recipe]) -> list[str]:
     ]
     for name, recipe in others:
         keys = sorted(differences(base.to_table(), recipe.to_table()))
-        keys = [key for key in keys if key.startswith(SHARED)]
+        keys = [key for key in keys if key.startswith(SHARED) and key not in FREE]
         if keys:
             problems.append(
                 f"{path}: {first} and {name} cannot be compared: these keys differ: {', '.join(keys)}. "

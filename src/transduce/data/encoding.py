@@ -146,7 +146,9 @@ def open_text_store(
         InputError: a missing file, text that is not UTF-8, or no text at all.
     """
     path = root / file.text
-    settings = {"context": context, "unit": file.unit, "part": file.part, "column": file.column}
+    settings: dict[str, Any] = {"context": context, "unit": file.unit, "part": file.part, "column": file.column}
+    if tokenizer.right_to_left:
+        settings["direction"] = "right_to_left"
     parts = _parts("text", [path], (tokenizer,), settings)
 
     def build(destination: Path) -> None:

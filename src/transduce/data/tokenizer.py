@@ -76,6 +76,9 @@ class Tokenizer:
         InputError: a special token is missing from a foreign vocabulary; all that are missing are named.
     """
 
+    right_to_left = False
+    """Whether ids run from the end of a text to its beginning; see `transduce.data.right_to_left`."""
+
     def __init__(self, inner: "Inner") -> None:
         inner.no_truncation()
         inner.no_padding()
@@ -87,6 +90,15 @@ class Tokenizer:
         self.end, self.unknown = special["end"], special["unknown"]
         self.size = max(vocabulary.values()) + 1
         self._silent = {self.pad, self.start, self.end}
+
+    @property
+    def left_to_right(self) -> "Tokenizer":
+        """The same in the order of reading."""
+        return self
+
+    def equals(self, other: "Tokenizer") -> bool:
+        """Whether both make the same ids of every text."""
+        return self.right_to_left == other.right_to_left and self.to_json() == other.to_json()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without start and end. Other threads go on meanwhile.

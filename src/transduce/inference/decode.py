@@ -57,6 +57,7 @@ def decode(
     lexicon: Lexicon | None = None,
     on_step: OnStep | None = None,
     encoded: Sequence[Encoded] | None = None,
+    unprompted: bool = False,
 ) -> list[Prediction]:
     """Predict an output for each text, in order. A text without tokens gives an empty prediction.
 
@@ -71,6 +72,7 @@ def decode(
         on_step: called with a `transduce.search.request.Step` after each token of a batch's search; its rows are
             indices into `texts`. It is called in this process, so it requires workers = 1.
         encoded: the ids of each text, where they are known already.
+        unprompted: a text without tokens is a prompt of nothing, with which a language model begins.
 
     Raises:
         InputError: what is wanted cannot be; all such lines are named; no workers can be had here; a shortlist is asked
@@ -84,7 +86,8 @@ def decode(
         raise InputError(f"on_step is called in this process and requires workers = 1; got workers = {workers}.")
     numbers = range(len(texts)) if lines is None else lines
     encoded = _reads(task).encode(texts) if encoded is None else encoded
-    requests, predictions = _asked(task, texts, encoded, settings, numbers, wanted or [Constraints()] * len(texts))
+    wanted = wanted or [Constraints()] * len(texts)
+    requests, predictions = _asked(task, texts, encoded, settings, numbers, wanted, unprompted)
     order = sorted(requests, key=lambda place: -_work(requests[place]))
     if model.training:  # to tell all parts takes half a millisecond
         model.eval()
@@ -145,6 +148,7 @@ def _asked(
     settings: Search,
     numbers: Sequence[int],
     wanted: Sequence[Constraints],
+    unprompted: bool,
 ) -> tuple[dict[int, Request], dict[int, Prediction]]:
     """By place: what to search for, and the predictions of texts without a token, which need no search.
 
@@ -157,7 +161,7 @@ def _asked(
     problems = []
     for place, (text, ids) in enumerate(zip(texts, encoded, strict=True)):
         try:
-            if not len(ids) or not text.strip():
+            if not unprompted and (not len(ids) or not text.strip()):
                 predictions[place] = task.read_back(_nothing(text, wanted[place], demands))
             else:
                 request = task.formed(task.request(ids, settings), text)

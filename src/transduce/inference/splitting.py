@@ -78,7 +78,7 @@ def pieces_of(
     Args:
         apart: whether each is cut into its sentences.
         how: what becomes of a text, or a sentence, that is longer: see `shorten`.
-        prompts: they are to be continued: the end of a long one is kept.
+        prompts: they are to be continued: the end of a long one is kept, or where that is, its beginning.
 
     Raises:
         InputError: some are longer, and how="refuse"; all are named.
@@ -157,6 +157,10 @@ def shorten(
     def length(part: str) -> int:
         return len(tokenizer.encode([part])[0])
 
+    if prompt and tokenizer.right_to_left:
+        return [
+            Segment(0, _beginning(text, tokenizer.left_to_right, length, limit))
+        ], f"only its first {limit} are seen"
     if prompt:
         return [Segment(_end(text, tokenizer, length, limit), len(text))], f"only its last {limit} are seen"
     if how == "truncate":

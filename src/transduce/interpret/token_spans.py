@@ -120,6 +120,8 @@ def _shown(spelling: bytes, name: str) -> str:
 
 def written_spans(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[Span]:
     """For each of `ids` the characters of `text` that it wrote; those that share a character all have it."""
+    if tokenizer.right_to_left:
+        return written_spans(tokenizer.left_to_right, ids[::-1], text)[::-1]
     try:
         spelled = tokenizer.spelled(ids)
         data = b"".join(spelled).decode()

@@ -27,7 +27,7 @@ def check_members(members: Sequence[EnsembleMember], names: Sequence[str]) -> No
     ]
     for name, member in zip(names[1:], members[1:], strict=True):
         task = member.task
-        if task.tokenizers["target"].to_json() != first.tokenizers["target"].to_json():
+        if not task.tokenizers["target"].equals(first.tokenizers["target"]):
             problems.append(
                 f"{name}: its target tokenizer is not that of {names[0]}; the members of an ensemble must share it. "
                 "Train them with one tokenizer: tokenizer.file, or the same data and settings."

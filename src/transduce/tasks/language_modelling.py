@@ -1,6 +1,7 @@
 """Text alone: how probable is it, and how does it go on. Decoder-only models."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -13,6 +14,7 @@ from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import TextFile, provenance, train_text_tokenizer
 from transduce.data.encoding import open_text_store
+from transduce.data.right_to_left import RightToLeft
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.request import Request
@@ -34,6 +36,9 @@ class LanguageModellingConfig(Config):
     carry_state: bool = False
     """Read the text in order and carry the model's state from row to row: a recurrent state, or the keys and values of
     one row (with relative positions). A batch has batch.tokens / context parallel streams; gradients end at a row."""
+    direction: Literal["left_to_right", "right_to_left"] = "left_to_right"
+    """right_to_left: each line is learnt, and written, from its last token to its first. Outputs are shown as they are
+    read, and a prompt is the end of a line."""
 
 
 class LanguageModellingData(Config):
@@ -63,6 +68,9 @@ class LanguageModelling(TextTask):
     kinds: ClassVar[dict[str, str]] = {"target": "tokens"}
 
     def __init__(self, config: LanguageModellingConfig, data: LanguageModellingData, columns: Columns) -> None:
+        target = columns["target"]
+        if config.direction == "right_to_left" and isinstance(target, Tokens):
+            columns = {"target": replace(target, tokenizer=RightToLeft(target.tokenizer))}
         super().__init__(config, data, columns)
         self.target = self.tokenizers["target"]
 
@@ -130,4 +138,9 @@ class LanguageModelling(TextTask):
         return Request(None, ids, limit, len(ids) + search.min_length)
 
     def _store(self, file: TextFile, cache: Path) -> Store:
+        if self.target.right_to_left and file.unit == "stream":
+            raise InputError(
+                f'{self.root / file.text}: task.direction = "right_to_left" reverses lines, and unit = "stream" has '
+                'none: expected unit = "line".'
+            )
         return open_text_store(file, self.root, self.target, self.config.context, cache)

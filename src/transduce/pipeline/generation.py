@@ -1,0 +1,191 @@
+"""Texts out of a language model: samples, as they are written, and acrostics."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from transduce.core.errors import InputError
+from transduce.data.tokenizer import Tokenizer
+from transduce.inference.decode import decode
+from transduce.inference.likelihood import Likelihood
+from transduce.inference.prediction import Prediction
+from transduce.inference.request import generating
+from transduce.pipeline.pipeline import Pipeline
+from transduce.search.request import Step
+from transduce.search.settings import Search, search_settings
+
+SEPARATORS = ("|", "/")  # what may stand between the lines of a text that is one line itself
+PARTIAL = "\ufffd"  # what bytes that are no whole character yet read as
+
+OnText = Callable[[int, str], None]  # the number of a text, from 0, and what is added to it
+
+
+def generate(
+    pipeline: Pipeline,
+    prompt: str = "",
+    *,
+    count: int = 1,
+    acrostic: str = "",
+    separator: str | None = None,
+    batch_size: int = 64,
+    on_text: OnText | None = None,
+    tell: Callable[[str], None] | None = None,
+    **search: Any,
+) -> list[Prediction]:
+    """Sample `count` texts that begin with `prompt`. Each is what `Pipeline.predict` gives for its line with this seed.
+
+    Args:
+        prompt: the beginning of every text, or of a model that writes from right to left, its end; may be empty.
+        acrostic: the first characters of the lines of every text, one a line, in the place of a prompt. The text ends
+            with the last of these lines.
+        separator: what stands between lines; by default a line break for a model of running text, else "|", or "/"
+            where the model has no "|".
+        batch_size: texts sampled together: speed and memory, nothing else.
+        on_text: told the texts as they grow, one after the other.
+        tell: told when only a part of the prompt is seen.
+        search: any key of `transduce.search.settings.Search` in place of the recipe's; method is "sample" by default.
+
+    Raises:
+        InputError: it is no language model; a setting is wrong; the model cannot write the acrostic.
+    """
+    settings = _settings(pipeline, count, prompt, acrostic, search)
+    if acrostic:
+        lines = _Acrostic(pipeline, settings, acrostic, separator, on_text)
+        return [lines.text(number) for number in range(count)]
+    pieces = pipeline.pieces([prompt], "none")
+    for place, known in pieces.long.items():
+        if tell:
+            tell(f"{known}; {pieces.done[place]}".removeprefix("line 1: "))
+    texts = [pieces.read[0]] * count
+    together = 1 if on_text else batch_size
+    predictions: list[Prediction] = []
+    for first in range(0, count, together):
+        numbers = range(first, min(count, first + together))
+        stream = _TextStream(pipeline.task.tokenizers["target"], first, on_text) if on_text else None
+        found = _decoded(pipeline, [texts[number] for number in numbers], settings, numbers, stream)
+        if stream:
+            stream.finish(found[0].text)
+        predictions += found
+    return [each.shown_by(pipeline.attention) for each in predictions]
+
+
+def _settings(pipeline: Pipeline, count: int, prompt: str, acrostic: str, search: dict[str, Any]) -> Search:
+    """Raises InputError with everything that cannot be."""
+    if not pipeline.searches or "source" in pipeline.task.columns:
+        raise InputError("generate is for language models; this model reads a source: use predict.")
+    problems = []
+    if count < 1:
+        problems.append(f"count = {count}: expected at least 1.")
+    if acrostic and prompt:
+        problems.append("acrostic and prompt: both say how the text begins; give one.")
+    if acrostic and pipeline.task.tokenizers["target"].right_to_left:
+        problems.append("acrostic: this model writes from right to left, the first character of a line last.")
+    settings = search_settings(pipeline.recipe.search, {"method": "sample", "nbest": 1, **search})
+    if settings.nbest > 1:
+        problems.append(f"nbest = {settings.nbest}: expected 1; count says how many texts are sampled.")
+    if settings.method not in ("sample", "greedy"):
+        problems.append(f'method = "{settings.method}": expected "sample" or "greedy"; predict searches.')
+    if problems:
+        raise InputError(problems)
+    return settings
+
+
+def _decoded(
+    pipeline: Pipeline,
+    texts: Sequence[str],
+    settings: Search,
+    numbers: Sequence[int],
+    on_step: Callable[[Step], None] | None,
+) -> list[Prediction]:
+    others = [generating(other) for other in pipeline.others]
+    task, size = generating(pipeline.task), max(1, len(texts))
+    return decode(pipeline.model, task, texts, settings, size, numbers, others=others, on_step=on_step, unprompted=True)
+
+
+class _TextStream:
+    """Tells what each step adds to the one text of a search."""
+
+    def __init__(self, tokenizer: Tokenizer, number: int, on_text: OnText, shown: str = "") -> None:
+        self.tokenizer, self.number, self.on_text = tokenizer, number, on_text
+        self.shown = shown
+
+    def __call__(self, step: Step) -> None:
+        if not self.tokenizer.right_to_left:  # whose text grows at its front: it is shown when it is whole
+            self.show(self.tokenizer.decode(step.tokens[0].tolist()).rstrip(PARTIAL))
+
+    def show(self, text: str) -> None:
+        if text.startswith(self.shown) and text != self.shown:
+            self.on_text(self.number, text[len(self.shown) :])
+            self.shown = text
+
+    def finish(self, text: str) -> None:
+        """All of the text; one that does not go on as it began is told anew."""
+        if not text.startswith(self.shown):
+            self.on_text(self.number, "\n")
+            self.shown = ""
+        self.show(text)
+
+
+class _LineEnded(Exception):
+    """Ends a search."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class _Acrostic:
+    """Line by line: each is sampled behind the lines before it and its first character.
+
+    The random numbers of a text belong to its positions, so that the lines together are one sample from the model in
+    which nothing but the first characters is imposed.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, settings: Search, acrostic: str, separator: str | None, on_text: OnText | None
+    ) -> None:
+        self.pipeline, self.settings, self.acrostic, self.on_text = pipeline, settings, acrostic, on_text
+        self.tokenizer = pipeline.task.tokenizers["target"]
+        running = any(getattr(file, "unit", "line") == "stream" for file in getattr(pipeline.recipe.data, "train", ()))
+        given = (separator,) if separator is not None else ("\n",) if running else SEPARATORS
+        known = [each for each in given if each and self._writes(each)]
+        missing = list(dict.fromkeys(character for character in acrostic if not self._writes(character)))
+        problems = [f'acrostic: the model has no token for "{character}".' for character in missing]
+        if not known:
+            named = " or ".join(repr(each) for each in given)
+            problems.append(f"separator: the model cannot write {named}, which stands between lines; give another.")
+        if problems:
+            raise InputError(problems)
+        self.separator = known[0]
+
+    def text(self, number: int) -> Prediction:
+        """Number `number` of the samples."""
+        lines: list[str] = []
+        stream = _TextStream(self.tokenizer, number, self.on_text) if self.on_text else None
+        for character in self.acrostic:
+            lines.append(self._line([*lines, character], number))
+            if stream:
+                stream.show(self.separator.join(lines))
+        return self._judged(self.separator.join(lines))
+
+    def _line(self, begun: list[str], number: int) -> str:
+        """The line that the last of `begun` begins."""
+        place, before = len(begun) - 1, self.separator.join(begun)
+
+        def look(step: Step) -> None:
+            found = self.tokenizer.decode(step.tokens[0].tolist()).split(self.separator)
+            if len(found) > place + 1:
+                raise _LineEnded(found[place])
+
+        try:
+            [prediction] = _decoded(self.pipeline, [before], self.settings, [number], look)
+        except _LineEnded as ended:
+            return ended.text
+        return prediction.text.split(self.separator)[place]
+
+    def _judged(self, text: str) -> Prediction:
+        found: Likelihood = self.pipeline.score(text)
+        total, ends = found.log_probability, found.token_log_probabilities
+        return Prediction(self.acrostic, text, total, total, found.pieces[:-1], ends)
+
+    def _writes(self, text: str) -> bool:
+        ids = self.tokenizer.encode([text])[0]
+        return self.tokenizer.unknown not in ids and self.tokenizer.decode(ids) == text
