@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from transduce.attention.capture import capture
 from transduce.core.errors import InputError
 from transduce.data.columns.tokens import Tokens
-from transduce.data.tokenizer import Tokenizer
 from transduce.inference.prediction import Prediction
 from transduce.interpret.ctc_alignment import Calls, by_token
 from transduce.interpret.layers import NAMES, Attends, Axis, attending, one_pass
@@ -191,16 +190,20 @@ def read_record(model: nn.Module, task: Task, record: Calls, texts: tuple[str, s
     parts = [part for part in attending(model, task) if part.name in record]
     before = max((part.before for part in parts), default=0)
     layers = tuple(Layer(part, _weights(record[part.name], part, before)) for part in parts)
-    source, target = task.tokenizers.get("source"), task.columns["target"]
-    reads = _source_side(source, texts[0], before) if source else None
+    source, target = task.columns.get("source"), task.columns["target"]
+    reads = _source_side(source, texts[0], before) if isinstance(source, Tokens) else None
     written = written_side(target, given.target, texts[1], not writes_at_once(model))
     start = target.tokens([start_of(task)])[0] if isinstance(target, Tokens) else ""
     return Attention(reads, written, start, layers)
 
 
-def _source_side(tokenizer: Tokenizer, text: str, before: int) -> Side:
-    own = [Token(LENGTH_TOKEN, 0, 0, LENGTH_TOKEN)] * before
-    return side(text, [*own, *read_tokens(tokenizer, text), end_token(tokenizer, text)])
+def _source_side(column: Tokens, text: str, before: int) -> Side:
+    tokens = [Token(LENGTH_TOKEN, 0, 0, LENGTH_TOKEN)] * before
+    for first, last in column.parts(text):
+        part = text[first:last]
+        for token in [*read_tokens(column.tokenizer, part), end_token(column.tokenizer, part)]:
+            tokens.append(token._replace(start=token.start + first, end=token.end + first))
+    return side(text, tokens)
 
 
 def _weights(calls: list[Tensor], part: Attends, before: int) -> Tensor:

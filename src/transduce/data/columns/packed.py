@@ -36,7 +36,7 @@ def unpack(texts: Mapping[str, str], tables: Mapping[str, Mapping[str, Any]]) ->
     for side, table in tables.items():
         kind = resolve("data.columns", str(table.get("kind")))
         tokenizer = tokenizers.get("joint", tokenizers.get(side))
-        if kind is Tokens and tokenizer is None:
+        if issubclass(kind, Tokens) and tokenizer is None:
             raise InputError(f"the model file has no {side} tokenizer, which its task needs.")
         columns[side] = kind.from_dict(table, tokenizer)
     return columns
