@@ -19,6 +19,7 @@ from transduce.metrics.tally import Tally
 from transduce.objectives.protocols import Objective
 from transduce.objectives.text import LossConfig, text_objective
 from transduce.search.settings import Search
+from transduce.tasks.protocols import InputFile
 
 
 class BaseTask:
@@ -38,6 +39,10 @@ class BaseTask:
         """Of the columns."""
         source = self.columns.get("source")
         return Specs(source.spec if source else None, self.columns["target"].spec)
+
+    def read_inputs(self, path: Path) -> InputFile | None:
+        """None: inputs come one a line."""
+        return None
 
     def evaluate(
         self, hypotheses: Sequence[str], references: References, names: Sequence[str] | None = None

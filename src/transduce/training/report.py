@@ -68,7 +68,8 @@ def _signatures(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) ->
     decoded = recipe.training.decode_sentences
     texts = spread(data.validation.texts, decoded) if data.validation else []
     references = [reference for _, reference in texts]
-    scores = task.tallies(references, references) if references else {}
+    every = spread(data.validation.references, decoded) if data.validation else []
+    scores = task.tallies(references, every) if references else {}
     searched = f"search:{quickest(model).method}|sentences:at most {decoded}"
     found = {name: f"{score.signature}|{searched}" for name, score in scores.items()}
     return {"loss": f"{signature(task.objective(model).unit)}|context:{likelihood_context(model, task)}", **found}
@@ -83,7 +84,7 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
         outputs = task.predictor.predict(model, [source for source, _ in dataset.texts], recipe.search)
         result["seconds"] = round(time.monotonic() - start, 2)
         result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
-        scores = task.evaluate([each.text for each in outputs], [reference for _, reference in dataset.texts])
+        scores = task.evaluate([each.text for each in outputs], dataset.references)
         result["scores"] = {name: score.to_dict() for name, score in scores.items()}
     return result
 
