@@ -17,11 +17,13 @@ from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.tokenizer import TokenizerConfig
+from transduce.models.bidaf import BidafConfig
 from transduce.models.convolution import ConvolutionConfig
 from transduce.models.ctc import CtcConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
+from transduce.models.qanet import QanetConfig
 from transduce.models.rnn import RnnConfig
 from transduce.models.rnn_decoder import RnnDecoderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
@@ -29,6 +31,7 @@ from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.recipe.training import Teachers, TrainingConfig
 from transduce.search.settings import Search
+from transduce.tasks.extractive_qa import ExtractiveQaConfig, ExtractiveQaData, QuestionFile
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
 from transduce.tasks.translation import TranslationConfig, TranslationData
 
@@ -63,6 +66,9 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ('[task] kind = "language_modelling"', "Text without translations.", LanguageModellingConfig),
     ("[data] of language_modelling", "", LanguageModellingData),
     ("an entry of data.train, data.validation, data.test.NAME", "Text.", TextFile),
+    ('[task] kind = "extractive_qa"', "Questions on texts, answered by spans of the texts.", ExtractiveQaConfig),
+    ("[data] of extractive_qa", "", ExtractiveQaData),
+    ("an entry of data.train, data.validation, data.test.NAME", "Questions in SQuAD's JSON.", QuestionFile),
     ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
@@ -87,6 +93,8 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "Writes all words at once, in one pass. Train it on a teacher's translations, or on data that vary little.",
         CtcConfig,
     ),
+    ('[model] kind = "bidaf"', "For extractive_qa: LSTMs with attention between text and question.", BidafConfig),
+    ('[model] kind = "qanet"', "For extractive_qa: convolutions and self-attention.", QanetConfig),
     ("[training]", "", TrainingConfig),
     (
         "[teachers]",

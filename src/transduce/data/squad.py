@@ -39,11 +39,14 @@ def joined(question: str, context: str) -> str:
 
 
 def cut(text: str) -> tuple[str, str]:
-    """The question and the text of what `joined` gave; a line break may stand in the place of the tab.
+    """The question and the text of what `joined` gave; a line break may stand in the place of the tab. Both are empty
+    where there is nothing.
 
     Raises:
         InputError: there is neither.
     """
+    if not text.strip():
+        return "", ""
     places = [place for place in map(text.find, SEPARATORS) if place >= 0]
     if not places:
         raise InputError(f"expected a question, a tab (or a line break), and a text that answers it; got: {text[:60]}")

@@ -74,13 +74,14 @@ class SpanPrediction(Prediction):
 class Window(NamedTuple):
     """A part of a text as a model reads it.
 
-    text: the number of the text. row: see `QuestionContext`. first, count: its tokens of the text.
+    text: the number of the text. row: see `QuestionContext`. first, tokens: where it begins in the text, and how many
+        tokens of the text it has.
     """
 
     text: int
     row: NDArray[np.int32]
     first: int
-    count: int
+    tokens: int
 
 
 class Read(NamedTuple):
@@ -207,7 +208,7 @@ class SpanPredictor:
             if not pairs[window.text][1]:
                 of_text.append(float(start_S[-1] + end_S[-1]))
             for first, last in wanted[window.text]:
-                if window.first <= first <= last < window.first + window.count:
+                if window.first <= first <= last < window.first + window.tokens:
                     of_text.append(float(start_S[first - window.first] + end_S[last - window.first]))
         told = []
         for place, (_, answer) in enumerate(pairs):
@@ -231,7 +232,7 @@ class SpanPredictor:
             passage = type(batch)(*(each.to(device) for each in batch))
             sides = [each.double().log_softmax(-1).cpu().numpy() for each in model.eval().point(passage)]
             for row, place in enumerate(places):
-                length = found[place].count + 1
+                length = found[place].tokens + 1
                 looked[place] = (sides[0][row, :length], sides[1][row, :length])
                 waiting[found[place].text] -= 1
             if advance:

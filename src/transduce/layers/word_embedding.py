@@ -45,7 +45,7 @@ class CharacterConvolution(nn.Module):
         """(B, T, F)."""
         embedded_NWC = self.embedding(characters_BTW.flatten(0, 1))
         found_NFW: Tensor = self.convolution(embedded_NWC.transpose(1, 2))
-        return found_NFW.amax(-1).relu().unflatten(0, characters_BTW.shape[:2])
+        return torch.unflatten(found_NFW.amax(-1).relu(), 0, characters_BTW.shape[:2])
 
 
 class WordEmbedding(nn.Module):

@@ -239,8 +239,8 @@ def _rows(
         counts["elsewhere"] += bool(known) and known[0] != question.answers[0]
         counts["windows"] += len(found)
         for window in found:
-            inside = span and window.first <= span[0] <= span[1] < window.first + window.count
-            first, last = (each - window.first for each in span) if span and inside else (window.count, window.count)
+            inside = span and window.first <= span[0] <= span[1] < window.first + window.tokens
+            first, last = (each - window.first for each in span) if span and inside else (window.tokens, window.tokens)
             yield {"source": window.row.tolist(), "target": [first, last]}
 
 
