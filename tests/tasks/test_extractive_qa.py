@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from transduce.data.squad import cut, joined, placed, read_squad
 from transduce.evaluation.evaluate import Files, Settings, evaluate_files
 from transduce.inference.spans import best_span, token_span, windows
 from transduce.interpret.attention import attention_of
+from transduce.recipe.recipe import load_recipe
+from transduce.tasks.extractive_qa import ExtractiveQa
 
 THINGS = ["key", "ball", "book", "lamp", "cup"]
 PLACES = ["kitchen", "garden", "old cellar", "hall", "blue attic"]
@@ -241,14 +244,45 @@ def test_it_is_served(trained: Path, questions: list[Any]) -> None:
         assert 0 <= prediction["no_answer"] <= 1
 
 
-def test_no_answer_is_learnt(corpus: Path, tmp_path: Path) -> None:
-    run = trained_at(corpus, tmp_path, tmp_path / "cache", two="2", task="no_answer = true")
-    questions, model = read_squad(corpus / "test2.json"), transduce.load(run)
-    found = model.predict([each.text for each in questions])
-    right = sum(bool(one.text) == bool(each.answers) for one, each in zip(found, questions, strict=True))
-    assert right >= 32
-    scores = json.loads((run / "report.json").read_text())["tests"]["held_out"]["scores"]
-    assert scores["squad2_f1"]["value"] > 50
+def test_no_answer_is_given_where_it_is_likelier_by_the_margin(trained: Path, corpus: Path) -> None:
+    model, texts = transduce.load(trained), [each.text for each in read_squad(corpus / "test2.json")]
+    predictor: Any = model.task.predictor
+    always = predictor.predict(model.model, texts)
+    assert all(each.text for each in always)
+    for margin in (-3.0, 0.0, 3.0):
+        found = replace(predictor, how=replace(predictor.how, no_answer=margin)).predict(model.model, texts)
+        for one, span in zip(found, always, strict=True):
+            expected = "" if np.log(span.no_answer) > span.log_probability + margin else span.text
+            assert one.text == expected
+            assert (one.start is None) == (one.text == "")
+    assert {bool(each.text) for each in found} | {False} == {True, False}
+    null = model.score([(texts[0], "")])[0]
+    assert np.exp(null.log_probability) == pytest.approx(always[0].no_answer, rel=1e-4)
+
+
+def test_windows_without_the_answer_point_at_their_end(corpus: Path, tmp_path: Path) -> None:
+    recipe = load_recipe(recipe_at(corpus, tmp_path / "recipe.toml", two="2", task="no_answer = true"))
+    columns = ExtractiveQa.learn_columns(recipe.tokenizer, recipe.data)
+    told: list[str] = []
+    data = ExtractiveQa(recipe.task, recipe.data, columns).open(tmp_path / "cache", told.append)
+    [(store, _)] = data.corpora
+    questions = {each.text: each for each in read_squad(corpus / "train2.json")}
+    assert told[0].endswith(f"400 questions in {len(store):,} windows.")
+    column: Any = columns["source"]
+    spans = store.read("target", np.arange(len(store)))
+    null = 0
+    for row, (first, last) in zip(store.read("source", np.arange(len(store))), spans, strict=True):
+        context = row[list(row).index(column.end) + 1 :]
+        if first == last == len(context):
+            null += 1
+        else:
+            text = column.decode(context[first : last + 1].tolist())
+            assert text in [answer for each in questions.values() for answer, _ in each.answers]
+    assert 0 < null < len(store)
+    without = load_recipe(recipe_at(corpus, tmp_path / "recipe.toml", two="2"))
+    ExtractiveQa(without.task, without.data, columns).open(tmp_path / "cache", told.append)
+    missing = sum(not each.answers for each in questions.values())
+    assert any(f"{missing:,} left out, which have no answer" in line for line in told)
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
