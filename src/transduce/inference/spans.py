@@ -84,7 +84,7 @@ class Window(NamedTuple):
     tokens: int
 
 
-class Read(NamedTuple):
+class ReadText(NamedTuple):
     """A text, and for each of its tokens the characters that it came from."""
 
     context: str
@@ -113,7 +113,7 @@ def windows(length: int, size: int, stride: int) -> Iterator[tuple[int, int]]:
     yield first, length
 
 
-def read_windows(column: QuestionContext, texts: Sequence[str], how: Reading) -> tuple[list[Read], list[Window]]:
+def read_windows(column: QuestionContext, texts: Sequence[str], how: Reading) -> tuple[list[ReadText], list[Window]]:
     """Each text with its offsets, and all windows, text by text. Raises InputError for what is no question and text."""
     tokenizer = column.tokenizer
     sides = [cut(text) for text in texts]
@@ -124,7 +124,7 @@ def read_windows(column: QuestionContext, texts: Sequence[str], how: Reading) ->
     for number, (question, (_, context)) in enumerate(
         zip(tokenizer.encode([question for question, _ in sides]), sides, strict=True)
     ):
-        reads.append(Read(context, offsets[context]))
+        reads.append(ReadText(context, offsets[context]))
         for first, last in windows(len(ids[context]), how.window, how.stride):
             row = column.row(question[: how.question], ids[context][first:last])
             found.append(Window(number, np.asarray(row, np.int32), first, last - first))
@@ -137,7 +137,7 @@ def token_span(offsets: Sequence[tuple[int, int]], first: int, last: int) -> tup
     return (inside[0], inside[-1]) if inside else None
 
 
-def character_span(read: Read, first: int, last: int) -> tuple[int, int]:
+def character_span(read: ReadText, first: int, last: int) -> tuple[int, int]:
     """The characters of the tokens first .. last, without white space at the ends."""
     start, end = read.offsets[first][0], read.offsets[last][1]
     part = read.context[start:end]
@@ -240,7 +240,9 @@ class SpanPredictor:
         for place, window in enumerate(found):
             yield (window, *looked[place])
 
-    def _prediction(self, text: str, read: Read, best: Found | None, nothing: tuple[float, float]) -> SpanPrediction:
+    def _prediction(
+        self, text: str, read: ReadText, best: Found | None, nothing: tuple[float, float]
+    ) -> SpanPrediction:
         none, margin = sum(nothing), self.how.no_answer
         if best is None or (margin is not None and none > best.value + margin):
             end = str(len(read.offsets))
@@ -263,7 +265,7 @@ def _preferred(span: Found) -> tuple[float, int, int]:
     return span.value, -span.first, -span.last
 
 
-def _places(read: Read, answer: str) -> list[tuple[int, int]]:
+def _places(read: ReadText, answer: str) -> list[tuple[int, int]]:
     """The tokens of each place where the text holds the answer."""
     found, start = [], read.context.find(answer) if answer else -1
     while start >= 0:
