@@ -18,11 +18,13 @@ from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.recordings import RecordingFile, Strings
 from transduce.data.tokenizer import TokenizerConfig
+from transduce.models.bidaf import BidafConfig
 from transduce.models.convolution import ConvolutionConfig
 from transduce.models.ctc import CtcConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
+from transduce.models.qanet import QanetConfig
 from transduce.models.rnn import RnnConfig
 from transduce.models.rnn_decoder import RnnDecoderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
@@ -31,6 +33,7 @@ from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.objectives.spec_augment import SpecAugmentConfig
 from transduce.recipe.training import Teachers, TrainingConfig
 from transduce.search.settings import Search
+from transduce.tasks.extractive_qa import ExtractiveQaConfig, ExtractiveQaData, QuestionFile
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
 from transduce.tasks.speech_recognition import SpeechData, SpeechRecognitionConfig
@@ -87,6 +90,9 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("an entry of data.train, data.validation, data.test.NAME", "Recordings.", RecordingFile),
     ("`strings` of such an entry", "Utterances made of several recordings.", Strings),
     ("[data.spec_augment]", "Training hides stretches of time and bands of features.", SpecAugmentConfig),
+    ('[task] kind = "extractive_qa"', "Questions on texts, answered by spans of the texts.", ExtractiveQaConfig),
+    ("[data] of extractive_qa", "", ExtractiveQaData),
+    ("an entry of data.train, data.validation, data.test.NAME", "Questions in SQuAD's JSON.", QuestionFile),
     ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
@@ -111,6 +117,8 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "Writes all words at once, in one pass. Train it on a teacher's translations, or on data that vary little.",
         CtcConfig,
     ),
+    ('[model] kind = "bidaf"', "For extractive_qa: LSTMs with attention between text and question.", BidafConfig),
+    ('[model] kind = "qanet"', "For extractive_qa: convolutions and self-attention.", QanetConfig),
     ("[training]", "", TrainingConfig),
     (
         "[teachers]",

@@ -13,6 +13,7 @@ from transduce.metrics.evaluate import NAMES, evaluate
 from transduce.metrics.exact_match import exact_match
 from transduce.metrics.labels import accuracy_tally, macro_f1_tally
 from transduce.metrics.rouge import notes_rouge_tally, rouge
+from transduce.metrics.span import cmrc_tally, drcd_tally, squad2_tally, squad_tally
 from transduce.metrics.ter import ter
 
 HYPOTHESES, REFERENCES = ["Ein Haus am See.", "zwei Hunde"], ["Ein Haus am Meer.", "zwei Hunde"]
@@ -28,6 +29,14 @@ def test_each_name_is_its_function_in_the_order_asked() -> None:
         "chrf": chrf(HYPOTHESES, REFERENCES),
         "chrf++": chrf(HYPOTHESES, REFERENCES, word_order=2),
         "bleu": bleu(HYPOTHESES, REFERENCES),
+        "squad_em": squad_tally(HYPOTHESES, REFERENCES, "em").score(),
+        "squad_f1": squad_tally(HYPOTHESES, REFERENCES, "f1").score(),
+        "squad2_em": squad2_tally(HYPOTHESES, REFERENCES, "em").score(),
+        "squad2_f1": squad2_tally(HYPOTHESES, REFERENCES, "f1").score(),
+        "cmrc_em": cmrc_tally(HYPOTHESES, REFERENCES, "em").score(),
+        "cmrc_f1": cmrc_tally(HYPOTHESES, REFERENCES, "f1").score(),
+        "drcd_em": drcd_tally(HYPOTHESES, REFERENCES, "em").score(),
+        "drcd_f1": drcd_tally(HYPOTHESES, REFERENCES, "f1").score(),
         "ter": ter(HYPOTHESES, REFERENCES),
         "rouge1": rouge(HYPOTHESES, REFERENCES, "1"),
         "rouge2": rouge(HYPOTHESES, REFERENCES, "2"),

@@ -32,6 +32,7 @@ from transduce.models.protocols import (
     Classifies,
     Encodes,
     Fills,
+    Points,
     Predicts,
     PredictsByProduct,
     Reorders,
@@ -82,8 +83,9 @@ RNN_VARIANTS: list[dict[str, Any]] = [
     {"attention": "luong", "score": "bilinear", "weighing": "entmax", "pooling": 1},
     {"tied": "none"},
 ]
-WRITERS = [name for name in known("models") if not issubclass(resolve("models", name), Classifies)]
-"""Classifiers write nothing; tests/tasks/test_classification.py has their contracts."""
+WRITERS = [name for name in known("models") if not issubclass(resolve("models", name), Classifies | Points)]
+"""Classifiers and models that point write nothing; their contracts are in tests/tasks/test_classification.py and
+tests/models/test_pointing.py."""
 
 TINY = {
     "convolution": Tiny(

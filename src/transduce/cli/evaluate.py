@@ -34,7 +34,11 @@ def evaluate(
         list[Path] | None, typer.Option(help="The outputs of another system for the source, one a line. Repeatable.")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option(help="The texts to translate, one a line. A language model has none.")
+        Path | None,
+        typer.Option(
+            help="The inputs, one a line, or a file in a format of the models' task with its references, such as "
+            "SQuAD's JSON. A language model has none."
+        ),
     ] = None,
     reference: Annotated[
         list[Path] | None,

@@ -23,7 +23,11 @@ def predict(
         ),
     ],
     source: Annotated[
-        Path | None, typer.Option(help="Read this file (plain, .gz, .zst or .xz) instead of standard input.")
+        Path | None,
+        typer.Option(
+            help="Read this file (plain, .gz, .zst or .xz) instead of standard input: one input a line, or a file in "
+            "a format of the model's task, such as SQuAD's JSON, whose outputs are one JSON object by the inputs' ids."
+        ),
     ] = None,
     method: Annotated[
         Literal["greedy", "beam", "sample", "mask_predict", "ctc"] | None,
@@ -131,7 +135,6 @@ def predict(
         raise InputError(
             "--constraints needs one line for each input line: name the input with --source, or pipe it in."
         )
-    lines = [] if at_terminal else read_source(source)
     asked = {
         "method": method,
         "beam": beam,
@@ -154,8 +157,10 @@ def predict(
         "lengths": lengths,
     }
     models, search = models_and_search(model, asked)
-    wanted = read_constraints(constraints, len(lines)) if constraints else None
     pipeline = load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
+    file = pipeline.task.read_inputs(source) if source else None
+    lines = file.texts if file else [] if at_terminal else read_source(source)
+    wanted = read_constraints(constraints, len(lines)) if constraints else None
     common: dict[str, Any] = {
         "split": split,
         "long": long,
@@ -178,8 +183,12 @@ def predict(
             **common,
             **search,
         )
-    for prediction in predictions:
-        write_line(prediction.to_dict() if as_json else prediction.text)
+    if file and not as_json:
+        write_line({name: each.text for name, each in zip(file.names, predictions, strict=True)})
+        return
+    for place, prediction in enumerate(predictions):
+        named = {"id": file.names[place]} if file else {}
+        write_line({**named, **prediction.to_dict()} if as_json else prediction.text)
 
 
 def _answer(predict: "Callable[[str], list[Prediction]]", as_json: bool) -> None:

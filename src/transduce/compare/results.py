@@ -105,7 +105,7 @@ def _tallies(finished: FinishedRun, comparison: ComparisonConfig, task: Task, da
     assert finished.measured
     found: dict[Key, Tally] = {}
     for test, measured in finished.measured["tests"].items():
-        references = [reference for _, reference in data.tests[test].texts]
+        references = data.tests[test].references
         for search in comparison.config.searches if references else ():
             path = finished.run / "outputs" / measured["decoding"][search]["outputs"]
             outputs = path.read_text(encoding="utf-8").split("\n")[:-1]

@@ -125,7 +125,8 @@ def name_row(store: Store, row: int, train: Sequence[Mapping[str, Any]]) -> str:
         train: `provenance` of the training data.
     """
     entry = next((each for each in train if each.get("sha256") == store.metadata["fingerprints"]), {})
-    files = " and ".join(str(entry[key]) for key in ("source", "target", "tsv", "text") if key in entry)
+    keys = ["file"] if "file" in entry else ["source", "target", "tsv", "text"]
+    files = " and ".join(str(entry[key]) for key in keys if key in entry)
     line = _line_of(Dropped.from_dict(store.metadata["dropped"]), row) if "dropped" in store.metadata else None
     place = f"example {row + 1:,} of {len(store):,} that were kept" if line is None else f"line {line}"
     return f"{files or store.path}, {place}"

@@ -88,18 +88,53 @@ def open_examples(
     Raises:
         InputError: what `read` or a column refuses, or nothing is left after filtering.
     """
-    texts, tables = pack(columns)
-    parts = {
-        "kind": "examples",
-        "fingerprints": [fingerprint(path) for path in paths],
-        "tokenizers": {side: hashlib.sha256(text.encode()).hexdigest() for side, text in texts.items()},
-        "columns": tables,
-        "settings": {**settings, "filters": filters.model_dump()},
-    }
+    parts = _example_parts(paths, columns, {**settings, "filters": filters.model_dump()})
     source, target = columns["source"], columns["target"]
     stored = source.spec.stored, target.spec.stored
     chunk = UTTERANCES if source.spec.kind == "frames" else CHUNK
     return _open_pairs(paths, parts, read, (source, target), stored, filters, cache, chunk=chunk)
+
+
+def open_rows(
+    paths: Sequence[Path],
+    read: Callable[[dict[str, Any]], Iterator[dict[str, list[int]]]],
+    columns: Columns,
+    cache: Path,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+) -> Store:
+    """What `read` gives of the files, as ids by field already, opened from `cache` when it is there.
+
+    Args:
+        paths: the files that it reads.
+        read: given the store's metadata, into which it may write until its last row.
+        columns: "source" and "target", whose ids they are.
+        settings: whatever else decides what it gives, for JSON.
+
+    Raises:
+        InputError: what `read` refuses, or it gives nothing.
+    """
+    parts = _example_parts(paths, columns, settings)
+
+    def build(path: Path) -> None:
+        metadata = dict(parts)
+        write_store(path, read(metadata), {side: column.spec.stored for side, column in columns.items()}, metadata)
+
+    store = cached_store(cache, cache_key(parts), build)
+    if not len(store):
+        raise InputError(f"{', '.join(map(str, paths))}: there is nothing to learn from: every example was left out.")
+    return store
+
+
+def _example_parts(paths: Sequence[Path], columns: Columns, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """All that decides a store of examples."""
+    texts, tables = pack(columns)
+    return {
+        "kind": "examples",
+        "fingerprints": [fingerprint(path) for path in paths],
+        "tokenizers": {side: hashlib.sha256(text.encode()).hexdigest() for side, text in texts.items()},
+        "columns": tables,
+        "settings": dict(settings),
+    }
 
 
 def _open_pairs(

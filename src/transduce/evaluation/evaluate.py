@@ -31,9 +31,10 @@ DEFAULT_METRICS = ("bleu", "chrf")  # of outputs that come without a model, whos
 class Files:
     """The inputs of systems and the answers expected from them.
 
-    source: one input a line; None for language models, and where all outputs are given.
+    source: one input a line, or a file in the format of the model's task, which holds the correct answers as well; None
+        for language models, and where all outputs are given.
     references: files with one correct answer a line; several files hold several correct answers.
-    outputs: the outputs of other systems, by name.
+    outputs: the outputs of other systems, by name; of a file in a task's format as `InputFile` has them.
     language: the code of the target language, which decides how words are split; by default each model's own.
     """
 
@@ -59,10 +60,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Texts:
-    """The lines of the files: sources ("" where there are none) and for each its references."""
+    """What the files hold: sources ("" where there are none), for each its references, and outputs by system."""
 
     sources: list[str]
     references: list[list[str]]
+    outputs: dict[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,8 @@ def evaluate_files(
     texts = _read(models, files)
     names = _metrics(models, texts, files, settings)
     judged = {name: _judge(model, texts, names, files, settings, advance) for name, model in models.items()}
-    for name, path in files.outputs.items():
-        judged[name] = _Judged({}, _tallies(models, files, _lines_of(path, files), texts.references, names))
+    for name, outputs in texts.outputs.items():
+        judged[name] = _Judged({}, _tallies(models, files, outputs, texts.references, names))
     report: dict[str, Any] = {"sentences": len(texts.references)}
     if len(judged) == 1:
         [alone] = judged.values()
@@ -201,6 +203,8 @@ def _read(models: Mapping[str, Pipeline], files: Files) -> _Texts:
     """Raises InputError for everything that does not fit, before any work is done."""
     if not models and not files.outputs:
         raise InputError("name a model, or outputs to score.")
+    if found := _in_a_file(models, files):
+        return found
     if not files.references:
         raise InputError("name a file of references.")
     needs = {"source" in model.task.columns for model in models.values()}
@@ -215,13 +219,27 @@ def _read(models: Mapping[str, Pipeline], files: Files) -> _Texts:
     first = files.references[0]
     references = [_paired(first, path) for path in files.references]
     sources = _paired(first, files.source) if files.source else [""] * len(references[0])
-    for path in files.outputs.values():
-        _lines_of(path, files)
-    return _Texts(sources, [list(several) for several in zip(*references, strict=True)])
+    outputs = {name: _paired(first, path) for name, path in files.outputs.items()}
+    return _Texts(sources, [list(several) for several in zip(*references, strict=True)], outputs)
 
 
-def _lines_of(path: Path, files: Files) -> list[str]:
-    return _paired(files.references[0], path)
+def _in_a_file(models: Mapping[str, Pipeline], files: Files) -> _Texts | None:
+    """What a source in the format of the first model's task holds; None where it has one input a line.
+
+    Raises:
+        InputError: it holds no answers; references were named besides.
+    """
+    if not models or not isinstance(files.source, Path):
+        return None
+    found = next(iter(models.values())).task.read_inputs(files.source)
+    if found is None:
+        return None
+    if files.references:
+        raise InputError(f"{files.source} holds the correct answers itself: leave out --reference.")
+    if not any(found.references):
+        raise InputError(f"{files.source}: no input has a correct answer, so there is nothing to compare with.")
+    outputs = {name: found.outputs(path) for name, path in files.outputs.items()}
+    return _Texts(found.texts, found.references, outputs)
 
 
 def _paired(first: Path | TsvColumn, other: Path | TsvColumn) -> list[str]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -75,6 +75,17 @@ class Judged(Protocol):
     def objective(self, model: nn.Module) -> Objective: ...
 
 
+@runtime_checkable
+class Scores(Protocol):
+    """A predictor that also says how probable given outputs are, where that takes more than an objective."""
+
+    def score(
+        self, model: Any, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None
+    ) -> list[Likelihood]:
+        """One for each (text, output), in their order."""
+        ...
+
+
 def log_probabilities(objective: Objective, model: nn.Module, batch: Batch) -> Tensor:
     """(B, N) of each unit of each example, wherever the batch lies; see `Objective.log_probabilities`."""
     return objective.log_probabilities(model.eval(), batch.to(next(model.parameters()).device))
@@ -121,6 +132,8 @@ def pair_likelihoods(
         others: see `transduce.inference.decode.decode`.
     """
     check_batch_size(batch_size)
+    if isinstance(predictor := getattr(task, "predictor", None), Scores):
+        return predictor.score(model, pairs, batch_size, advance)
     target, objective = task.columns["target"], task.objective(model)
     targets = target.encode([text for _, text in pairs])
     members = [_source_ids(each, [text for text, _ in pairs]) for each in (task, *others)]

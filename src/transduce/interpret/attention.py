@@ -200,12 +200,15 @@ def read_record(model: nn.Module, task: Task, record: Calls, texts: tuple[str, s
 
 
 def _source_side(source: Column, text: str, given: Given, layers: Sequence[Layer], before: int) -> Side:
-    own = [Token(LENGTH_TOKEN, 0, 0, LENGTH_TOKEN)] * before
-    if isinstance(source, Tokens):
-        tokenizer = source.tokenizer
-        return side(text, [*own, *read_tokens(tokenizer, text), end_token(tokenizer, text)])
-    widths = [layer.weights.shape[-1] for layer in layers if layer.part.columns == "source"]
-    return timed_side(text, source.tokens(given.source), widths[0] if widths else len(given.source))
+    if not isinstance(source, Tokens):
+        widths = [layer.weights.shape[-1] for layer in layers if layer.part.columns == "source"]
+        return timed_side(text, source.tokens(given.source), widths[0] if widths else len(given.source))
+    tokens = [Token(LENGTH_TOKEN, 0, 0, LENGTH_TOKEN)] * before
+    for first, last in source.parts(text):
+        part = text[first:last]
+        for token in [*read_tokens(source.tokenizer, part), end_token(source.tokenizer, part)]:
+            tokens.append(token._replace(start=token.start + first, end=token.end + first))
+    return side(text, tokens)
 
 
 def _weights(calls: list[Tensor], part: Attends, before: int) -> Tensor:

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from transduce.core.errors import InputError
-from transduce.core.padded import Padded
+from transduce.core.padded import Padded, map_tree
 from transduce.data.collate import Batch
 from transduce.data.columns.tokens import Tokens
 from transduce.inference.inputs import as_read
 from transduce.inference.likelihood import log_probabilities as batch_log_probabilities
 from transduce.inference.prediction import Prediction
 from transduce.layers.ctc import least_places
-from transduce.models.protocols import Aligns, Classifies, Encodes, Fills, writes_at_once
+from transduce.models.protocols import Aligns, Classifies, Encodes, Fills, Points, writes_at_once
 from transduce.tasks.protocols import Task
 
 
@@ -68,17 +68,21 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
 
     For a model that fills, they are those of its first pass, with all words hidden, and T is the number of words;
     otherwise T is one more. For a model that aligns, they are those of each place; see
-    `transduce.interpret.ctc_alignment`. For a classifier, they are those of the labels, and T is 1.
+    `transduce.interpret.ctc_alignment`. For a classifier, they are those of the labels, and T is 1. For a model that
+    points, they are those of the tokens of its text, and T is 2: the first and the last token of the span.
 
     Raises:
         InputError: the output is empty and the model writes all words at once.
     """
     device = next(model.parameters()).device
-    source = None if given.source is None else _row(given.source, device)
+    source = _inputs(task, given.source, 1)
+    source = None if source is None else map_tree(lambda each: each.to(device), source)
     if writes_at_once(model) and not given.target:
         raise InputError("an output without words has no attention in a model that writes all words at once.")
     if isinstance(model, Classifies):
         logits_TV = model.classify(source)
+    elif isinstance(model, Points):
+        logits_TV = torch.cat(model.point(source))
     elif isinstance(model, Aligns):
         assert source is not None
         logits_TV = model.align(source, least_places(*_row(given.target, device))).values[0]
@@ -93,11 +97,21 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
 
 def log_probabilities(model: nn.Module, task: Task, given: Given, rows: int) -> list[float]:
     """log p of the whole output, including its end, from each row of a batch that contains it `rows` times."""
-    source = None if given.source is None else as_read([given.source] * rows)
+    source = _inputs(task, given.source, rows)
     target = task.columns["target"].collate_texts([np.asarray(given.target, np.int32)] * rows)
     each_BN = batch_log_probabilities(task.objective(model), model, Batch(source, target, 0))
     each: list[float] = each_BN.sum(1).tolist()
     return each
+
+
+def _inputs(task: Task, source: Any, rows: int) -> Any:
+    """As a model reads it, `rows` times; None for a language model."""
+    if source is None:
+        return None
+    column = task.columns["source"]
+    if isinstance(column, Tokens):
+        return column.inputs([np.asarray(source, np.int32)] * rows)
+    return as_read([source] * rows)
 
 
 def _row(ids: Any, device: torch.device) -> Padded:

@@ -13,6 +13,7 @@ from transduce.metrics.exact_match import exact_match_tally
 from transduce.metrics.labels import accuracy_tally, macro_f1_tally
 from transduce.metrics.rouge import notes_rouge_tally, rouge_tally
 from transduce.metrics.score import References, Score, checked_references
+from transduce.metrics.span import cmrc_tally, drcd_tally, squad2_tally, squad_tally
 from transduce.metrics.tally import Tally
 from transduce.metrics.ter import ter_tally
 
@@ -26,6 +27,10 @@ METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "cer": lambda texts, references, _: character_error_rate_tally(texts, references),
     "chrf": lambda texts, references, _: chrf_tally(texts, references),
     "chrf++": lambda texts, references, _: chrf_tally(texts, references, word_order=2),
+    "cmrc_em": lambda texts, references, _: cmrc_tally(texts, references, "em"),
+    "cmrc_f1": lambda texts, references, _: cmrc_tally(texts, references, "f1"),
+    "drcd_em": lambda texts, references, _: drcd_tally(texts, references, "em"),
+    "drcd_f1": lambda texts, references, _: drcd_tally(texts, references, "f1"),
     "exact_match": lambda texts, references, _: exact_match_tally(texts, references),
     "macro_f1": lambda texts, references, _: macro_f1_tally(texts, references),
     "rouge1": lambda texts, references, _: rouge_tally(texts, references, "1"),
@@ -33,6 +38,10 @@ METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "rougeL": lambda texts, references, _: rouge_tally(texts, references, "L"),
     "rouge1-notes": lambda texts, references, _: notes_rouge_tally(texts, references, 1),
     "rouge2-notes": lambda texts, references, _: notes_rouge_tally(texts, references, 2),
+    "squad_em": lambda texts, references, _: squad_tally(texts, references, "em"),
+    "squad_f1": lambda texts, references, _: squad_tally(texts, references, "f1"),
+    "squad2_em": lambda texts, references, _: squad2_tally(texts, references, "em"),
+    "squad2_f1": lambda texts, references, _: squad2_tally(texts, references, "f1"),
     "ter": lambda texts, references, language: ter_tally(texts, references, language=language),
     "wer": lambda texts, references, _: word_error_rate_tally(texts, references),
 }

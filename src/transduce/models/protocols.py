@@ -205,3 +205,12 @@ class Classifies(Protocol):
     def classify(self, inputs: Tree) -> Tensor:
         """Logits (B, C), or of N things of each example (B, N, C)."""
         ...
+
+
+@runtime_checkable
+class Points(Protocol):
+    """Says where in a text a span begins and ends."""
+
+    def point(self, inputs: Tree) -> tuple[Tensor, Tensor]:
+        """Logits (B, S) of the first and of the last token; -inf behind the end of a text."""
+        ...

@@ -114,6 +114,9 @@ class Output(BaseModel):
     token_log_probabilities: list[float] | None = None
     probabilities: dict[str, float] | None = None
     """Of every label, from a classifier."""
+    start: int | None = Field(default=None, description="Of a span: its first character in the text.")
+    end: int | None = Field(default=None, description="Of a span: the character behind its last one in the text.")
+    no_answer: float | None = Field(default=None, description="The probability that the text holds no answer.")
 
 
 class AttentionAnswer(BaseModel):

@@ -16,6 +16,7 @@ from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Predictor
 from transduce.inference.request import Request
 from transduce.search.settings import Search
+from transduce.tasks.protocols import InputFile
 
 if TYPE_CHECKING:
     from transduce.metrics.score import References, Score
@@ -48,6 +49,10 @@ class BaseTask:
         """Of the columns."""
         source = self.columns.get("source")
         return Specs(source.spec if source else None, self.columns["target"].spec)
+
+    def read_inputs(self, path: Path) -> InputFile | None:
+        """None: inputs come one a line."""
+        return None
 
     def evaluate(
         self, hypotheses: Sequence[str], references: "References", names: Sequence[str] | None = None

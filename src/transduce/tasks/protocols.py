@@ -1,5 +1,6 @@
 """What a task binds together, so that training, prediction and the command line need not know which task it is."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from torch import nn
 from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches, BatchPlan
 from transduce.data.columns import Columns, Specs
+from transduce.data.files import read_blocks
 from transduce.data.store import Store
 from transduce.data.stream_batches import StreamBatches
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
@@ -30,10 +32,45 @@ class Dataset:
 
     store: encoded, for their likelihood.
     texts: inputs and references, for decoding; empty for a task that is judged by likelihood alone.
+    several: all references of each, where some have more than one, the one in `texts` first.
     """
 
     store: Store
     texts: list[tuple[str, str]] = field(default_factory=list)
+    several: list[list[str]] = field(default_factory=list)
+
+    @property
+    def references(self) -> list[list[str]]:
+        """All references of each of `texts`."""
+        return self.several or [[reference] for _, reference in self.texts]
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file of inputs in a format of its own, not one a line. Its outputs are a JSON object: {"name": "output", ..}.
+
+    names: of the inputs, each different. texts: the inputs. references: of each, all that the file holds.
+    """
+
+    names: list[str]
+    texts: list[str]
+    references: list[list[str]]
+
+    def outputs(self, path: Path) -> list[str]:
+        """The outputs in a JSON file, in the order of the inputs; what it does not name is "".
+
+        Raises:
+            InputError: it is no object of texts, or names none of the inputs.
+        """
+        try:
+            found = json.loads(b"".join(read_blocks(path)).decode("utf-8-sig"))
+        except ValueError as error:
+            raise InputError(f"{path}: expected JSON; it cannot be read: {error}.") from None
+        if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+            raise InputError(f'{path}: expected a JSON object of outputs by name, such as {{"{self.names[0]}": ".."}}.')
+        if not found.keys() & set(self.names):
+            raise InputError(f"{path}: names none of the inputs, the first of which is {self.names[0]}.")
+        return [found.get(name, "") for name in self.names]
 
 
 @dataclass(frozen=True)
@@ -126,6 +163,10 @@ class Task(Protocol):
     @property
     def context(self) -> str:
         """What a held-out token's likelihood sees, in words: no perplexity without it."""
+        ...
+
+    def read_inputs(self, path: Path) -> InputFile | None:
+        """The inputs in a file of the task's own format; None where the file has one a line."""
         ...
 
     def open(self, cache: Path, tell: Tell) -> TaskData:

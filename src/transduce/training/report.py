@@ -69,7 +69,8 @@ def _signatures(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) ->
     decoded = recipe.training.decode_sentences
     texts = spread(data.validation.texts, decoded) if data.validation else []
     references = [reference for _, reference in texts]
-    scores = task.tallies(references, references) if references else {}
+    every = spread(data.validation.references, decoded) if data.validation else []
+    scores = task.tallies(references, every) if references else {}
     method = f"search:{quickest(model).method}|" if isinstance(task, Generates) else ""
     searched = f"{method}sentences:at most {decoded}"
     found = {name: f"{score.signature}|{searched}" for name, score in scores.items()}
@@ -86,7 +87,7 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
         result["seconds"] = round(time.monotonic() - start, 2)
         if isinstance(task, Generates):
             result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
-        scores = task.evaluate([each.text for each in outputs], [reference for _, reference in dataset.texts])
+        scores = task.evaluate([each.text for each in outputs], dataset.references)
         result["scores"] = {name: score.to_dict() for name, score in scores.items()}
     return result
 

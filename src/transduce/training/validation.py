@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 from torch import nn
@@ -16,6 +17,7 @@ from transduce.tasks.protocols import Dataset, Task
 from transduce.training.diagnostics import alarms, unigram_entropy
 from transduce.training.display import Display
 
+Item = TypeVar("Item")
 ENTROPY_SAMPLE = 20_000  # training examples that the unigram entropy is taken from
 
 
@@ -44,7 +46,8 @@ class Validator:
         sources, references = [source for source, _ in texts], [reference for _, reference in texts]
         outputs = [each.text for each in self.task.predictor.predict(self.model, sources)]
         if texts:
-            scores = self.task.evaluate(outputs, references)
+            every = spread(self.dataset.references, self.config.decode_sentences)
+            scores = self.task.evaluate(outputs, every)
             metrics |= {name: score.value for name, score in scores.items()}
         self.display.where()
         self.display.tell("validation: " + ", ".join(f"{name} {value:.3f}" for name, value in metrics.items()))
@@ -57,7 +60,7 @@ class Validator:
         return metrics
 
 
-def spread(texts: list[tuple[str, str]], count: int) -> list[tuple[str, str]]:
+def spread(texts: list[Item], count: int) -> list[Item]:
     """`count` of the texts, evenly spread over all of them."""
     if count >= len(texts):
         return texts

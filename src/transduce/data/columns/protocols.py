@@ -18,10 +18,12 @@ class ColumnSpec(NamedTuple):
 
     kind: the name of its file in this folder.
     size: how many different ids it has: of a vocabulary, of a set of labels. Of frames, how many features each has.
+    characters: how many different characters its tokens are written with, padding included; 0 = models do not see them.
     """
 
     kind: str
     size: int
+    characters: int = 0
 
     @property
     def stored(self) -> Field:

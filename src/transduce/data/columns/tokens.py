@@ -79,6 +79,14 @@ class Tokens:
         """With the end token where there is one."""
         return [*ids, self.end] if self.ends or self.stream else list(ids)
 
+    def inputs(self, rows: Sequence[Ids]) -> Any:
+        """What a model reads of texts by themselves, of rows that `closed` gave."""
+        return padded(rows)
+
+    def parts(self, text: str) -> list[tuple[int, int]]:
+        """The characters [first, last) of each part of a text that an end token closes."""
+        return [(0, len(text))]
+
     def to_dict(self) -> dict[str, Any]:
         """Without the tokenizer."""
         return {"starts": self.starts, "ends": self.ends, "stream": self.stream}

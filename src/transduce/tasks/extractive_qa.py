@@ -1,0 +1,255 @@
+"""A question and a text in, the span of the text that answers it out."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+from torch import nn
+
+from transduce.core.config import Config
+from transduce.core.errors import InputError
+from transduce.data.columns import Columns
+from transduce.data.columns.question_context import QuestionContext
+from transduce.data.columns.span import Span
+from transduce.data.encoding import open_rows
+from transduce.data.files import fingerprint
+from transduce.data.squad import Question, placed, read_squad
+from transduce.data.store import Store
+from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.inference.spans import Reading, SpanPredictor, read_windows, token_span
+from transduce.metrics.evaluate import tallies
+from transduce.metrics.score import References
+from transduce.metrics.tally import Tally
+from transduce.models.protocols import Points
+from transduce.objectives.span import SpanCrossEntropy
+from transduce.objectives.text import LossConfig
+from transduce.tasks.base import BaseTask
+from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
+
+PACKERS = (".gz", ".xz", ".zst")
+
+
+class QuestionFile(Config):
+    """Questions on texts, in the JSON of SQuAD 1.1 or 2.0, compressed or not."""
+
+    file: str
+    """Its path, relative to `root`."""
+    weight: float = Field(default=1.0, gt=0)
+    """How often an epoch shows each question."""
+
+    def paths(self, root: Path) -> list[Path]:
+        """The file itself, relative ones from `root`."""
+        return [root / self.file]
+
+    def evaluate_options(self, root: Path) -> list[str]:
+        """The file as an option of `transduce evaluate`."""
+        return ["--source", str(root / self.file)]
+
+
+class ExtractiveQaConfig(Config):
+    """How texts are read, and what answers are judged by."""
+
+    kind: Literal["extractive_qa"] = "extractive_qa"
+    metrics: tuple[str, ...] = ("squad_em", "squad_f1")
+    """What validation, the final tests and `evaluate` report: EM and F1 of squad, squad2, cmrc and drcd."""
+    language: str = ""
+    """Language code of the texts, such as en."""
+    window: int = Field(default=400, ge=1)
+    """How many tokens of a text are read at once; a longer text is read in windows."""
+    stride: int = Field(default=200, ge=1)
+    """How many tokens behind the beginning of a window the next one begins."""
+    longest_question: int = Field(default=64, ge=1)
+    """How many tokens of a question are read."""
+    longest_answer: int = Field(default=30, ge=1)
+    """How many tokens an answer has at most."""
+    no_answer: bool = False
+    """Whether a text may hold no answer, as in SQuAD 2.0; else every question gets one."""
+    no_answer_margin: float = 0.0
+    """By how many nats "no answer" has to be likelier than the best span."""
+
+    @model_validator(mode="after")
+    def _windows_overlap(self) -> Self:
+        if self.stride > self.window:
+            raise ValueError(f"stride = {self.stride} leaves out tokens between windows of {self.window}")
+        return self
+
+
+class ExtractiveQaData(Config):
+    """The files of questions; paths are relative to `root`, `root` to the working directory."""
+
+    root: str = "."
+    """Where the files lie."""
+    train: tuple[QuestionFile, ...]
+    """One file or several, each with its weight."""
+    validation: QuestionFile | None = None
+    """Picks the best weights."""
+    test: dict[str, QuestionFile] = Field(default_factory=dict)
+    """By name; scored once, at the end."""
+
+    @model_validator(mode="after")
+    def _has_training_text(self) -> Self:
+        if not self.train:
+            raise ValueError('name at least one training file: [[data.train]] file = "train-v1.1.json"')
+        return self
+
+
+class ExtractiveQa(BaseTask):
+    """A question and a text -> a span of the text, by a model that `Points`."""
+
+    Config = ExtractiveQaConfig
+    Data = ExtractiveQaData
+    kinds: ClassVar[dict[str, str]] = {"source": "question_context", "target": "span"}
+
+    def __init__(self, config: ExtractiveQaConfig, data: ExtractiveQaData, columns: Columns) -> None:
+        super().__init__(config, data, columns)
+        reads = columns["source"]
+        assert isinstance(reads, QuestionContext)
+        margin = config.no_answer_margin if config.no_answer else None
+        how = Reading(config.window, config.stride, config.longest_question, config.longest_answer, margin)
+        self._predictor = SpanPredictor(reads, how)
+
+    @classmethod
+    def learn_columns(cls, config: TokenizerConfig, data: ExtractiveQaData) -> Columns:
+        """A tokenizer of the training questions and texts, each text once."""
+        root = Path(data.root)
+        questions = [each for file in data.train for each in read_squad(root / file.file)]
+        texts = [*dict.fromkeys(each.context for each in questions), *(each.question for each in questions)]
+        return {"source": QuestionContext.of(train_tokenizer(config, texts, root)), "target": Span()}
+
+    @staticmethod
+    def training_files(data: ExtractiveQaData) -> list[Path]:
+        """What the columns are learnt from."""
+        return [Path(data.root, file.file) for file in data.train]
+
+    @property
+    def predictor(self) -> SpanPredictor:
+        """The likeliest span."""
+        return self._predictor
+
+    def objective(self, model: nn.Module, config: LossConfig | None = None) -> SpanCrossEntropy:
+        """Cross-entropy of the first and the last token.
+
+        Raises:
+            InputError: the model does not point; R-Drop, smoothing or sampled words.
+        """
+        problems = []
+        if not isinstance(model, Points):
+            name = type(model).__name__
+            problems.append(f'[model] kind: {name} does not point; expected a model that does, such as "bidaf".')
+        if config and (config.r_drop or config.sampled_words is not None):
+            problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
+        if problems:
+            raise InputError(problems)
+        return SpanCrossEntropy()
+
+    @property
+    def readable(self) -> int:
+        """A question and a window; more is read in several windows."""
+        return int(self.config.longest_question + self.config.window)
+
+    @property
+    def context(self) -> str:
+        """The question and a window."""
+        return "the question and a window of the text"
+
+    def read_inputs(self, path: Path) -> InputFile | None:
+        """The questions of a .json file."""
+        kinds = [suffix for suffix in path.suffixes if suffix not in PACKERS]
+        if kinds[-1:] != [".json"]:
+            return None
+        questions = read_squad(path)
+        return InputFile(
+            [each.id for each in questions],
+            [each.text for each in questions],
+            [_references(each) for each in questions],
+        )
+
+    def open(self, cache: Path, tell: Tell) -> TaskData:
+        """Encode the recipe's files, or find them in the cache; what was left out is told."""
+        data = self.data
+        corpora = [(self._store(file, cache, tell), file.weight) for file in data.train]
+        held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
+        found = {name: self._held_out(file, cache, tell) for name, file in held_out.items()}
+        provenance = {
+            "train": [self._named(file) for file in data.train],
+            **{name: self._named(file) for name, file in held_out.items()},
+        }
+        return TaskData(corpora, found.pop("validation", None), found, provenance)
+
+    def tallies(
+        self,
+        hypotheses: Sequence[str],
+        references: References,
+        names: Sequence[str] | None = None,
+        language: str | None = None,
+    ) -> dict[str, Tally]:
+        """What the metrics count."""
+        wanted = self.config.metrics if names is None else names
+        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
+
+    def _named(self, file: QuestionFile) -> dict[str, Any]:
+        return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(self.root)]}
+
+    def _store(self, file: QuestionFile, cache: Path, tell: Tell) -> Store:
+        path = self.root / file.file
+        config = self.config
+        settings = {key: getattr(config, key) for key in ("window", "stride", "longest_question", "no_answer")}
+
+        def read(notes: dict[str, Any]) -> Iterator[dict[str, list[int]]]:
+            counts: Counter[str] = Counter()
+            yield from _rows(self._predictor, read_squad(path), config.no_answer, counts)
+            notes["questions"] = dict(sorted(counts.items()))
+
+        store = open_rows([path], read, self.columns, cache, settings)
+        tell(f"{path}: {_told(store.metadata['questions'])}.")
+        return store
+
+    def _held_out(self, file: QuestionFile, cache: Path, tell: Tell) -> Dataset:
+        questions = read_squad(self.root / file.file)
+        references = [_references(each) for each in questions]
+        texts = [(each.text, several[0]) for each, several in zip(questions, references, strict=True)]
+        return Dataset(self._store(file, cache, tell), texts, references)
+
+
+def _references(question: Question) -> list[str]:
+    """Its answers; where there are none, that there is none."""
+    return list(dict.fromkeys(answer for answer, _ in question.answers)) or [""]
+
+
+def _rows(
+    predictor: SpanPredictor, questions: Sequence[Question], no_answer: bool, counts: Counter[str]
+) -> Iterator[dict[str, list[int]]]:
+    """Each window of each question with the span of its first answer, or in a window without it the end token's."""
+    for question in questions:
+        known = placed(question)
+        if question.answers and not known:
+            counts["nowhere"] += 1
+            continue
+        if not question.answers and not no_answer:
+            counts["unanswered"] += 1
+            continue
+        [read], found = read_windows(predictor.column, [question.text], predictor.how)
+        span = token_span(read.offsets, known[0][1], known[0][1] + len(known[0][0])) if known else None
+        if known and span is None:
+            counts["nowhere"] += 1
+            continue
+        counts["kept"] += 1
+        counts["elsewhere"] += bool(known) and known[0] != question.answers[0]
+        counts["windows"] += len(found)
+        for window in found:
+            inside = span and window.first <= span[0] <= span[1] < window.first + window.tokens
+            first, last = (each - window.first for each in span) if span and inside else (window.tokens, window.tokens)
+            yield {"source": window.row.tolist(), "target": [first, last]}
+
+
+def _told(counts: dict[str, int]) -> str:
+    """What became of the questions, in words."""
+    said: list[tuple[str, Callable[[int], str]]] = [
+        ("elsewhere", lambda n: f"{n:,} answers stand elsewhere than the file says, and were found there"),
+        ("nowhere", lambda n: f"{n:,} left out, whose answers are not in their texts"),
+        ("unanswered", lambda n: f"{n:,} left out, which have no answer (task.no_answer = true keeps them)"),
+    ]
+    notes = [words(counts[key]) for key, words in said if counts.get(key)]
+    return "; ".join([f"{counts.get('kept', 0):,} questions in {counts.get('windows', 0):,} windows", *notes])
