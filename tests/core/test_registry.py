@@ -14,7 +14,14 @@ from transduce.models.transformer import Transformer
 def test_known_are_the_files_of_a_room() -> None:
     assert {"transformer", "transformer_decoder"} <= set(known("models"))
     assert not {"protocols", "__init__"} & set(known("models"))
-    assert {"translation", "language_modelling", "classification"} == set(known("tasks"))
+    assert {
+        "translation",
+        "language_modelling",
+        "classification",
+        "extractive_qa",
+        "parsing",
+        "speech_recognition",
+    } == set(known("tasks"))
 
 
 @pytest.mark.parametrize("room", ["models", "tasks"])
