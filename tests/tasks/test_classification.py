@@ -19,11 +19,12 @@ from served import serving
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.columns import ColumnSpec, Specs
+from transduce.data.labelled import LabelledFile, read_labelled
 from transduce.evaluation.evaluate import Files, Settings, evaluate_files
 from transduce.interpret.attention import attention_of
 from transduce.metrics.labels import accuracy_tally, macro_f1_tally
 from transduce.models.classifier import Classifier, ClassifierConfig
-from transduce.tasks.classification import Classification, ClassificationData, LabelledFile, read_labelled
+from transduce.tasks.classification import Classification, ClassificationData
 
 GOOD, BAD, OTHER = ["fine", "lovely", "superb"], ["awful", "dull", "poor"], ["the", "film", "is", "and", "acting"]
 SIZES = {"recurrent": "hidden = 16", "transformer": "heads = 2\nfeed_forward = 24"}
@@ -190,8 +191,7 @@ def test_what_does_not_go_together_is_refused(corpus: Path, tmp_path: Path, over
 
 
 def read(folder: Path, labels: dict[str, str] | None = None, **file: Any) -> list[tuple[int, str, str]]:
-    data = ClassificationData(root=str(folder), train=[LabelledFile(**file)], labels=labels)  # type: ignore[arg-type]
-    return list(read_labelled(data.train[0], data))
+    return list(read_labelled(LabelledFile(**file), folder, labels))
 
 
 def test_trees_are_read_with_their_phrases(tmp_path: Path) -> None:

@@ -60,11 +60,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Texts:
-    """What the files hold: sources ("" where there are none), for each its references, and outputs by system."""
+    """What the files hold: sources ("" where there are none), for each its references, and outputs by system.
+
+    left_out: how many inputs have no correct answer.
+    """
 
     sources: list[str]
     references: list[list[str]]
     outputs: dict[str, list[str]]
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,8 @@ def evaluate_files(
     for name, outputs in texts.outputs.items():
         judged[name] = _Judged({}, _tallies(models, files, outputs, texts.references, names))
     report: dict[str, Any] = {"sentences": len(texts.references)}
+    if texts.left_out:
+        report["left_out"] = texts.left_out
     if len(judged) == 1:
         [alone] = judged.values()
         report |= {"scores": _scores(alone.tallies, without={"bits"}), **alone.report}
@@ -238,8 +244,11 @@ def _in_a_file(models: Mapping[str, Pipeline], files: Files) -> _Texts | None:
         raise InputError(f"{files.source} holds the correct answers itself: leave out --reference.")
     if not any(found.references):
         raise InputError(f"{files.source}: no input has a correct answer, so there is nothing to compare with.")
-    outputs = {name: found.outputs(path) for name, path in files.outputs.items()}
-    return _Texts(found.texts, found.references, outputs)
+    answered = [place for place, several in enumerate(found.references) if several]
+    given = {name: found.outputs(path) for name, path in files.outputs.items()}
+    outputs = {name: [lines[place] for place in answered] for name, lines in given.items()}
+    texts, references = ([side[place] for place in answered] for side in (found.texts, found.references))
+    return _Texts(texts, references, outputs, len(found.texts) - len(answered))
 
 
 def _paired(first: Path | TsvColumn, other: Path | TsvColumn) -> list[str]:

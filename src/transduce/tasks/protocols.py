@@ -11,7 +11,7 @@ from torch import nn
 from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches, BatchPlan
 from transduce.data.columns import Columns, Specs
-from transduce.data.files import read_blocks
+from transduce.data.files import read_blocks, read_lines
 from transduce.data.store import Store
 from transduce.data.stream_batches import StreamBatches
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
@@ -49,7 +49,8 @@ class Dataset:
 class InputFile:
     """A file of inputs in a format of its own, not one a line. Its outputs are a JSON object: {"name": "output", ..}.
 
-    names: of the inputs, each different. texts: the inputs. references: of each, all that the file holds.
+    names: of the inputs, each different; none: the outputs are one a line. texts: the inputs. references: of each, all
+        that the file holds.
     """
 
     names: list[str]
@@ -57,11 +58,16 @@ class InputFile:
     references: list[list[str]]
 
     def outputs(self, path: Path) -> list[str]:
-        """The outputs in a JSON file, in the order of the inputs; what it does not name is "".
+        """The outputs in a JSON file, in the order of the inputs; what it does not name is "". Without names: lines.
 
         Raises:
-            InputError: it is no object of texts, or names none of the inputs.
+            InputError: it is no object of texts, or names none of the inputs; it has more or fewer lines than inputs.
         """
+        if not self.names:
+            lines = list(read_lines(path))
+            if len(lines) != len(self.texts):
+                raise InputError(f"{path} has {len(lines):,} lines; expected {len(self.texts):,}, one an input.")
+            return lines
         try:
             found = json.loads(b"".join(read_blocks(path)).decode("utf-8-sig"))
         except ValueError as error:
