@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -11,6 +11,7 @@ from torch import nn
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
+from transduce.core.registry import suggest
 from transduce.data.columns import Columns
 from transduce.data.columns.label import Label
 from transduce.data.columns.text_pair import TextPair
@@ -43,6 +44,9 @@ class ClassificationConfig(Config):
     """What validation, the final tests and `evaluate` report: accuracy, macro_f1."""
     language: str = ""
     """Language code of the texts, such as en."""
+    class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
+    """How much each label counts in the training loss: a table by label, 1 for those it leaves out. balanced: inversely
+    to how often training examples have it. Unset: each example counts the same. Validation and tests are unweighted."""
 
 
 class ClassificationData(Config):
@@ -121,10 +125,10 @@ class Classification(BaseTask):
         return LabelPredictor(self.columns)
 
     def objective(self, model: nn.Module, config: LossConfig | None = None) -> LabelCrossEntropy:
-        """Cross-entropy.
+        """Cross-entropy; in training with the weights of the labels.
 
         Raises:
-            InputError: the model gives no labels; R-Drop or sampled words.
+            InputError: the model gives no labels; R-Drop or sampled words; weights of unknown labels.
         """
         problems = []
         if not isinstance(model, Classifies):
@@ -134,9 +138,29 @@ class Classification(BaseTask):
             )
         if config and (config.r_drop or config.sampled_words is not None):
             problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
+        if not isinstance(self.config.class_weights, str):
+            problems += [
+                f'task.class_weights: there is no label "{each}".{suggest(each, self._names())}'
+                for each in self.config.class_weights or {}
+                if each not in self._names()
+            ]
         if problems:
             raise InputError(problems)
-        return LabelCrossEntropy(config.label_smoothing if config else 0.0)
+        return LabelCrossEntropy(config.label_smoothing, self._class_weights()) if config else LabelCrossEntropy()
+
+    def _class_weights(self) -> tuple[float, ...]:
+        """One a label; none where each counts the same."""
+        given, names = self.config.class_weights, self._names()
+        if given is None:
+            return ()
+        if given != "balanced":
+            return tuple(given.get(name, 1.0) for name in names)
+        counts = dict.fromkeys(names, 0.0)
+        for file in self.data.train:
+            for _, _, label in read_labelled(file, self.root, self.data.labels):
+                counts[label] = counts.get(label, 0.0) + file.weight
+        mean = sum(counts.values()) / len(names)
+        return tuple(mean / counts[name] if counts[name] else 1.0 for name in names)
 
     @property
     def readable(self) -> int:
