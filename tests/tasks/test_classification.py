@@ -93,6 +93,7 @@ def trained(request: pytest.FixtureRequest, corpus: Path, tmp_path_factory: pyte
         done = command(folder, "train", recipe, "--run", folder / "run")
     assert done.code == 0, done.shown
     assert "accuracy" in done.shown
+    assert "true \\ predicted" in done.out
     return folder / "run"
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from transduce.data.labelled import LabelledFile, joined, pair_of, read_labelled
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.interpret.attention import attention_of
 from transduce.tasks.classification import ClassificationData
+from transduce.tasks.protocols import TaskData
+from transduce.training.plots import write_figures
 
 FILLERS = ["the", "a", "very", "old"]
 
@@ -93,6 +96,22 @@ def test_both_texts_decide(trained: Path) -> None:
     assert sum(each.text == row[2] for each, row in zip(found, rows, strict=True)) >= 57
     scores = json.loads((trained / "report.json").read_text())["tests"]
     assert scores["table"]["scores"] == scores["lines"]["scores"]
+    assert sum(sum(row.values()) for row in scores["table"]["confusion"]["counts"].values()) == 40
+
+
+def test_each_test_set_has_a_figure_of_its_confusions(trained: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    model, tests = transduce.load(trained), json.loads((trained / "report.json").read_text())["tests"]
+    problems: list[str] = []
+    for folder, chosen in (("both", tests), ("one", {"table": tests["table"]})):
+        shutil.copytree(trained, tmp_path / folder, ignore=shutil.ignore_patterns("checkpoints"))
+        write_figures(tmp_path / folder, model.model, model.task, TaskData([], None, {}, {}), chosen, problems.append)
+    assert not problems
+    assert {path.name for path in (tmp_path / "both/figures").glob("confusion*")} == {
+        "confusion-table.png",
+        "confusion-lines.png",
+    }
+    assert (tmp_path / "one/figures/confusion.png").is_file()
 
 
 def test_attention_sees_the_tokens_of_both(trained: Path) -> None:
@@ -142,6 +161,7 @@ def test_evaluate_reads_columns_tables_and_lines(trained: Path, corpus: Path, tm
     ):
         done = command(tmp_path, "evaluate", trained, *options)
         assert f"accuracy {expected:.2f}" in done.out, done.shown
+        assert "true \\ predicted" in done.out
 
 
 def test_they_are_served(trained: Path) -> None:

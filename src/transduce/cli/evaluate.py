@@ -141,6 +141,7 @@ def _show(report: dict[str, Any]) -> None:
         typer.echo(f"  {note}")
     if "likelihood" in report:
         typer.echo(_perplexity(report["likelihood"]))
+    _show_confusion(report)
 
 
 def _show_comparison(report: dict[str, Any]) -> None:
@@ -163,6 +164,17 @@ def _show_comparison(report: dict[str, Any]) -> None:
     for name, system in systems.items():
         if "likelihood" in system:
             typer.echo(f"{name}: {_perplexity(system['likelihood'])}")
+        _show_confusion(system, f"{name}, counts of labels:")
+
+
+def _show_confusion(report: dict[str, Any], title: str = "Counts of labels:") -> None:
+    if "confusion" in report:
+        from rich.console import Console
+
+        from transduce.interpret.confusion import confusion_table
+        from transduce.metrics.confusion import Confusion
+
+        Console().print(confusion_table(Confusion.from_dict(report["confusion"]), title))
 
 
 def _figure(figure: dict[str, Any]) -> str:

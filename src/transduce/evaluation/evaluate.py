@@ -160,7 +160,10 @@ def _judge(
         report["seconds"] = round(time.monotonic() - start, 2)
         if pipeline.searches:
             report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
-        found = pipeline.task.tallies([each.text for each in outputs], texts.references, names, files.language)
+        lines = [each.text for each in outputs]
+        found = pipeline.task.tallies(lines, texts.references, names, files.language)
+        confusion = pipeline.task.confusion(lines, texts.references)
+        report |= {"confusion": confusion.to_dict()} if confusion else {}
     pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
     each = pipeline.score(pairs, batch_size=settings.batch_size)
     total = Likelihood(sum(one.log_probability for one in each), sum(one.tokens for one in each), unit=each[0].unit)

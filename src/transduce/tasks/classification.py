@@ -30,6 +30,7 @@ from transduce.tasks.base import BaseTask
 from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
 
 if TYPE_CHECKING:
+    from transduce.metrics.confusion import Confusion
     from transduce.metrics.score import References
     from transduce.metrics.tally import Tally
 
@@ -235,6 +236,12 @@ class Classification(BaseTask):
 
         wanted = self.config.metrics if names is None else names
         return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
+
+    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion":
+        """Of all labels that the model knows, in their order."""
+        from transduce.metrics.confusion import Confusion
+
+        return Confusion.of(hypotheses, references, self._names())
 
     def _names(self) -> list[str]:
         return self.labels.tokens(range(self.labels.spec.size))

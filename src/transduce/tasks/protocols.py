@@ -18,6 +18,7 @@ from transduce.data.tokenizer import Tokenizer, TokenizerConfig
 from transduce.inference.protocols import Predictor
 
 if TYPE_CHECKING:
+    from transduce.metrics.confusion import Confusion
     from transduce.metrics.score import References, Score
     from transduce.metrics.tally import Tally
     from transduce.objectives.protocols import Objective
@@ -211,6 +212,10 @@ class Task(Protocol):
         Args:
             language: the target's code, in the place of the recipe's.
         """
+        ...
+
+    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
+        """Which labels were taken for which; None for a task whose outputs are no labels."""
         ...
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:

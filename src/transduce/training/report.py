@@ -91,8 +91,11 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
         result["seconds"] = round(time.monotonic() - start, 2)
         if isinstance(task, Generates):
             result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
-        scores = task.evaluate([each.text for each in outputs], dataset.references)
+        texts = [each.text for each in outputs]
+        scores = task.evaluate(texts, dataset.references)
         result["scores"] = {name: score.to_dict() for name, score in scores.items()}
+        confusion = task.confusion(texts, dataset.references)
+        result |= {"confusion": confusion.to_dict()} if confusion else {}
     return result
 
 

@@ -10,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from transduce.core.model_file import NAME
+from transduce.interpret.confusion import confusion_table
+from transduce.metrics.confusion import Confusion
 from transduce.metrics.score import decimals
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.event_log import REPORT
@@ -26,6 +28,9 @@ def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Dis
         for row in scores:
             table.add_row(*(Text(cell) for cell in row))
         display.console.print(table)
+    for name, test in report.get("tests", {}).items():
+        if "confusion" in test:
+            display.console.print(confusion_table(Confusion.from_dict(test["confusion"]), f"{name}, counts of labels:"))
     files = [NAME, REPORT, *(f"figures/{path.name}" for path in sorted((run / "figures").glob("*.png")))]
     display.tell(f"In {run}: {', '.join(files)}" + (" (scores with their signatures)" if scores else ""))
     display.tell("Next:")
