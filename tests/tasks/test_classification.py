@@ -94,6 +94,7 @@ def trained(request: pytest.FixtureRequest, corpus: Path, tmp_path_factory: pyte
     assert done.code == 0, done.shown
     assert "accuracy" in done.shown
     assert "true \\ predicted" in done.out
+    assert "held_out, bag of n-grams (baseline)" in done.out
     return folder / "run"
 
 
@@ -118,6 +119,14 @@ def test_it_learns_which_word_decides_and_attends_to_it(trained: Path, corpus: P
         *["the", "film", "is", "superb", "and", "the", "acting", "is", "fine"],
         "</s>",
     ]
+
+
+def test_a_bag_of_ngrams_is_scored_beside_it(trained: Path, corpus: Path) -> None:
+    """One word decides, so a linear model of words is as good."""
+    report = json.loads((trained / "report.json").read_text())
+    assert report["baseline"]["tests"]["held_out"]["scores"]["accuracy"]["value"] >= 95
+    assert "baseline" not in report["tests"]["held_out"]
+    assert report["baseline"]["settings"]["examples"] == 200
 
 
 def test_the_same_alone_and_in_any_batch(trained: Path) -> None:

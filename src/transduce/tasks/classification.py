@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import nn
 
@@ -27,7 +28,7 @@ from transduce.models.protocols import Classifies
 from transduce.objectives.label import LabelCrossEntropy
 from transduce.objectives.text import LossConfig
 from transduce.tasks.base import BaseTask
-from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, InputFile, TaskData, Tell
 
 if TYPE_CHECKING:
     from transduce.metrics.confusion import Confusion
@@ -48,6 +49,8 @@ class ClassificationConfig(Config):
     class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
     """How much each label counts in the training loss: a table by label, 1 for those it leaves out. balanced: inversely
     to how often training examples have it. Unset: each example counts the same. Validation and tests are unweighted."""
+    baseline: bool = True
+    """At the end of training, also train a linear model of 1-grams and 2-grams, and show its test scores beside."""
 
 
 class ClassificationData(Config):
@@ -242,6 +245,46 @@ class Classification(BaseTask):
         from transduce.metrics.confusion import Confusion
 
         return Confusion.of(hypotheses, references, self._names())
+
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
+        """A linear classifier of bags of n-grams; its regularisation is chosen by the accuracy on validation data."""
+        from transduce.inference.bag_of_ngrams import STRENGTHS, USUAL, fit, thinned
+
+        if not self.config.baseline:
+            return None
+        rows, labels, weights = self._training_rows(data)
+        taken = thinned(np.fromiter(map(len, rows), np.int64, len(rows)))
+        strengths = STRENGTHS if data.validation else (USUAL,)
+        tokens = self.reads.tokenizer  # type: ignore[attr-defined]
+        sizes = len(self._names()), tokens.size, tokens.end
+        models = fit([rows[each] for each in taken], labels[taken], weights[taken], *sizes, strengths)
+        if data.validation:
+            store = data.validation.store
+            held_out = store.read("source", np.arange(len(store)))
+            true = np.concatenate(store.read("target", np.arange(len(store))))
+            right = [int((np.array(model.predict(held_out)) == true).sum()) for model in models]
+        else:
+            right = [0]
+        best = int(np.argmax(right))
+        names, model = self._names(), models[best]
+        settings = {"ngrams": [1, 2], "of": "tokens", "features": len(model.codes_F), "C": strengths[best]}
+        return Baseline(
+            "bag of n-grams",
+            lambda texts: [names[each] for each in model.predict(self.reads.encode(texts))],
+            {**settings, "examples": len(taken)},
+        )
+
+    def _training_rows(self, data: TaskData) -> tuple[list[Any], NDArray[np.int64], NDArray[np.float64]]:
+        """Every training example's ids and label, and how much it counts."""
+        of_labels = np.array(self._class_weights() or [1.0] * len(self._names()))
+        rows, labels, weights = [], [], []
+        for store, weight in data.corpora:
+            every = np.arange(len(store))
+            found = np.concatenate(store.read("target", every)).astype(np.int64)
+            rows += store.read("source", every)
+            labels.append(found)
+            weights.append(weight * of_labels[found])
+        return rows, np.concatenate(labels), np.concatenate(weights)
 
     def _names(self) -> list[str]:
         return self.labels.tokens(range(self.labels.spec.size))
