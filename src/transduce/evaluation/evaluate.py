@@ -250,7 +250,7 @@ def _in_a_file(models: Mapping[str, Pipeline], files: Files) -> _Texts | None:
     answered = [place for place, several in enumerate(found.references) if several]
     given = {name: found.outputs(path) for name, path in files.outputs.items()}
     outputs = {name: [lines[place] for place in answered] for name, lines in given.items()}
-    texts, references = ([side[place] for place in answered] for side in (found.texts, found.references))
+    texts, references = [found.texts[place] for place in answered], [found.references[place] for place in answered]
     return _Texts(texts, references, outputs, len(found.texts) - len(answered))
 
 

@@ -165,5 +165,5 @@ def _minimise(bag: Bags, label_N: Tensor, weight_N: Tensor, parameters: list[Ten
         bias_C.grad = off_NC.sum(0)
         return -(scale_N1 * normed_NC * true_NC).sum() + decay / 2 * weight_FC.square().sum()
 
-    descent.step(loss)
+    descent.step(loss)  # type: ignore[no-untyped-call]
     weight_FC.grad = bias_C.grad = None
