@@ -46,7 +46,7 @@ def rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
         scores.append((f"perplexity a {likelihood.get('unit', 'token')}", f"{likelihood['perplexity']:.2f}", ""))
         yield from _named(name, scores)
         if name in baseline["tests"]:
-            yield from _named(f"{name}, {baseline['name']} (baseline)", _scores(baseline["tests"][name]))
+            yield from _named(f"{baseline['name']} (baseline)", _scores(baseline["tests"][name]))
 
 
 def _named(name: str, scores: list[tuple[str, str, str]]) -> Iterator[tuple[str, str, str, str]]:
