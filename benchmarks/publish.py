@@ -59,7 +59,16 @@ def recorded(report: dict[str, Any], commit: str, change: str) -> dict[str, Any]
         "machine": {key: machine[key] for key in ("processor", "kernels", "threads")},
         "versions": {key: versions[key] for key in ("python", "torch")},
         "scores": [each for name, test in report["tests"].items() for each in of_test(name, test)],
+        **of_baseline(report.get("baseline")),
     }
+
+
+def of_baseline(baseline: dict[str, Any] | None) -> dict[str, Any]:
+    """The name of the baseline and its rows, apart from those of the model; nothing where there is none."""
+    if baseline is None:
+        return {}
+    rows = [row for name, test in baseline["tests"].items() for row in of_search(name, test["scores"], None)]
+    return {"baseline": {"name": baseline["name"], "scores": rows}}
 
 
 def of_test(name: str, test: dict[str, Any]) -> list[dict[str, Any]]:

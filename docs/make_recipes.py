@@ -16,9 +16,11 @@ from transduce.core.config import Config
 from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
+from transduce.data.labelled import LabelledFile
 from transduce.data.recordings import RecordingFile, Strings
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.models.bidaf import BidafConfig
+from transduce.models.classifier import ClassifierConfig
 from transduce.models.convolution import ConvolutionConfig
 from transduce.models.ctc import CtcConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
@@ -33,6 +35,7 @@ from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.objectives.spec_augment import SpecAugmentConfig
 from transduce.recipe.training import Teachers, TrainingConfig
 from transduce.search.settings import Search
+from transduce.tasks.classification import ClassificationConfig, ClassificationData
 from transduce.tasks.extractive_qa import ExtractiveQaConfig, ExtractiveQaData, QuestionFile
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
@@ -93,6 +96,19 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ('[task] kind = "extractive_qa"', "Questions on texts, answered by spans of the texts.", ExtractiveQaConfig),
     ("[data] of extractive_qa", "", ExtractiveQaData),
     ("an entry of data.train, data.validation, data.test.NAME", "Questions in SQuAD's JSON.", QuestionFile),
+    (
+        '[task] kind = "classification"',
+        "Texts, or pairs of texts, to labels, which are learnt from the training files and kept in the model file. "
+        "`predict` takes a pair as one line with a tab between, or a .csv or .jsonl with the recipe's columns.",
+        ClassificationConfig,
+    ),
+    ("[data] of classification", "", ClassificationData),
+    (
+        "an entry of data.train, data.validation, data.test.NAME",
+        'Texts and their labels. Pairs: `text = [0, 1]`, or by name `text = ["premise", "hypothesis"]`; both texts are '
+        "read one after the other with the end token between.",
+        LabelledFile,
+    ),
     ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
@@ -119,6 +135,12 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ),
     ('[model] kind = "bidaf"', "For extractive_qa: LSTMs with attention between text and question.", BidafConfig),
     ('[model] kind = "qanet"', "For extractive_qa: convolutions and self-attention.", QanetConfig),
+    (
+        '[model] kind = "classifier"',
+        "For classification: an encoder, what it says of the whole text, and a label. Settings that the chosen encoder "
+        "does not read are refused.",
+        ClassifierConfig,
+    ),
     ("[training]", "", TrainingConfig),
     (
         "[teachers]",

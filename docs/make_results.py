@@ -26,6 +26,7 @@ settings in the column *changed* on the command line.
 - Validation chooses the weights. Test sets are scored once, after training.
 - Intervals are 95 % bootstrap intervals over sentences. They do not include the variation between seeds.
 - Scores of different metrics cannot be compared. The signatures at the end define each metric.
+- A baseline is a simple system that the training of the same line trained beside the model, on the same files.
 
 `python docs/make_results.py` makes this page from the records that `python benchmarks/publish.py RUN` writes.
 """
@@ -72,7 +73,7 @@ def _shown(record: dict[str, Any], words: str, published: str) -> list[str]:
 def page() -> str:
     """The whole page."""
     records = read_records()
-    metrics = {score["signature"]: score["name"] for record in records for score in record["scores"]}
+    metrics = {score["signature"]: score["name"] for record in records for score in _all_scores(record)}
     letters = {signature: f"{name} ({number})" for number, (signature, name) in enumerate(_ordered(metrics), start=1)}
     sections = "".join(_section(recipe, records, letters) for recipe in sorted({each["recipe"] for each in records}))
     return HEAD + sections + _signatures(letters) + _trainings(records)
@@ -86,10 +87,12 @@ def _section(recipe: str, records: list[dict[str, Any]], letters: dict[str, str]
     chosen = sorted(
         (each for each in records if each["recipe"] == recipe), key=lambda each: (each["change"], each["seed"])
     )
-    used = {score["signature"] for record in chosen for score in record["scores"]}
+    used = {score["signature"] for record in chosen for score in _all_scores(record)}
     columns = [(signature, letter) for signature, letter in letters.items() if signature in used]
     head = ["seed", "changed", "test set", "search", *(letter for _, letter in columns)]
-    rows = [row for record in chosen for row in _rows(record, [signature for signature, _ in columns])]
+    signatures = [signature for signature, _ in columns]
+    rows = [row for record in chosen for row in _rows(record, record["scores"], signatures)]
+    rows += _baselines(chosen, signatures)
     if not any(record["change"] for record in chosen):
         head, rows = _without(head, rows, "changed")
     if not any(score["search"] for record in chosen for score in record["scores"]):
@@ -97,9 +100,24 @@ def _section(recipe: str, records: list[dict[str, Any]], letters: dict[str, str]
     return f"\n## {recipe}\n\n{_table(head, rows)}"
 
 
-def _rows(record: dict[str, Any], columns: list[str]) -> list[list[str]]:
+def _all_scores(record: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*record["scores"], *record.get("baseline", {"scores": []})["scores"]]
+
+
+def _baselines(records: list[dict[str, Any]], columns: list[str]) -> list[list[str]]:
+    """Each once: a baseline has no seed."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for record in records:
+        if baseline := record.get("baseline"):
+            for _, change, test, search, *figures in _rows(record, baseline["scores"], columns):
+                row = ["", change, f"{test}, {baseline['name']} (baseline)", search, *figures]
+                found[tuple(row)] = row
+    return list(found.values())
+
+
+def _rows(record: dict[str, Any], scores: list[dict[str, Any]], columns: list[str]) -> list[list[str]]:
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for score in record["scores"]:
+    for score in scores:
         found.setdefault((score["test"], score["search"]), {})[score["signature"]] = _figure(score)
     change = f"`{record['change']}`" if record["change"] else ""
     return [

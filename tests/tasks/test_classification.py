@@ -9,25 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor
 
 import transduce
 from forked import Fate
 from forked import transduce as command
 from served import serving
 from transduce.core.errors import InputError
-from transduce.core.padded import Padded
 from transduce.data.columns import ColumnSpec, Specs
+from transduce.data.labelled import LabelledFile, read_labelled
+from transduce.data.tokenizer import TokenizerConfig
 from transduce.evaluation.evaluate import Files, Settings, evaluate_files
 from transduce.interpret.attention import attention_of
 from transduce.metrics.labels import accuracy_tally, macro_f1_tally
 from transduce.models.classifier import Classifier, ClassifierConfig
-from transduce.tasks.classification import Classification, ClassificationData, LabelledFile, read_labelled
+from transduce.recipe.training import TrainingConfig
+from transduce.tasks.classification import Classification, ClassificationConfig, ClassificationData
 
 GOOD, BAD, OTHER = ["fine", "lovely", "superb"], ["awful", "dull", "poor"], ["the", "film", "is", "and", "acting"]
 SIZES = {"recurrent": "hidden = 16", "transformer": "heads = 2\nfeed_forward = 24"}
-SPECS = Specs(ColumnSpec("tokens", 20), ColumnSpec("label", 3))
 
 
 def drawn(count: int, seed: int) -> list[tuple[str, str]]:
@@ -94,6 +93,8 @@ def trained(request: pytest.FixtureRequest, corpus: Path, tmp_path_factory: pyte
         done = command(folder, "train", recipe, "--run", folder / "run")
     assert done.code == 0, done.shown
     assert "accuracy" in done.shown
+    assert "true \\ predicted" in done.out
+    assert "bag of n-grams (baseline)" in done.out
     return folder / "run"
 
 
@@ -118,6 +119,14 @@ def test_it_learns_which_word_decides_and_attends_to_it(trained: Path, corpus: P
         *["the", "film", "is", "superb", "and", "the", "acting", "is", "fine"],
         "</s>",
     ]
+
+
+def test_a_bag_of_ngrams_is_scored_beside_it(trained: Path, corpus: Path) -> None:
+    """One word decides, so a linear model of words is as good."""
+    report = json.loads((trained / "report.json").read_text())
+    assert report["baseline"]["tests"]["held_out"]["scores"]["accuracy"]["value"] >= 95
+    assert "baseline" not in report["tests"]["held_out"]
+    assert report["baseline"]["settings"]["examples"] == 200
 
 
 def test_the_same_alone_and_in_any_batch(trained: Path) -> None:
@@ -190,8 +199,7 @@ def test_what_does_not_go_together_is_refused(corpus: Path, tmp_path: Path, over
 
 
 def read(folder: Path, labels: dict[str, str] | None = None, **file: Any) -> list[tuple[int, str, str]]:
-    data = ClassificationData(root=str(folder), train=[LabelledFile(**file)], labels=labels)  # type: ignore[arg-type]
-    return list(read_labelled(data.train[0], data))
+    return list(read_labelled(LabelledFile(**file), folder, labels))
 
 
 def test_trees_are_read_with_their_phrases(tmp_path: Path) -> None:
@@ -236,85 +244,44 @@ def test_a_wrong_line_is_named(tmp_path: Path, name: str, text: str, keys: dict[
         read(tmp_path, file=name, **keys)
 
 
-def test_unknown_labels_of_test_data_are_named_by_line(corpus: Path, tmp_path: Path) -> None:
+def task_of(folder: Path, task: dict[str, Any], **data: Any) -> Classification:
+    parsed = ClassificationData.model_validate({"root": str(folder), "train": [{"file": "train.tsv"}], **data})
+    columns = Classification.learn_columns(TokenizerConfig(kind="whitespace", min_frequency=1), parsed)
+    return Classification(ClassificationConfig.model_validate(task), parsed, columns)
+
+
+def test_labels_are_weighted_in_training_alone(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("a\tx\nb\tx\nc\tx\nd\ty\n")
+    (tmp_path / "more.tsv").write_text("e\ty\n")
+    training = TrainingConfig()
+    model = Classifier(ClassifierConfig(d_model=4, hidden=4), Specs(ColumnSpec("tokens", 9), ColumnSpec("label", 2)))
+    table = task_of(tmp_path, {"class_weights": {"y": 3}})
+    assert table.objective(model, training).weights == (1.0, 3.0)
+    assert table.objective(model).weights == ()
+    files = [{"file": "train.tsv"}, {"file": "more.tsv", "weight": 2}]
+    balanced = task_of(tmp_path, {"class_weights": "balanced"}, train=files)
+    assert balanced.objective(model, training).weights == pytest.approx((6 / (2 * 3), 6 / (2 * 3)))
+    alone = task_of(tmp_path, {"class_weights": "balanced"})
+    assert alone.objective(model, training).weights == pytest.approx((4 / (2 * 3), 4 / (2 * 1)))
+    with pytest.raises(InputError, match=r'there is no label "yy"\. Did you mean "y"'):
+        task_of(tmp_path, {"class_weights": {"yy": 3}}).objective(model, training)
+
+
+def test_unknown_labels_of_held_out_data_are_named_by_file_and_line(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text((corpus / "train.tsv").read_text())
     (tmp_path / "valid.tsv").write_text("fine\tpositive\nso so\tneutral\n")
-    data = ClassificationData(root=str(tmp_path), train=[{"file": "train.tsv"}], validation={"file": "valid.tsv"})  # type: ignore[arg-type]
-    from transduce.data.tokenizer import TokenizerConfig
-
-    columns = Classification.learn_columns(TokenizerConfig(kind="whitespace"), data)
-    task = Classification(Classification.Config(), data, columns)
-    with pytest.raises(
-        InputError, match=r'valid\.tsv, line 2: expected one of the labels negative, positive; got "neutral"'
-    ):
+    (tmp_path / "test.tsv").write_text("so so\tmixed\nfine\tpositive\n")
+    task = task_of(tmp_path, {}, validation={"file": "valid.tsv"}, test={"t": {"file": "test.tsv"}})
+    with pytest.raises(InputError) as refused:
         task.open(tmp_path / "cache", lambda line: None)
+    known = "expected one of the labels negative, positive; got"
+    assert [problem[: problem.index(" Did") if " Did" in problem else None] for problem in refused.value.problems] == [
+        f'{tmp_path}/valid.tsv, line 2: {known} "neutral".',
+        f'{tmp_path}/test.tsv, line 1: {known} "mixed".',
+    ]
 
 
-# ---- model and metrics ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("pooling", ["attention", "mean", "max", "last"])
-@pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
-def test_padding_changes_nothing_and_pooling_is_its_definition(encoder: str, pooling: str) -> None:
-    table: dict[str, Any] = {"encoder": encoder, "pooling": pooling, "d_model": 8}
-    table |= {"hidden": 8} if encoder == "recurrent" else {"heads": 2, "feed_forward": 8}
-    table |= {"hops": 2} if pooling == "attention" else {}
-    torch.manual_seed(1)
-    model = Classifier(ClassifierConfig.model_validate(table), SPECS).eval()
-    values_BS, lengths_B = torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])
-    logits_BC = model.classify(Padded(values_BS, lengths_B))
-    for row, length in enumerate(lengths_B.tolist()):
-        alone = Padded(values_BS[row : row + 1, :length], lengths_B[row : row + 1])
-        states_SH = model.encode(alone).values[0]
-        torch.testing.assert_close(
-            logits_BC[row], model.output(pooled(model, pooling, states_SH)), rtol=1e-4, atol=1e-5
-        )
-
-
-def pooled(model: Classifier, pooling: str, states_SH: Tensor) -> Tensor:
-    """One text's states as one vector, position by position."""
-    if pooling == "mean":
-        return states_SH.sum(0) / len(states_SH)
-    if pooling == "max":
-        return torch.stack([max(column) for column in states_SH.unbind(1)])
-    if pooling == "last":
-        return states_SH[-1]
-    assert model.pool is not None and model.key is not None
-    hops, states_SH = [], states_SH[: max(1, len(states_SH) - 1)]  # not the end token
-    for query_H in model.pool.query_RK:
-        score_S = torch.stack([query_H @ (model.key.weight @ state_H).tanh() for state_H in states_SH])
-        alpha_S = score_S.exp() / score_S.exp().sum()
-        hops.append(sum(a * h for a, h in zip(alpha_S, states_SH, strict=True)))
-    return torch.cat(hops)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"layers": 2},
-        {"cell": "gru"},
-        {"hidden": 12},
-        {"direction": "forward"},
-        {"pooling": "max"},
-        {"hops": 3},
-        {"word_dropout": 0.5},
-        {"encoder": "transformer", "heads": 2},
-        {"encoder": "transformer", "heads": 2, "positions": "none"},
-    ],
-    ids=str,
-)
-def test_every_setting_matters_and_gradients_reach_every_parameter(settings: dict[str, Any]) -> None:
-    inputs = Padded(torch.randint(4, 20, (3, 6)), torch.tensor([6, 2, 4]))
-
-    def logits(**more: Any) -> tuple[Tensor, Classifier]:
-        torch.manual_seed(2)
-        model = Classifier(ClassifierConfig.model_validate({"d_model": 8, "dropout": 0.0, **more}), SPECS)
-        return model.classify(inputs), model
-
-    changed_BC, model = logits(**settings)
-    assert not torch.equal(changed_BC, logits()[0])
-    changed_BC.logsumexp(1).sum().backward()  # type: ignore[no-untyped-call]
-    assert not [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
+# ---- metrics ---------------------------------------------------------------------------------------------------
 
 
 def confusions() -> Iterator[tuple[list[str], list[str]]]:

@@ -42,7 +42,13 @@ class AttentionPooling(nn.Module):
         self.weigh = resolve("attention.normalizers", weighing)(key_width)
 
     def forward(self, x_BSD: Tensor, real_BS: Tensor | None = None, key_BSK: Tensor | None = None) -> Tensor:
-        """The vectors M (B, R, D). A capture records the weights alpha (B, 1, R, S).
+        """The vectors M (B, R, D). A capture records the weights alpha (B, 1, R, S)."""
+        return self.read(x_BSD, real_BS, key_BSK)[0]
+
+    def read(
+        self, x_BSD: Tensor, real_BS: Tensor | None = None, key_BSK: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The vectors M (B, R, D), and the weights alpha (B, R, S).
 
         Args:
             x_BSD: the sequence.
@@ -55,7 +61,7 @@ class AttentionPooling(nn.Module):
         record = active_record()
         if record is not None:
             record.take(self, alpha_BHRS)
-        return read_BHRD[:, 0]
+        return read_BHRD[:, 0], alpha_BHRS[:, 0]
 
     def _read(self, keys: Tensor, value_BHSD: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
         """All queries at once, or one after the other if the score or the normalizer is sequential."""
@@ -73,3 +79,13 @@ class AttentionPooling(nn.Module):
             reads.append(read_BH1D)
             alphas.append(alpha_BH1S)
         return torch.cat(reads, 2), torch.cat(alphas, 2)
+
+
+def redundancy(alpha_BRS: Tensor) -> Tensor:
+    """(B,) in fp32: ||A A^T - I||^2 of each row's weights A (R, S), in the Frobenius norm (Lin et al. 2017, eq. 8).
+
+    It is 0 where each query reads one position, and no two the same.
+    """
+    alpha_BRS = alpha_BRS.float()
+    overlap_BRR = alpha_BRS @ alpha_BRS.mT - torch.eye(alpha_BRS.shape[1], device=alpha_BRS.device)
+    return overlap_BRR.square().sum((1, 2))

@@ -9,7 +9,7 @@ from transduce.cli.options import (
     DeviceOption,
     PrecisionOption,
     PruneOption,
-    SourceColumnOption,
+    SourceColumnsOption,
     TargetColumnOption,
     TsvOption,
     columns,
@@ -37,7 +37,7 @@ def evaluate(
         Path | None,
         typer.Option(
             help="The inputs, one a line, or a file in a format of the models' task with its references, such as "
-            "SQuAD's JSON. A language model has none."
+            "SQuAD's JSON, or for classification a .csv or .jsonl. A language model has none."
         ),
     ] = None,
     reference: Annotated[
@@ -45,7 +45,7 @@ def evaluate(
         typer.Option(help="The reference translations, one a line, or the text for a language model. Repeatable."),
     ] = None,
     tsv: TsvOption = None,
-    source_column: SourceColumnOption = None,
+    source_column: SourceColumnsOption = None,
     target_column: TargetColumnOption = None,
     beam: Annotated[int | None, typer.Option(help="The beam width. 1 is greedy search.")] = None,
     alpha: Annotated[
@@ -103,10 +103,10 @@ def evaluate(
         report = evaluate_files(pipelines, files, settings, advance)
     if as_json:
         write_line(report)
-    elif "systems" in report:
-        _show_comparison(report)
-    else:
-        _show(report)
+        return
+    if "left_out" in report:
+        typer.echo(f"{report['left_out']:,} inputs without a correct answer were left out.")
+    (_show_comparison if "systems" in report else _show)(report)
 
 
 def _load(models: list[Path], trust_code: bool, precision: "Precision", device: str) -> "dict[str, Pipeline]":
@@ -141,6 +141,7 @@ def _show(report: dict[str, Any]) -> None:
         typer.echo(f"  {note}")
     if "likelihood" in report:
         typer.echo(_perplexity(report["likelihood"]))
+    _show_confusion(report)
 
 
 def _show_comparison(report: dict[str, Any]) -> None:
@@ -163,6 +164,17 @@ def _show_comparison(report: dict[str, Any]) -> None:
     for name, system in systems.items():
         if "likelihood" in system:
             typer.echo(f"{name}: {_perplexity(system['likelihood'])}")
+        _show_confusion(system, f"{name}, counts of labels:")
+
+
+def _show_confusion(report: dict[str, Any], title: str = "Counts of labels:") -> None:
+    if "confusion" in report:
+        from rich.console import Console
+
+        from transduce.interpret.confusion import confusion_table
+        from transduce.metrics.confusion import Confusion
+
+        Console().print(confusion_table(Confusion.from_dict(report["confusion"]), title))
 
 
 def _figure(figure: dict[str, Any]) -> str:

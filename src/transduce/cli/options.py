@@ -18,6 +18,14 @@ TsvOption = Annotated[
 SourceColumnOption = Annotated[
     int | None, typer.Option(min=0, help="The column of the source in --tsv, counted from 0. By default 0.")
 ]
+SourceColumnsOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        min=0,
+        help="The column of the source in --tsv, counted from 0. By default 0. Repeatable, for models that read pairs "
+        "of texts.",
+    ),
+]
 TargetColumnOption = Annotated[
     int | None, typer.Option(min=0, help="The column of the target in --tsv, counted from 0. By default 1.")
 ]
@@ -82,7 +90,7 @@ def models_and_search(
     return models, {**asked, **named}
 
 
-def columns(tsv: Path | None, source: int | None, target: int | None) -> "tuple[TsvColumn, TsvColumn] | None":
+def columns(tsv: Path | None, source: list[int] | None, target: int | None) -> "tuple[TsvColumn, TsvColumn] | None":
     """The two sides in a tab-separated file, if one is named.
 
     Raises:
@@ -92,8 +100,9 @@ def columns(tsv: Path | None, source: int | None, target: int | None) -> "tuple[
     from transduce.data.corpus import TsvColumn
 
     if tsv:
-        return TsvColumn(tsv, 0 if source is None else source), TsvColumn(tsv, 1 if target is None else target)
-    if source is not None or target is not None:
+        first, *more = source or [0]
+        return TsvColumn(tsv, first, tuple(more)), TsvColumn(tsv, 1 if target is None else target)
+    if source or target is not None:
         raise InputError(
             "--source-column and --target-column choose columns of a tab-separated file: name it with --tsv."
         )

@@ -26,7 +26,8 @@ def predict(
         Path | None,
         typer.Option(
             help="Read this file (plain, .gz, .zst or .xz) instead of standard input: one input a line, or a file in "
-            "a format of the model's task, such as SQuAD's JSON, whose outputs are one JSON object by the inputs' ids."
+            "a format of the model's task: SQuAD's JSON, whose outputs are one JSON object by the inputs' ids, or for "
+            "classification a .csv or .jsonl with the recipe's columns."
         ),
     ] = None,
     method: Annotated[
@@ -183,11 +184,11 @@ def predict(
             **common,
             **search,
         )
-    if file and not as_json:
+    if file and file.names and not as_json:
         write_line({name: each.text for name, each in zip(file.names, predictions, strict=True)})
         return
     for place, prediction in enumerate(predictions):
-        named = {"id": file.names[place]} if file else {}
+        named = {"id": file.names[place]} if file and file.names else {}
         write_line({**named, **prediction.to_dict()} if as_json else prediction.text)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from transduce.cli.options import DeviceOption, SourceColumnOption, TargetColumnOption, TsvOption, columns
+from transduce.cli.options import DeviceOption, SourceColumnsOption, TargetColumnOption, TsvOption, columns
 
 
 def score(
@@ -15,7 +15,7 @@ def score(
     target: Annotated[Path | None, typer.Option(help="The texts to score, one a line.")] = None,
     source: Annotated[Path | None, typer.Option(help="Their sources, one a line. A language model has none.")] = None,
     tsv: TsvOption = None,
-    source_column: SourceColumnOption = None,
+    source_column: SourceColumnsOption = None,
     target_column: TargetColumnOption = None,
     batch_size: Annotated[int, typer.Option(min=1, help="How many lines to score at once.")] = 64,
     ensemble: Annotated[

@@ -50,28 +50,35 @@ class PairFiles(Config):
         paths = [str(path) for path in self.paths(root)]
         if self.tsv is None:
             return ["--source", paths[0], "--reference", paths[1]]
-        return tsv_options(paths[0], self.source_column, self.target_column)
+        return tsv_options(paths[0], [self.source_column], self.target_column)
 
 
-def tsv_options(path: str, source: int, target: int) -> list[str]:
-    """Two columns of a tab-separated file as options of `transduce evaluate`."""
-    return ["--tsv", path, "--source-column", str(source), "--target-column", str(target)]
+def tsv_options(path: str, source: Sequence[int], target: int) -> list[str]:
+    """Columns of a tab-separated file as options of `transduce evaluate`: those of the source, and of the target."""
+    columns = [option for each in source for option in ("--source-column", str(each))]
+    return ["--tsv", path, *columns, "--target-column", str(target)]
 
 
 @dataclass(frozen=True)
 class TsvColumn:
-    """One column of a tab-separated file, counted from 0, where a file with a text a line may be named."""
+    """One column of a tab-separated file, counted from 0, where a file with a text a line may be named.
+
+    more: further columns, which belong to the same text with a tab between.
+    """
 
     path: Path
     number: int
+    more: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.path}, column {self.number}"
+        return f"{self.path}, column {' and '.join(map(str, (self.number, *self.more)))}"
 
     def lines(self) -> Iterator[str]:
         """Its text, line by line. Raises InputError naming lines with fewer columns, and as `read_lines`."""
-        _check_columns(self.path, self.number + 1)
-        return (line.split("\t")[self.number] for line in read_lines(self.path))
+        numbers = self.number, *self.more
+        _check_columns(self.path, max(numbers) + 1)
+        rows = (line.split("\t") for line in read_lines(self.path))
+        return ("\t".join(row[number] for number in numbers) for row in rows)
 
 
 def lines_of(file: Path | TsvColumn) -> list[str]:

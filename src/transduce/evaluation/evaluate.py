@@ -60,11 +60,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Texts:
-    """What the files hold: sources ("" where there are none), for each its references, and outputs by system."""
+    """What the files hold: sources ("" where there are none), for each its references, and outputs by system.
+
+    left_out: how many inputs have no correct answer.
+    """
 
     sources: list[str]
     references: list[list[str]]
     outputs: dict[str, list[str]]
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,8 @@ def evaluate_files(
     for name, outputs in texts.outputs.items():
         judged[name] = _Judged({}, _tallies(models, files, outputs, texts.references, names))
     report: dict[str, Any] = {"sentences": len(texts.references)}
+    if texts.left_out:
+        report["left_out"] = texts.left_out
     if len(judged) == 1:
         [alone] = judged.values()
         report |= {"scores": _scores(alone.tallies, without={"bits"}), **alone.report}
@@ -154,7 +160,10 @@ def _judge(
         report["seconds"] = round(time.monotonic() - start, 2)
         if pipeline.searches:
             report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
-        found = pipeline.task.tallies([each.text for each in outputs], texts.references, names, files.language)
+        lines = [each.text for each in outputs]
+        found = pipeline.task.tallies(lines, texts.references, names, files.language)
+        confusion = pipeline.task.confusion(lines, texts.references)
+        report |= {"confusion": confusion.to_dict()} if confusion else {}
     pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
     each = pipeline.score(pairs, batch_size=settings.batch_size)
     total = Likelihood(sum(one.log_probability for one in each), sum(one.tokens for one in each), unit=each[0].unit)
@@ -238,8 +247,11 @@ def _in_a_file(models: Mapping[str, Pipeline], files: Files) -> _Texts | None:
         raise InputError(f"{files.source} holds the correct answers itself: leave out --reference.")
     if not any(found.references):
         raise InputError(f"{files.source}: no input has a correct answer, so there is nothing to compare with.")
-    outputs = {name: found.outputs(path) for name, path in files.outputs.items()}
-    return _Texts(found.texts, found.references, outputs)
+    answered = [place for place, several in enumerate(found.references) if several]
+    given = {name: found.outputs(path) for name, path in files.outputs.items()}
+    outputs = {name: [lines[place] for place in answered] for name, lines in given.items()}
+    texts, references = [found.texts[place] for place in answered], [found.references[place] for place in answered]
+    return _Texts(texts, references, outputs, len(found.texts) - len(answered))
 
 
 def _paired(first: Path | TsvColumn, other: Path | TsvColumn) -> list[str]:

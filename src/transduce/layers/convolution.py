@@ -9,6 +9,7 @@ D model width, K = k D, O output width, I input width, H heads.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -101,6 +102,28 @@ class EncoderBlock(nn.Module):
         inputs_BSD = self.dropout(x_BSD).masked_fill(~real_BS1, 0.0)
         hidden_BSD = self.convolution(F.pad(inputs_BSD, (0, 0, self.reach, self.reach)))
         return (x_BSD + hidden_BSD.to(x_BSD.dtype)) * HALVED
+
+
+class ConvolutionEncoder(nn.Module):
+    """A stack of encoder blocks; position i sees layers (k - 1) / 2 positions to either side.
+
+    Args:
+        width: D.
+        layers: number of blocks.
+        kernel: k, odd.
+        dropout: rate on the input of each convolution.
+    """
+
+    def __init__(self, width: int, layers: int, kernel: int, dropout: float) -> None:
+        super().__init__()
+        blocks = [EncoderBlock(width, kernel, dropout) for _ in range(layers)]
+        self.blocks: Iterable[EncoderBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
+
+    def forward(self, x_BSD: Tensor, real_BS: Tensor) -> Tensor:
+        """(B, S, D) -> (B, S, D)."""
+        for block in self.blocks:
+            x_BSD = block(x_BSD, real_BS[..., None])
+        return x_BSD
 
 
 class ConvolutionSource(NamedTuple):

@@ -208,6 +208,15 @@ class Classifies(Protocol):
 
 
 @runtime_checkable
+class Penalizes(Protocol):
+    """Classifies, and wants something besides of its parameters in training."""
+
+    def classify_with_penalty(self, inputs: Tree) -> tuple[Tensor, Tensor | None]:
+        """What `classify` gives, and (B,) what training adds to the loss of each example; None = nothing."""
+        ...
+
+
+@runtime_checkable
 class Points(Protocol):
     """Says where in a text a span begins and ends."""
 

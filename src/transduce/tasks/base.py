@@ -16,9 +16,10 @@ from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Predictor
 from transduce.inference.request import Request
 from transduce.search.settings import Search
-from transduce.tasks.protocols import InputFile
+from transduce.tasks.protocols import Baseline, InputFile, TaskData, Tell
 
 if TYPE_CHECKING:
+    from transduce.metrics.confusion import Confusion
     from transduce.metrics.score import References, Score
     from transduce.metrics.tally import Tally
     from transduce.objectives.protocols import Objective
@@ -69,6 +70,14 @@ class BaseTask:
     ) -> "dict[str, Tally]":
         """None: a task without metrics is judged by likelihood."""
         return {}
+
+    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
+        """None: outputs are no labels."""
+        return None
+
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
+        """None."""
+        return None
 
 
 class TextTask(BaseTask, ABC):

@@ -1,81 +1,41 @@
-"""Text in, one of C labels out."""
+"""A text, or a pair of texts, in; one of C labels out."""
 
-import csv
-import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import nn
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
+from transduce.core.registry import suggest
 from transduce.data.columns import Columns
 from transduce.data.columns.label import Label
+from transduce.data.columns.text_pair import TextPair
 from transduce.data.columns.tokens import Tokens
-from transduce.data.corpus import tsv_options
 from transduce.data.encoding import open_examples
-from transduce.data.files import fingerprint, read_lines
+from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.labelled import SEPARATOR, LabelledFile, check_pairs, format_of, has_labels, read_labelled
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.inference.inputs import check_batch_size
-from transduce.inference.prediction import Prediction
-from transduce.inference.protocols import Advance
+from transduce.inference.labels import LabelPredictor
 from transduce.models.protocols import Classifies
 from transduce.objectives.label import LabelCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.search.settings import Search
 from transduce.tasks.base import BaseTask
-from transduce.tasks.protocols import Dataset, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, InputFile, TaskData, Tell
 
 if TYPE_CHECKING:
+    from transduce.metrics.confusion import Confusion
     from transduce.metrics.score import References
     from transduce.metrics.tally import Tally
 
 NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
-NODE = re.compile(r"\(([^\s()]+)|([^\s()]+)|\)")  # of a bracketed tree: (LABEL, a word, )
-NAMED, LISTED = 5, 10  # lines of a message; labels beside the likeliest
-Example = tuple[int, str, str]  # line number from 1, text, label
-
-
-class LabelledFile(Config):
-    """Texts with their labels, one of a line: tab-separated, .csv, .jsonl, or bracketed trees."""
-
-    file: str
-    """.csv has a header, .jsonl an object a line; anything else is tab-separated. Compressed or not."""
-    text: int | str = 0
-    """Column of the text: its number from 0, or its name in .csv and .jsonl."""
-    label: int | str = 1
-    """Column of the label."""
-    trees: bool = False
-    """Each line is a tree, (3 (2 The) (4 best)): its words are the text, the number at its root is the label."""
-    phrases: bool = False
-    """With trees: each different phrase is an example as well, labelled by its own node."""
-    weight: float = Field(default=1.0, gt=0)
-    """How often an epoch shows each example."""
-
-    @model_validator(mode="after")
-    def _phrases_are_of_trees(self) -> Self:
-        if self.phrases and not self.trees:
-            raise ValueError("phrases = true needs trees = true")
-        return self
-
-    def paths(self, root: Path) -> list[Path]:
-        """The file itself, relative ones from `root`."""
-        return [root / self.file]
-
-    def evaluate_options(self, root: Path) -> list[str]:
-        """The file as options of `transduce evaluate`, which reads columns by number alone."""
-        if self.trees or isinstance(self.text, str) or isinstance(self.label, str):
-            return []
-        return tsv_options(str(root / self.file), self.text, self.label)
 
 
 class ClassificationConfig(Config):
@@ -86,6 +46,11 @@ class ClassificationConfig(Config):
     """What validation, the final tests and `evaluate` report: accuracy, macro_f1."""
     language: str = ""
     """Language code of the texts, such as en."""
+    class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
+    """How much each label counts in the training loss: a table by label, 1 for those it leaves out. balanced: inversely
+    to how often training examples have it. Unset: each example counts the same. Validation and tests are unweighted."""
+    baseline: bool = True
+    """At the end of training, also train a linear model of 1-grams and 2-grams, and show its test scores beside."""
 
 
 class ClassificationData(Config):
@@ -110,9 +75,29 @@ class ClassificationData(Config):
             raise ValueError('name at least one training file: [[data.train]] file = "train.tsv"')
         return self
 
+    @model_validator(mode="after")
+    def _texts_or_pairs(self) -> Self:
+        files = self.held_out
+        if wrong := [each.file for each in files.values() if each.pair != self.pair] or [
+            each.file for each in self.train if each.pair != self.pair
+        ]:
+            here, there = ("a pair", "one text") if self.pair else ("one text", "a pair")
+            raise ValueError(f"{self.train[0].file} has {here} in every line, and {', '.join(wrong)} {there}")
+        return self
+
+    @property
+    def pair(self) -> bool:
+        """Whether each example is a pair of texts."""
+        return self.train[0].pair
+
+    @property
+    def held_out(self) -> dict[str, LabelledFile]:
+        """By name, validation among them."""
+        return {**({"validation": self.validation} if self.validation else {}), **self.test}
+
 
 class Classification(BaseTask):
-    """A text -> a label, by a model that `Classifies`."""
+    """A text, or a pair of texts, -> a label, by a model that `Classifies`."""
 
     Config = ClassificationConfig
     Data = ClassificationData
@@ -125,11 +110,13 @@ class Classification(BaseTask):
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: ClassificationData) -> Columns:
         """A tokenizer and the labels of the training examples, in the order of their names."""
-        root = Path(data.root)
-        texts = (text for file in data.train for _, text, _ in read_labelled(file, data))
-        tokens = Tokens(train_tokenizer(config, texts, root), ends=True)
-        labels = {label for file in data.train for _, _, label in read_labelled(file, data)}
-        return {"source": tokens, "target": Label(tuple(sorted(labels)))}
+        root, labels = Path(data.root), data.labels
+        read = (text for file in data.train for _, text, _ in read_labelled(file, root, labels))
+        texts = (each for text in read for each in text.split(SEPARATOR)) if data.pair else read
+        tokenizer = train_tokenizer(config, texts, root)
+        names = {label for file in data.train for _, _, label in read_labelled(file, root, labels)}
+        source = TextPair.of(tokenizer) if data.pair else Tokens(tokenizer, ends=True)
+        return {"source": source, "target": Label(tuple(sorted(names)))}
 
     @staticmethod
     def training_files(data: ClassificationData) -> list[Path]:
@@ -137,15 +124,15 @@ class Classification(BaseTask):
         return [path for file in data.train for path in file.paths(Path(data.root))]
 
     @property
-    def predictor(self) -> "LabelPredictor":
+    def predictor(self) -> LabelPredictor:
         """The likeliest label."""
         return LabelPredictor(self.columns)
 
     def objective(self, model: nn.Module, config: LossConfig | None = None) -> LabelCrossEntropy:
-        """Cross-entropy.
+        """Cross-entropy; in training with the weights of the labels.
 
         Raises:
-            InputError: the model gives no labels; R-Drop or sampled words.
+            InputError: the model gives no labels; R-Drop or sampled words; weights of unknown labels.
         """
         problems = []
         if not isinstance(model, Classifies):
@@ -155,9 +142,29 @@ class Classification(BaseTask):
             )
         if config and (config.r_drop or config.sampled_words is not None):
             problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
+        if not isinstance(self.config.class_weights, str):
+            problems += [
+                f'task.class_weights: there is no label "{each}".{suggest(each, self._names())}'
+                for each in self.config.class_weights or {}
+                if each not in self._names()
+            ]
         if problems:
             raise InputError(problems)
-        return LabelCrossEntropy(config.label_smoothing if config else 0.0)
+        return LabelCrossEntropy(config.label_smoothing, self._class_weights()) if config else LabelCrossEntropy()
+
+    def _class_weights(self) -> tuple[float, ...]:
+        """One a label; none where each counts the same."""
+        given, names = self.config.class_weights, self._names()
+        if given is None:
+            return ()
+        if given != "balanced":
+            return tuple(given.get(name, 1.0) for name in names)
+        counts = dict.fromkeys(names, 0.0)
+        for file in self.data.train:
+            for _, _, label in read_labelled(file, self.root, self.data.labels):
+                counts[label] = counts.get(label, 0.0) + file.weight
+        mean = sum(counts.values()) / len(names)
+        return tuple(mean / counts[name] if counts[name] else 1.0 for name in names)
 
     @property
     def readable(self) -> int:
@@ -167,7 +174,35 @@ class Classification(BaseTask):
     @property
     def context(self) -> str:
         """The whole text."""
-        return "the text"
+        return "the pair of texts" if isinstance(self.reads, TextPair) else "the text"
+
+    def read_inputs(self, path: Path) -> InputFile | None:
+        """The texts of a .csv or .jsonl, or of trees, in the columns that the recipe names for such a file."""
+        file = self._columns_of(path)
+        if file is None:
+            return None
+        labelled = file.trees or has_labels(file, path.parent)
+        read = file if labelled else file.model_copy(update={"label": file.texts[0]})
+        texts, labels = [], []
+        rows = list(read_labelled(read, path.parent))
+        if self.data.pair:
+            check_pairs(path, rows)
+        for _, text, label in rows:
+            name = label if self.data.labels is None else self.data.labels.get(label)
+            texts.append(text)
+            labels.append([name] if labelled and name is not None else [])
+        return InputFile([], texts, labels)
+
+    def _columns_of(self, path: Path) -> LabelledFile | None:
+        """As the recipe has them: for a file of this name, or else the first one of the same format."""
+        known = [*self.data.held_out.values(), *self.data.train]
+        named = [each for each in known if Path(each.file).name == path.name]
+        form = format_of(path)
+        alike = [each for each in known if form and not each.trees and format_of(Path(each.file)) == form]
+        chosen = [each for each in named if each.trees or form] + alike
+        if not chosen:
+            return LabelledFile(file=path.name, label="label") if form and not self.data.pair else None
+        return chosen[0].model_copy(update={"file": path.name, "phrases": False})
 
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files, or find them in the cache; dropped examples and labels are told."""
@@ -177,11 +212,18 @@ class Classification(BaseTask):
             counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store)))))
             shares = ", ".join(f"{label} {count:,}" for label, count in zip(self._names(), counts, strict=False))
             tell(f"{self.root / file.file}: {Dropped.from_dict(store.metadata['dropped']).report()} {shares}.")
-        held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
-        found = {name: self._held_out(file, cache) for name, file in held_out.items()}
+        found: dict[str, Dataset] = {}
+        problems: list[str] = []
+        for name, file in data.held_out.items():
+            try:
+                found[name] = self._held_out(file, cache)
+            except InputError as error:
+                problems += error.problems
+        if problems:
+            raise InputError(problems)
         provenance = {
             "train": [_named(file, self.root) for file in data.train],
-            **{name: _named(file, self.root) for name, file in held_out.items()},
+            **{name: _named(file, self.root) for name, file in data.held_out.items()},
         }
         return TaskData(corpora, found.pop("validation", None), found, provenance)
 
@@ -198,191 +240,67 @@ class Classification(BaseTask):
         wanted = self.config.metrics if names is None else names
         return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
 
+    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion":
+        """Of all labels that the model knows, in their order."""
+        from transduce.metrics.confusion import Confusion
+
+        return Confusion.of(hypotheses, references, self._names())
+
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
+        """A linear classifier of bags of n-grams; its regularisation is chosen by the accuracy on validation data."""
+        from transduce.inference.bag_of_ngrams import STRENGTHS, USUAL, fit, thinned
+
+        if not self.config.baseline:
+            return None
+        rows, labels, weights = self._training_rows(data)
+        taken = thinned(np.fromiter(map(len, rows), np.int64, len(rows)))
+        strengths = STRENGTHS if data.validation else (USUAL,)
+        tokens = self.reads.tokenizer  # type: ignore[attr-defined]
+        sizes = len(self._names()), tokens.size, tokens.end
+        models = fit([rows[each] for each in taken], labels[taken], weights[taken], *sizes, strengths)
+        if data.validation:
+            store = data.validation.store
+            held_out = store.read("source", np.arange(len(store)))
+            true = np.concatenate(store.read("target", np.arange(len(store))))
+            right = [int((np.array(model.predict(held_out)) == true).sum()) for model in models]
+        else:
+            right = [0]
+        best = int(np.argmax(right))
+        names, model = self._names(), models[best]
+        settings = {"ngrams": [1, 2], "of": "tokens", "features": len(model.codes_F), "C": strengths[best]}
+        return Baseline(
+            "bag of n-grams",
+            lambda texts: [names[each] for each in model.predict(self.reads.encode(texts))],
+            {**settings, "examples": len(taken)},
+        )
+
+    def _training_rows(self, data: TaskData) -> tuple[list[Any], NDArray[np.int64], NDArray[np.float64]]:
+        """Every training example's ids and label, and how much it counts."""
+        of_labels = np.array(self._class_weights() or [1.0] * len(self._names()))
+        rows, labels, weights = [], [], []
+        for store, weight in data.corpora:
+            every = np.arange(len(store))
+            found = np.concatenate(store.read("target", every)).astype(np.int64)
+            rows += store.read("source", every)
+            labels.append(found)
+            weights.append(weight * of_labels[found])
+        return rows, np.concatenate(labels), np.concatenate(weights)
+
     def _names(self) -> list[str]:
         return self.labels.tokens(range(self.labels.spec.size))
 
     def _store(self, file: LabelledFile, filters: FilterConfig, cache: Path) -> Store:
         settings = {"labels": self.data.labels, **file.model_dump(exclude={"file", "weight"})}
-        read = partial(read_labelled, file, self.data)
+        read = partial(read_labelled, file, self.root, self.data.labels)
         return open_examples(file.paths(self.root), read, self.columns, filters, cache, settings)
 
     def _held_out(self, file: LabelledFile, cache: Path) -> Dataset:
-        texts = [(text, label) for _, text, label in read_labelled(file, self.data)]
+        texts = [(text, label) for _, text, label in read_labelled(file, self.root, self.data.labels)]
         return Dataset(self._store(file, NO_LIMITS, cache), texts)
 
 
-@dataclass(frozen=True, repr=False)
-class LabelPrediction(Prediction):
-    """The likeliest label of a text; `text` is the label.
-
-    probabilities: of every label, the likeliest first.
-    """
-
-    probabilities: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def label(self) -> str:
-        """The likeliest."""
-        return self.text
-
-    def __repr__(self) -> str:
-        return f"LabelPrediction({self.label!r}, probability={self.probabilities[self.label]:.4g})"
-
-    def details(self) -> dict[str, Any]:
-        """The probability of each label."""
-        return {"probabilities": self.probabilities}
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"source": self.source, "label": self.label, **self.details()}
-
-
-@dataclass(frozen=True)
-class LabelPredictor:
-    """Each text its likeliest label; see `transduce.inference.protocols.Predictor`."""
-
-    columns: Columns
-
-    @torch.inference_mode()
-    def predict(
-        self,
-        model: Any,
-        texts: Sequence[str],
-        settings: Search | None = None,
-        batch_size: int = 64,
-        advance: Advance | None = None,
-    ) -> list[LabelPrediction]:
-        """One a text, in their order; there is nothing to search, so `settings` mean nothing."""
-        check_batch_size(batch_size)
-        reads, labels = self.columns["source"], self.columns["target"]
-        names, device = labels.tokens(range(labels.spec.size)), next(model.parameters()).device
-        encoded = [np.asarray(ids, np.int32) for ids in reads.encode(texts)]
-        order = sorted(range(len(texts)), key=lambda place: len(encoded[place]))
-        found: dict[int, LabelPrediction] = {}
-        for first in range(0, len(order), batch_size):
-            places = order[first : first + batch_size]
-            batch = reads.collate_texts([encoded[place] for place in places]).to(device)
-            normed_BC = model.eval().classify(batch).double().log_softmax(-1)
-            for place, row in zip(places, normed_BC.tolist(), strict=True):
-                found[place] = _prediction(texts[place], names, row)
-            if advance:
-                advance(len(places))
-        return [found[place] for place in range(len(texts))]
-
-
-def _prediction(text: str, names: Sequence[str], log_probabilities: Sequence[float]) -> LabelPrediction:
-    likeliest = sorted(range(len(names)), key=lambda each: -log_probabilities[each])
-    probabilities = {names[each]: float(np.exp(log_probabilities[each])) for each in likeliest}
-
-    def one(label: str, score: float) -> LabelPrediction:
-        return LabelPrediction(text, label, score, score, (label,), (score,), probabilities=probabilities)
-
-    listed = tuple(one(names[each], log_probabilities[each]) for each in likeliest[:LISTED])
-    return replace(listed[0], alternatives=listed)
-
-
-# ---- reading -------------------------------------------------------------------------------------------------
-
-
-def read_labelled(file: LabelledFile, data: ClassificationData) -> Iterator[Example]:
-    """(line number from 1, text, label) of each example that `data.labels` keeps.
-
-    Raises:
-        InputError: a missing file, text that is not UTF-8; lines without the columns, or that are no trees.
-    """
-    path = Path(data.root) / file.file
-    read = _trees if file.trees else _reader(path)
-    for line, text, label in read(path, file):
-        name = label if data.labels is None else data.labels.get(label)
-        if name is not None:
-            yield line, text, name
-
-
-def _reader(path: Path) -> Callable[[Path, LabelledFile], Iterable[Example]]:
-    kinds = [suffix for suffix in path.suffixes if suffix not in (".gz", ".xz", ".zst")]
-    return {".csv": _csv, ".jsonl": _jsonl}.get(kinds[-1] if kinds else "", _tsv)
-
-
-def _tsv(path: Path, file: LabelledFile) -> Iterator[Example]:
-    rows = ((number, line.split("\t")) for number, line in enumerate(read_lines(path), 1))
-    return _picked(path, file, rows)
-
-
-def _csv(path: Path, file: LabelledFile) -> Iterator[Example]:
-    read = csv.reader(line + "\n" for line in read_lines(path))
-    header = next(read, [])
-    places = {name: place for place, name in enumerate(header)}
-    columns = {
-        key: places.get(value, value) if isinstance(value, str) else value for key, value in _asked(file).items()
-    }
-    if wrong := [value for value in columns.values() if isinstance(value, str)]:
-        raise InputError(
-            f"{path}: expected columns {', '.join(wrong)}; its header has {', '.join(header) or 'nothing'}."
-        )
-    return _picked(path, file.model_copy(update=columns), ((read.line_num, row) for row in read))
-
-
-def _jsonl(path: Path, file: LabelledFile) -> Iterator[Example]:
-    keys = {name: value if isinstance(value, str) else name for name, value in _asked(file).items()}
-    for number, line in enumerate(read_lines(path), 1):
-        try:
-            row = json.loads(line)
-            yield number, str(row[keys["text"]]), str(row[keys["label"]])
-        except (ValueError, KeyError, TypeError):
-            wanted = f'{{"{keys["text"]}": .., "{keys["label"]}": ..}}'
-            raise InputError(f"{path}, line {number}: expected an object {wanted}; got {line[:60]}") from None
-
-
-def _asked(file: LabelledFile) -> dict[str, int | str]:
-    return {"text": file.text, "label": file.label}
-
-
-def _picked(path: Path, file: LabelledFile, rows: Iterable[tuple[int, list[str]]]) -> Iterator[Example]:
-    if wrong := [each for each in (file.text, file.label) if isinstance(each, str)]:
-        raise InputError(f"{path}: columns have names in .csv and .jsonl alone; expected numbers, got {wrong}.")
-    short: list[int] = []
-    for number, row in rows:
-        if len(row) <= max(int(file.text), int(file.label)):
-            short.append(number)
-        elif not short:
-            yield number, row[int(file.text)], row[int(file.label)].strip()
-    if short:
-        named = ", ".join(map(str, short[:NAMED])) + (", …" if len(short) > NAMED else "")
-        wanted = max(int(file.text), int(file.label)) + 1
-        raise InputError(f"{path}: expected {wanted} columns in every line; {len(short):,} have fewer (line {named}).")
-
-
-def _trees(path: Path, file: LabelledFile) -> Iterator[Example]:
-    """The whole tree of each line first, then with `phrases` each phrase that no line before had."""
-    seen: set[tuple[str, str]] = set()
-    for number, line in enumerate(read_lines(path), 1):
-        nodes = _nodes(line)
-        if not nodes:
-            raise InputError(f"{path}, line {number}: expected a tree such as (3 (2 The) (4 best)); got {line[:60]}")
-        yield number, *nodes[-1]
-        for node in nodes[:-1] if file.phrases else ():
-            if node not in seen:
-                seen.add(node)
-                yield number, *node
-
-
-def _nodes(line: str) -> list[tuple[str, str]]:
-    """(text, label) of each node, its parts first and the root last; [] of what is no tree."""
-    waiting: list[tuple[str, int]] = []  # label, and how many words came before
-    words: list[str] = []
-    found = []
-    for match in NODE.finditer(line):
-        if match[1] is not None:
-            waiting.append((match[1], len(words)))
-        elif match[2] is not None:
-            words.append(match[2].replace("\\/", "/"))
-        elif not waiting:
-            return []
-        else:
-            label, first = waiting.pop()
-            found.append((" ".join(words[first:]), label))
-    return [] if waiting or not found else found
-
-
 def _named(file: LabelledFile, root: Path) -> dict[str, Any]:
-    return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(root)]}
+    return {
+        **file.model_dump(mode="json", exclude_none=True),
+        "sha256": [fingerprint(path) for path in file.paths(root)],
+    }

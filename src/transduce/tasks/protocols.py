@@ -11,13 +11,14 @@ from torch import nn
 from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches, BatchPlan
 from transduce.data.columns import Columns, Specs
-from transduce.data.files import read_blocks
+from transduce.data.files import read_blocks, read_lines
 from transduce.data.store import Store
 from transduce.data.stream_batches import StreamBatches
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
 from transduce.inference.protocols import Predictor
 
 if TYPE_CHECKING:
+    from transduce.metrics.confusion import Confusion
     from transduce.metrics.score import References, Score
     from transduce.metrics.tally import Tally
     from transduce.objectives.protocols import Objective
@@ -49,7 +50,8 @@ class Dataset:
 class InputFile:
     """A file of inputs in a format of its own, not one a line. Its outputs are a JSON object: {"name": "output", ..}.
 
-    names: of the inputs, each different. texts: the inputs. references: of each, all that the file holds.
+    names: of the inputs, each different; none: the outputs are one a line. texts: the inputs. references: of each, all
+        that the file holds.
     """
 
     names: list[str]
@@ -57,11 +59,16 @@ class InputFile:
     references: list[list[str]]
 
     def outputs(self, path: Path) -> list[str]:
-        """The outputs in a JSON file, in the order of the inputs; what it does not name is "".
+        """The outputs in a JSON file, in the order of the inputs; what it does not name is "". Without names: lines.
 
         Raises:
-            InputError: it is no object of texts, or names none of the inputs.
+            InputError: it is no object of texts, or names none of the inputs; it has more or fewer lines than inputs.
         """
+        if not self.names:
+            lines = list(read_lines(path))
+            if len(lines) != len(self.texts):
+                raise InputError(f"{path} has {len(lines):,} lines; expected {len(self.texts):,}, one an input.")
+            return lines
         try:
             found = json.loads(b"".join(read_blocks(path)).decode("utf-8-sig"))
         except ValueError as error:
@@ -102,6 +109,20 @@ class TaskData:
         if config.tokens == "auto" or len(self.corpora) > 1:
             raise InputError("parallel streams: expected one text, and a number as batch.tokens.")
         return StreamBatches(self.corpora[0][0], config.tokens // self.window)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A simple system, trained on the same files as the model, whose test scores are shown beside the model's.
+
+    name: what tables call it, such as "bag of n-grams".
+    predict: inputs to outputs, in their order, as the task's metrics take them.
+    settings: what one needs to train it again, ready for JSON.
+    """
+
+    name: str
+    predict: Callable[[Sequence[str]], Sequence[str]]
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 class Task(Protocol):
@@ -190,5 +211,16 @@ class Task(Protocol):
 
         Args:
             language: the target's code, in the place of the recipe's.
+        """
+        ...
+
+    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
+        """Which labels were taken for which; None for a task whose outputs are no labels."""
+        ...
+
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
+        """A simple system trained on `data.corpora`, when the model's training has ended; None: there is none.
+
+        It chooses nothing by the tests, depends on no seed, and takes seconds. `tell` may say how it was trained.
         """
         ...

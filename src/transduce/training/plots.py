@@ -1,10 +1,13 @@
-"""What a finished run looks like: `figures/training.png`, and `figures/attention.png` of one held-out sentence.
+"""What a finished run looks like: `figures/training.png`, `figures/attention.png` of one held-out sentence, and for
+labels `figures/confusion.png` of a test set.
 
 Shapes: T target positions, S source positions.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +15,10 @@ from torch import nn
 
 from transduce.core.errors import InputError
 from transduce.interpret.attention import attention_of
+from transduce.interpret.confusion import confusion_figure
 from transduce.interpret.drawing import save
 from transduce.interpret.figures import attention_figure, training_curves
+from transduce.metrics.confusion import Confusion
 from transduce.models.protocols import writes_at_once
 from transduce.runtime.event_log import read_log
 from transduce.tasks.protocols import Task, TaskData
@@ -22,14 +27,30 @@ Weights = NDArray[np.floating]
 SHOWN = range(4, 17)  # words of a sentence that fits a page and is worth looking at
 
 
-def write_figures(run: Path, model: nn.Module, task: Task, data: TaskData, tell: Callable[[str], None]) -> None:
-    """Draw what there is to draw into `run/figures`; what cannot be drawn, matplotlib missing too, is told."""
+def write_figures(
+    run: Path,
+    model: nn.Module,
+    task: Task,
+    data: TaskData,
+    tests: Mapping[str, Mapping[str, Any]],
+    tell: Callable[[str], None],
+) -> None:
+    """Draw what there is to draw into `run/figures`; what cannot be drawn, matplotlib missing too, is told.
+
+    Args:
+        tests: of the report.
+    """
     try:
         save(training_curves(read_log(run / "log.jsonl")), run / "figures" / "training.png")
         pairs = shown(model, task, sentence(data)) if sentence(data) else None
         if pairs:
             title = "What each word of the output attends to: mean of all layers and heads"
             save(attention_figure(*pairs, title), run / "figures" / "attention.png")
+        confused = {name: Confusion.from_dict(test["confusion"]) for name, test in tests.items() if "confusion" in test}
+        for name, confusion in confused.items():
+            which = "-" + re.sub(r"[^\w.-]", "_", name) if len(confused) > 1 else ""
+            file = f"confusion{which}.png"
+            save(confusion_figure(confusion, f"What was taken for what: {name}"), run / "figures" / file)
     except (InputError, OSError) as error:
         tell(f"Figures left out: {error}")
 

@@ -10,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from transduce.core.model_file import NAME
+from transduce.interpret.confusion import confusion_table
+from transduce.metrics.confusion import Confusion
 from transduce.metrics.score import decimals
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.event_log import REPORT
@@ -26,6 +28,9 @@ def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Dis
         for row in scores:
             table.add_row(*(Text(cell) for cell in row))
         display.console.print(table)
+    for name, test in report.get("tests", {}).items():
+        if "confusion" in test:
+            display.console.print(confusion_table(Confusion.from_dict(test["confusion"]), f"{name}, counts of labels:"))
     files = [NAME, REPORT, *(f"figures/{path.name}" for path in sorted((run / "figures").glob("*.png")))]
     display.tell(f"In {run}: {', '.join(files)}" + (" (scores with their signatures)" if scores else ""))
     display.tell("Next:")
@@ -34,14 +39,25 @@ def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Dis
 
 
 def rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Test set, metric, value and interval; the name of a test set once."""
+    """Test set, metric, value and interval; the name of a test set once. Below each, those of the baseline."""
+    baseline = report.get("baseline", {"tests": {}})
     for name, test in report.get("tests", {}).items():
-        names = Counter(each["name"] for each in test.get("scores", {}).values())
-        scores = [_score(each, key if names[each["name"]] > 1 else "") for key, each in test.get("scores", {}).items()]
-        likelihood = test["likelihood"]
+        scores, likelihood = _scores(test), test["likelihood"]
         scores.append((f"perplexity a {likelihood.get('unit', 'token')}", f"{likelihood['perplexity']:.2f}", ""))
-        for place, score in enumerate(scores):
-            yield (name if place == 0 else "", *score)
+        yield from _named(name, scores)
+        if name in baseline["tests"]:
+            yield from _named(f"{baseline['name']} (baseline)", _scores(baseline["tests"][name]))
+
+
+def _named(name: str, scores: list[tuple[str, str, str]]) -> Iterator[tuple[str, str, str, str]]:
+    for place, score in enumerate(scores):
+        yield (name if place == 0 else "", *score)
+
+
+def _scores(test: dict[str, Any]) -> list[tuple[str, str, str]]:
+    scores = test.get("scores", {})
+    names = Counter(each["name"] for each in scores.values())
+    return [_score(each, key if names[each["name"]] > 1 else "") for key, each in scores.items()]
 
 
 def _score(score: dict[str, Any], metric: str) -> tuple[str, str, str]:

@@ -1,0 +1,49 @@
+"""Two texts that are read one after the other, as the ids of one tokenizer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from transduce.core.errors import InputError
+from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.columns.tokens import Tokens
+from transduce.data.labelled import pair_of
+
+NAMED = 10  # problems in a message
+
+
+@dataclass(frozen=True)
+class TextPair(Tokens):
+    """A row: the first text's ids, the end token, the second text's ids; a model reads the end token behind it too."""
+
+    kind: ClassVar[str] = "text_pair"
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> Self:
+        """Of this tokenizer."""
+        return cls(tokenizer, ends=True)
+
+    @property
+    def spec(self) -> ColumnSpec:
+        """The tokenizer's vocabulary."""
+        return ColumnSpec(self.kind, self.tokenizer.size)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Of pairs with a tab between. Raises InputError for anything else, naming the lines."""
+        pairs, problems = [], []
+        for line, text in enumerate(texts, 1):
+            try:
+                pairs.append(pair_of(text))
+            except InputError as error:
+                where = f"line {line}: " if len(texts) > 1 else ""
+                problems += [f"{where}{problem}" for problem in error.problems]
+        if problems:
+            more = [f"{len(problems) - NAMED:,} more lines like these."] if len(problems) > NAMED else []
+            raise InputError([*problems[:NAMED], *more])
+        sides = (self.tokenizer.encode(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
+        return [[*first, self.end, *second] for first, second in zip(*sides, strict=True)]
+
+    def parts(self, text: str) -> list[tuple[int, int]]:
+        """The characters of either text."""
+        first, _ = pair_of(text)
+        return [(0, len(first)), (min(len(first) + 1, len(text)), len(text))]

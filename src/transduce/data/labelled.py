@@ -1,0 +1,246 @@
+"""Files of labelled texts, or of labelled pairs of texts: tab-separated, .csv, .jsonl, or bracketed trees.
+
+A pair is one text to all who pass it on: both texts with a tab between, and no other tab.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from transduce.core.config import Config
+from transduce.core.errors import InputError
+from transduce.data.corpus import tsv_options
+from transduce.data.files import read_lines
+
+NODE = re.compile(r"\(([^\s()]+)|([^\s()]+)|\)")  # of a bracketed tree: (LABEL, a word, )
+NAMED = 5  # lines of a message
+PACKERS = (".gz", ".xz", ".zst")
+SEPARATOR = "\t"
+Example = tuple[int, str, str]  # line number from 1, text, label
+
+
+class LabelledFile(Config):
+    """Texts with their labels, one of a line: tab-separated, .csv, .jsonl, or bracketed trees."""
+
+    file: str
+    """.csv has a header, .jsonl an object a line; anything else is tab-separated. Compressed or not."""
+    text: int | str | tuple[int | str, ...] = 0
+    """Column of the text: its number from 0, or its name in .csv and .jsonl. A list of two: pairs of texts."""
+    label: int | str = 1
+    """Column of the label."""
+    trees: bool = False
+    """Each line is a tree, (3 (2 The) (4 best)): its words are the text, the number at its root is the label."""
+    phrases: bool = False
+    """With trees: each different phrase is an example as well, labelled by its own node."""
+    weight: float = Field(default=1.0, gt=0)
+    """How often an epoch shows each example."""
+
+    @model_validator(mode="after")
+    def _phrases_are_of_trees(self) -> Self:
+        if self.phrases and not self.trees:
+            raise ValueError("phrases = true needs trees = true")
+        return self
+
+    @model_validator(mode="after")
+    def _one_text_or_two(self) -> Self:
+        if len(self.texts) not in (1, 2):
+            raise ValueError(f"text: expected one column or two; got {len(self.texts)}")
+        if self.trees and self.pair:
+            raise ValueError("trees = true: a tree is one text, and text names two columns")
+        if wrong := [each for each in (*self.texts, self.label) if isinstance(each, int) and each < 0]:
+            raise ValueError(f"columns are counted from 0; got {wrong[0]}")
+        return self
+
+    @property
+    def texts(self) -> tuple[int | str, ...]:
+        """The columns of the texts: one, or those of a pair."""
+        return self.text if isinstance(self.text, tuple) else (self.text,)
+
+    @property
+    def pair(self) -> bool:
+        """Whether each example is a pair of texts."""
+        return len(self.texts) == 2
+
+    def paths(self, root: Path) -> list[Path]:
+        """The file itself, relative ones from `root`."""
+        return [root / self.file]
+
+    def evaluate_options(self, root: Path) -> list[str]:
+        """The file as options of `transduce evaluate`."""
+        path = str(root / self.file)
+        if self.trees or format_of(Path(self.file)):
+            return ["--source", path]
+        return tsv_options(path, [int(each) for each in self.texts], int(self.label))
+
+
+def format_of(path: Path) -> str:
+    """.csv or .jsonl, compressed or not; "" = any other."""
+    kinds = [suffix for suffix in path.suffixes if suffix not in PACKERS]
+    return kinds[-1] if kinds[-1:] in ([".csv"], [".jsonl"]) else ""
+
+
+def joined(texts: Sequence[str]) -> str:
+    """One text as it is; two as a pair."""
+    return texts[0] if len(texts) == 1 else SEPARATOR.join(each.replace(SEPARATOR, " ") for each in texts)
+
+
+def pair_of(text: str) -> tuple[str, str]:
+    """The two texts of a pair; both are empty where there is nothing.
+
+    Raises:
+        InputError: there is one, or one of them is empty, or there are more.
+    """
+    if not text.strip():
+        return "", ""
+    texts = text.split(SEPARATOR)
+    if len(texts) != 2 or not all(each.strip() for each in texts):
+        found = sum(bool(each.strip()) for each in texts)
+        raise InputError(f'expected two texts with a tab between; got {found}: "{text[:60]}"')
+    return texts[0], texts[1]
+
+
+def check_pairs(path: Path, examples: Iterable[Example]) -> None:
+    """Raises InputError for examples of a file that are no pairs, naming their lines."""
+    problems = []
+    for line, text, _ in examples:
+        try:
+            pair_of(text)
+        except InputError as error:
+            problems += [f"{path}, line {line}: {problem}" for problem in error.problems]
+    if problems:
+        more = [f"{path}: {len(problems) - NAMED:,} more lines like these."] if len(problems) > NAMED else []
+        raise InputError([*problems[:NAMED], *more])
+
+
+def read_labelled(file: LabelledFile, root: Path, labels: Mapping[str, str] | None = None) -> Iterator[Example]:
+    """(line number from 1, text, label) of each example.
+
+    Args:
+        labels: what the file's labels are called; examples of any other are left out.
+
+    Raises:
+        InputError: a missing file, text that is not UTF-8; lines without the columns, or that are no trees.
+    """
+    path = root / file.file
+    read = _trees if file.trees else {".csv": _csv, ".jsonl": _jsonl}.get(format_of(path), _tsv)
+    for line, text, label in read(path, file):
+        name = label if labels is None else labels.get(label)
+        if name is not None:
+            yield line, text, name
+
+
+def has_labels(file: LabelledFile, root: Path) -> bool:
+    """Whether a .csv or .jsonl has the column of the labels at all: the first line says it."""
+    path = root / file.file
+    first = next(iter(read_lines(path)), "")
+    if format_of(path) == ".csv":
+        header = next(csv.reader([first]), [])
+        return file.label in header if isinstance(file.label, str) else file.label < len(header)
+    try:
+        return _key("label", file.label) in json.loads(first)
+    except (ValueError, TypeError):
+        return True  # reading it says what is wrong
+
+
+def _tsv(path: Path, file: LabelledFile) -> Iterator[Example]:
+    rows = ((number, line.split("\t")) for number, line in enumerate(read_lines(path), 1))
+    return _picked(path, file.texts, file.label, rows)
+
+
+def _csv(path: Path, file: LabelledFile) -> Iterator[Example]:
+    read = csv.reader(line + "\n" for line in read_lines(path))
+    header = next(read, [])
+    places = {name: place for place, name in enumerate(header)}
+    *texts, label = (places.get(key, key) if isinstance(key, str) else key for key in (*file.texts, file.label))
+    if wrong := [each for each in (*texts, label) if isinstance(each, str)]:
+        raise InputError(
+            f"{path}: expected columns {', '.join(wrong)}; its header has {', '.join(header) or 'nothing'}."
+        )
+    return _picked(path, texts, label, ((read.line_num, row) for row in read))
+
+
+def _jsonl(path: Path, file: LabelledFile) -> Iterator[Example]:
+    if file.pair and (counted := [each for each in file.texts if isinstance(each, int)]):
+        raise InputError(f"{path}: expected the names of both texts, as objects have no columns; got {counted}.")
+    keys, label = [_key("text", key) for key in file.texts], _key("label", file.label)
+    wrong: list[tuple[int, str]] = []
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            row = json.loads(line)
+            found = [row[key] for key in (*keys, label)]
+        except (ValueError, KeyError, TypeError):
+            found = [None]
+        if None in found:
+            wrong.append((number, line))
+        elif not wrong:
+            yield number, joined([str(each) for each in found[:-1]]), str(found[-1])
+    if wrong:
+        (number, line), wanted = wrong[0], ", ".join(f'"{key}": ..' for key in (*keys, label))
+        more = f"; {_lines([each for each, _ in wrong])} are wrong" if len(wrong) > 1 else ""
+        raise InputError(f"{path}, line {number}: expected an object {{{wanted}}}; got {line[:60]}{more}")
+
+
+def _key(default: str, key: int | str) -> str:
+    """Objects have no columns to count: a number is the usual name."""
+    return key if isinstance(key, str) else default
+
+
+def _picked(
+    path: Path, texts: Sequence[int | str], label: int | str, rows: Iterable[tuple[int, list[str]]]
+) -> Iterator[Example]:
+    if wrong := [each for each in (*texts, label) if isinstance(each, str)]:
+        raise InputError(f"{path}: columns have names in .csv and .jsonl alone; expected numbers, got {wrong}.")
+    *places, place = map(int, (*texts, label))
+    wanted = max(*places, place) + 1
+    short: list[int] = []
+    for number, row in rows:
+        if len(row) < wanted:
+            short.append(number)
+        elif not short:
+            yield number, joined([row[each] for each in places]), row[place].strip()
+    if short:
+        raise InputError(
+            f"{path}: expected {wanted} columns in every line; {len(short):,} have fewer ({_lines(short)})."
+        )
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    named = ", ".join(map(str, numbers[:NAMED])) + (", …" if len(numbers) > NAMED else "")
+    return f"line {named}" if len(numbers) == 1 else f"lines {named}"
+
+
+def _trees(path: Path, file: LabelledFile) -> Iterator[Example]:
+    """The whole tree of each line first, then with `phrases` each phrase that no line before had."""
+    seen: set[tuple[str, str]] = set()
+    for number, line in enumerate(read_lines(path), 1):
+        nodes = _nodes(line)
+        if not nodes:
+            raise InputError(f"{path}, line {number}: expected a tree such as (3 (2 The) (4 best)); got {line[:60]}")
+        yield number, *nodes[-1]
+        for node in nodes[:-1] if file.phrases else ():
+            if node not in seen:
+                seen.add(node)
+                yield number, *node
+
+
+def _nodes(line: str) -> list[tuple[str, str]]:
+    """(text, label) of each node, its parts first and the root last; [] of what is no tree."""
+    waiting: list[tuple[str, int]] = []  # label, and how many words came before
+    words: list[str] = []
+    found = []
+    for match in NODE.finditer(line):
+        if match[1] is not None:
+            waiting.append((match[1], len(words)))
+        elif match[2] is not None:
+            words.append(match[2].replace("\\/", "/"))
+        elif not waiting:
+            return []
+        else:
+            label, first = waiting.pop()
+            found.append((" ".join(words[first:]), label))
+    return [] if waiting or not found else found

@@ -1,0 +1,89 @@
+"""From texts to their likeliest labels, by a model that classifies.
+
+Shapes: B texts of a batch, C labels.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from transduce.data.columns import Columns
+from transduce.inference.inputs import check_batch_size
+from transduce.inference.prediction import Prediction
+from transduce.inference.protocols import Advance
+from transduce.search.settings import Search
+
+LISTED = 10  # labels beside the likeliest
+
+
+@dataclass(frozen=True, repr=False)
+class LabelPrediction(Prediction):
+    """The likeliest label of a text; `text` is the label.
+
+    probabilities: of every label, the likeliest first.
+    """
+
+    probabilities: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The likeliest."""
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"LabelPrediction({self.label!r}, probability={self.probabilities[self.label]:.4g})"
+
+    def details(self) -> dict[str, Any]:
+        """The probability of each label."""
+        return {"probabilities": self.probabilities}
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"source": self.source, "label": self.label, **self.details()}
+
+
+@dataclass(frozen=True)
+class LabelPredictor:
+    """Each text its likeliest label; see `transduce.inference.protocols.Predictor`."""
+
+    columns: Columns
+
+    @torch.inference_mode()
+    def predict(
+        self,
+        model: Any,
+        texts: Sequence[str],
+        settings: Search | None = None,
+        batch_size: int = 64,
+        advance: Advance | None = None,
+    ) -> list[LabelPrediction]:
+        """One a text, in their order; there is nothing to search, so `settings` mean nothing."""
+        check_batch_size(batch_size)
+        reads, labels = self.columns["source"], self.columns["target"]
+        names, device = labels.tokens(range(labels.spec.size)), next(model.parameters()).device
+        encoded = [np.asarray(ids, np.int32) for ids in reads.encode(texts)]
+        order = sorted(range(len(texts)), key=lambda place: len(encoded[place]))
+        found: dict[int, LabelPrediction] = {}
+        for first in range(0, len(order), batch_size):
+            places = order[first : first + batch_size]
+            batch = reads.collate_texts([encoded[place] for place in places]).to(device)
+            normed_BC = model.eval().classify(batch).double().log_softmax(-1)
+            for place, row in zip(places, normed_BC.tolist(), strict=True):
+                found[place] = _prediction(texts[place], names, row)
+            if advance:
+                advance(len(places))
+        return [found[place] for place in range(len(texts))]
+
+
+def _prediction(text: str, names: Sequence[str], log_probabilities: Sequence[float]) -> LabelPrediction:
+    likeliest = sorted(range(len(names)), key=lambda each: -log_probabilities[each])
+    probabilities = {names[each]: float(np.exp(log_probabilities[each])) for each in likeliest}
+
+    def one(label: str, score: float) -> LabelPrediction:
+        return LabelPrediction(text, label, score, score, (label,), (score,), probabilities=probabilities)
+
+    listed = tuple(one(names[each], log_probabilities[each]) for each in likeliest[:LISTED])
+    return replace(listed[0], alternatives=listed)

@@ -1,0 +1,193 @@
+"""Every encoder of the classifier under every pooling, and the penalty, against slow references."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from transduce.attention.capture import capture
+from transduce.attention.pooling import redundancy
+from transduce.core.padded import Padded
+from transduce.data.collate import Batch
+from transduce.data.columns import ColumnSpec, Specs
+from transduce.layers.recurrent_stack import RecurrentEncoder
+from transduce.models.classifier import Classifier, ClassifierConfig
+from transduce.objectives.label import LabelCrossEntropy
+
+SPECS = Specs(ColumnSpec("tokens", 20), ColumnSpec("label", 3))
+ENCODERS: dict[str, dict[str, Any]] = {
+    "transformer": {"encoder": "transformer", "heads": 2, "feed_forward": 8},
+    "convolution": {"encoder": "convolution", "layers": 2},
+    "linear": {"encoder": "linear", "heads": 2, "feed_forward": 8, "positions": "learned", "max_length": 8},
+    **{
+        f"{cell} {direction}": {"encoder": "recurrent", "hidden": 8, "cell": cell, "direction": direction}
+        for cell, direction in product(("lstm", "gru", "tanh", "lstmn"), ("forward", "backward", "both"))
+    },
+}
+
+
+def built(encoder: str, pooling: str, **more: Any) -> Classifier:
+    table = {**ENCODERS[encoder], "d_model": 8, "dropout": 0.0, "pooling": pooling, **more}
+    table |= {"hops": 2} if pooling == "attention" else {}
+    torch.manual_seed(1)
+    return Classifier(ClassifierConfig.model_validate(table), SPECS)
+
+
+@pytest.mark.parametrize("pooling", ["attention", "mean", "max", "last"])
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_padding_changes_nothing_and_pooling_is_its_definition(encoder: str, pooling: str) -> None:
+    model = built(encoder, pooling).eval()
+    values_BS, lengths_B = torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])
+    logits_BC = model.classify(Padded(values_BS, lengths_B))
+    for row, length in enumerate(lengths_B.tolist()):
+        alone = Padded(values_BS[row : row + 1, :length], lengths_B[row : row + 1])
+        states_SH = model.encode(alone).values[0]
+        expected_C = model.output(pooled(model, pooling, states_SH))
+        torch.testing.assert_close(logits_BC[row], expected_C, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["attention", "mean", "max", "last"])
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_gradients_reach_every_parameter(encoder: str, pooling: str) -> None:
+    model = built(encoder, pooling)
+    lengths_B = torch.tensor([8, 8, 8]) if encoder == "linear" else torch.tensor([6, 2, 4])  # each learned position
+    logits_BC = model.classify(Padded(torch.randint(4, 20, (3, int(lengths_B.max()))), lengths_B))
+    logits_BC.logsumexp(1).sum().backward()  # type: ignore[no-untyped-call]
+    untouched = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
+    assert not untouched
+
+
+def pooled(model: Classifier, pooling: str, states_SH: Tensor) -> Tensor:
+    """One text's states as one vector, position by position."""
+    if pooling == "mean":
+        return states_SH.sum(0) / len(states_SH)
+    if pooling == "max":
+        return torch.stack([max(column) for column in states_SH.unbind(1)])
+    if pooling == "last" and isinstance(model.encoder, RecurrentEncoder):
+        halves = zip(model.encoder.backward, states_SH.chunk(len(model.encoder.backward), -1), strict=True)
+        return torch.cat([half_SH[0] if backward else half_SH[-1] for backward, half_SH in halves])
+    if pooling == "last":
+        return states_SH[-1]
+    assert model.pool is not None and model.key is not None
+    hops, states_SH = [], states_SH[: max(1, len(states_SH) - 1)]  # not the end token
+    for query_H in model.pool.query_RK:
+        score_S = torch.stack([query_H @ (model.key.weight @ state_H).tanh() for state_H in states_SH])
+        alpha_S = score_S.exp() / score_S.exp().sum()
+        hops.append(sum(a * h for a, h in zip(alpha_S, states_SH, strict=True)))
+    return torch.cat(hops)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"layers": 2},
+        {"cell": "gru"},
+        {"hidden": 12},
+        {"direction": "forward"},
+        {"pooling": "max"},
+        {"hops": 3},
+        {"word_dropout": 0.5},
+        {"encoder": "transformer", "heads": 2},
+        {"encoder": "transformer", "heads": 2, "positions": "none"},
+        {"encoder": "linear", "heads": 2},
+        {"encoder": "convolution"},
+    ],
+    ids=str,
+)
+def test_every_setting_matters_and_gradients_reach_every_parameter(settings: dict[str, Any]) -> None:
+    inputs = Padded(torch.randint(4, 20, (3, 6)), torch.tensor([6, 2, 4]))
+
+    def logits(**more: Any) -> tuple[Tensor, Classifier]:
+        torch.manual_seed(2)
+        model = Classifier(ClassifierConfig.model_validate({"d_model": 8, "dropout": 0.0, **more}), SPECS)
+        return model.classify(inputs), model
+
+    changed_BC, model = logits(**settings)
+    assert not torch.equal(changed_BC, logits()[0])
+    changed_BC.logsumexp(1).sum().backward()  # type: ignore[no-untyped-call]
+    assert not [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"encoder": "convolution", "kernel": 2}, "kernel must be odd"),
+        ({"encoder": "convolution", "cell": "gru"}, "cell: not read with this encoder"),
+        (
+            {"encoder": "linear", "heads": 2, "positions": "rotary"},
+            'positions none, sinusoidal, learned, not "rot',
+        ),
+        ({"encoder": "transformer", "heads": 2, "kernel": 5}, "kernel: not read with this encoder"),
+        ({"pooling": "mean", "penalty": 1.0}, "penalty: not read with this encoder and pooling"),
+    ],
+)
+def test_settings_of_another_encoder_are_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        ClassifierConfig.model_validate({"d_model": 8, **settings})
+
+
+# ---- the penalty ---------------------------------------------------------------------------------------------
+
+
+def test_the_penalty_is_its_definition() -> None:
+    """Lin et al. 2017, equation 8, entry by entry, over the words that are there."""
+    model = built("lstm both", "attention", penalty=0.7).train()
+    inputs, targets = Padded(torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])), torch.tensor([0, 2, 1])
+    with capture(model) as record:
+        loss = LabelCrossEntropy().loss(model, Batch(inputs, targets, 3))
+    [alpha_B1RS] = record["pool"]
+    penalty = 0.0
+    for row, length in enumerate(inputs.lengths.tolist()):
+        alpha_RS = alpha_B1RS[row, 0, :, :length].tolist()
+        for r, one in enumerate(alpha_RS):
+            for q, other in enumerate(alpha_RS):
+                overlap = sum(a * b for a, b in zip(one, other, strict=True)) - (r == q)
+                penalty += overlap**2
+    plain = torch.nn.functional.cross_entropy(model.classify(inputs), targets, reduction="sum")
+    torch.testing.assert_close(loss.reported, plain.detach())  # what is shown is the loss of the labels
+    torch.testing.assert_close(loss.minimised, plain + 0.7 * penalty)
+
+
+def test_the_penalty_is_for_training_alone_and_moves_hops_apart() -> None:
+    with_, without = built("lstm both", "attention", penalty=5.0), built("lstm both", "attention")
+    batch = Batch(Padded(torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])), torch.tensor([0, 2, 1]), 3)
+    objective = LabelCrossEntropy()
+    assert torch.equal(*(objective.log_probabilities(model.eval(), batch) for model in (with_, without)))
+    for model in (with_, without):
+        step = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(20):
+            step.zero_grad()
+            objective.loss(model.train(), batch).minimised.backward()  # type: ignore[no-untyped-call]
+            step.step()
+    overlaps = []
+    for model in (with_, without):
+        with capture(model) as record:
+            model.classify(batch.inputs)
+        overlaps.append(redundancy(record["pool"][0][:, 0]).sum())
+    assert overlaps[0] < overlaps[1]
+
+
+def test_parts_of_a_batch_have_the_loss_of_the_whole() -> None:
+    model = built("gru both", "attention", penalty=0.5)
+    batch = Batch(Padded(torch.randint(1, 20, (4, 6)), torch.tensor([6, 2, 4, 5])), torch.tensor([0, 2, 1, 1]), 4)
+    objective = LabelCrossEntropy(0.1, (0.5, 2.0, 1.0))
+    parts = sum(objective.loss(model, batch.rows(slice(first, first + 2))).minimised for first in (0, 2))
+    torch.testing.assert_close(objective.loss(model, batch).minimised, parts)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_class_weights_are_those_of_torch(smoothing: float) -> None:
+    model = built("gru both", "mean")
+    batch = Batch(Padded(torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])), torch.tensor([0, 2, 1]), 3)
+    weights = (0.5, 3.0, 1.0)
+    expected = torch.nn.functional.cross_entropy(
+        model.classify(batch.inputs), batch.targets, torch.tensor(weights), reduction="none", label_smoothing=smoothing
+    )
+    loss = LabelCrossEntropy(smoothing, weights).loss(model, batch)
+    torch.testing.assert_close(loss.minimised, expected.sum())
+    unweighted = model.eval().classify(batch.inputs).double().log_softmax(-1)
+    found = LabelCrossEntropy(smoothing, weights).log_probabilities(model, batch)[:, 0]
+    torch.testing.assert_close(found, unweighted[torch.arange(3), batch.targets])
