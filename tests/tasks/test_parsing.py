@@ -272,7 +272,7 @@ def test_predict_score_attend_and_explore(trained: Path, treebank: Path, tmp_pat
     assert json.loads(json.dumps(prediction.to_dict()))["text"] == prediction.text
     scored = model.score([(words, prediction.text)])[0]
     assert scored.log_probability == pytest.approx(prediction.log_probability, abs=1e-4)
-    assert scored.pieces[:-1] == prediction.tokens == tuple(prediction.tree.sequence())
+    assert scored.pieces[:-1] == prediction.tokens == tuple(prediction.tree.sequence(model.task.columns["target"].known))
     assert attention_of(model.model, model.task, prediction).alignment() is not None
     for search in ({}, {"beam": 3}):
         explored = explore(model, words, **search)
@@ -325,7 +325,8 @@ def test_data_files_and_what_becomes_of_them(treebank: Path, tmp_path: Path) -> 
     assert set(opened.provenance) == {"train", "validation", "t"}
     assert str(treebank) not in json.dumps(opened.provenance)
     words, tree = opened.tests["t"].texts[0]
-    assert task.columns["target"].decode(task.columns["target"].encode([tree])[0]) == " ".join(
-        parse_tree(tree).sequence()
-    )
+    writes = task.columns["target"]
+    assert writes.tokens(writes.encode([tree])[0]) == parse_tree(tree).sequence(writes.known)
+    assert writes.known >= {"the", "cat", "."}
+    assert writes.tokens(writes.encode(["(S (NN cat) (NN giraffe) (X <unk>))"])[0]) == ["(S", "cat", "XX", "XX", ")S"]
     assert words.split() == list(parse_tree(tree).words)

@@ -1,13 +1,15 @@
 """Phrase-structure trees: read from brackets, simplified, written in one line, and as a sequence that a model writes.
 
     (S (NP-SBJ (DT The) (NN cat)) (VP (VBD slept)) (. .))     in brackets, as treebanks have it
-    (S (NP XX XX )NP (VP XX )VP XX )S                         as a sequence (Vinyals et al. 2015)
+    (S (NP The XX )NP (VP slept )VP . )S                      as a sequence (Vinyals et al. 2015)
 
-In the sequence a word is XX and function tags are gone; the sentence's own words are put back in their order.
+In the sequence function tags are gone, and a word that the vocabulary lacks is XX; the sentence's own words are put back
+in their order. Vinyals et al. write XX for every word; writing known words keeps a model that has seen few trees in step
+with its sentence.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -95,17 +97,25 @@ class ParseTree:
             return found
         return replace(found, brackets=brackets[1:] if found.is_rooted else (root, *brackets))
 
-    def sequence(self) -> list[str]:
-        """As a model writes it: "(NP" opens a phrase, ")NP" closes it, "XX" is a word."""
+    def sequence(self, known: Collection[str] = ()) -> list[str]:
+        """As a model writes it: "(NP" opens a phrase, ")NP" closes it, "XX" is a word that is not among the `known`."""
         opened: list[str] = []
         found = []
         for label, place in self.events():
             if label is not None:
                 opened.append(label)
                 found.append(f"({label}")
+            elif place is not None:
+                found.append(spelled(self.words[place], known))
             else:
-                found.append(WORD if place is not None else f"){opened.pop()}")
+                found.append(f"){opened.pop()}")
         return found
+
+
+def spelled(word: str, known: Collection[str]) -> str:
+    """A word of a sentence in a sequence: as in brackets if it is among the `known`, else XX."""
+    escaped = word.translate(ESCAPED)
+    return escaped if escaped in known else WORD
 
 
 def plain_label(label: str) -> str:
@@ -126,7 +136,7 @@ def of_sequence(tokens: Sequence[str], words: Sequence[str]) -> ParseTree:
         if token.startswith("(") and len(token) > 1 and (opened or not found):
             opened.append((number, token[1:], place))
             number += 1
-        elif token == WORD and opened:
+        elif not token.startswith(("(", ")")) and opened:
             place += 1
         elif token.startswith(")") and opened and opened[-1][1] == token[1:] and opened[-1][2] < place:
             order, label, start = opened.pop()

@@ -64,7 +64,7 @@ class BracketTokens:
         labels = [token[1:] for token in tokens if len(token) > 1 and token[0] == "(" and f"){token[1:]}" in number]
         if not labels or WORD not in number:
             raise InputError(f"the vocabulary has no brackets such as (S and )S, or no token {WORD} for a word.")
-        self.size, self.end, self.word = len(tokens), end, number[WORD]
+        self.size, self.end = len(tokens), end
         self.closing = {number[f"({label}"]: number[f"){label}"] for label in labels}  # by the bracket that it closes
         self.opening = {closing: opening for opening, closing in self.closing.items()}
 
@@ -75,9 +75,12 @@ class BracketTokens:
 
 
 class TreeGrammar:
-    """One tree over `words` words: brackets balance, every phrase has a word, and one phrase holds them all.
+    """One tree over words: brackets balance, every phrase has a word, and one phrase holds them all.
 
     A state is the number of words so far, whether a bracket was opened last, and the open brackets.
+
+    Args:
+        words: the token of each word.
 
     Raises:
         InputError: there are no words.
@@ -85,8 +88,8 @@ class TreeGrammar:
 
     start: GrammarState = (0, 0)
 
-    def __init__(self, tokens: BracketTokens, words: int) -> None:
-        if words < 1:
+    def __init__(self, tokens: BracketTokens, words: Sequence[int]) -> None:
+        if not words:
             raise InputError("a tree has at least one word.")
         self.tokens, self.words = tokens, words
 
@@ -98,21 +101,21 @@ class TreeGrammar:
     @property
     def shortest(self) -> int:
         """All words in one phrase."""
-        return self.words + 3
+        return len(self.words) + 3
 
     def after(self, state: GrammarState, token: int) -> GrammarState:
         """The state after a token that was allowed."""
         words, _, *opened = state
         if token in self.tokens.closing:
             return (words, 1, *opened, token)
-        if token == self.tokens.word:
-            return (words + 1, 0, *opened)
-        return (words, 0, *opened[:-1])
+        if token in self.tokens.opening:
+            return (words, 0, *opened[:-1])
+        return (words + 1, 0, *opened)
 
     def refused(self, state: GrammarState, left: int) -> Bools:
         """See `OutputGrammar`."""
         words, just_opened, *opened = state
-        to_come = self.words - words
+        to_come = len(self.words) - words
         refused_V = np.ones(self.tokens.size, dtype=np.bool_)
         if not opened and words:
             refused_V[self.tokens.end] = False
@@ -121,7 +124,7 @@ class TreeGrammar:
         if to_come and spare >= 2:
             refused_V &= ~self.tokens.opens
         if to_come and opened:
-            refused_V[self.tokens.word] = False
+            refused_V[self.words[words]] = False
         if opened and not just_opened and (len(opened) > 1 or not to_come):
             refused_V[self.tokens.closing[opened[-1]]] = False
         return refused_V

@@ -1,5 +1,6 @@
 """Sentences to phrase-structure trees: Vinyals et al. 2015, Grammar as a Foreign Language."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -19,7 +20,7 @@ from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.data.trees import ParseTree, of_sequence, parse_tree, read_trees
+from transduce.data.trees import WORD, ParseTree, of_sequence, parse_tree, read_trees
 from transduce.inference.prediction import Prediction
 from transduce.inference.request import Request
 from transduce.metrics.evaluate import tallies
@@ -34,7 +35,7 @@ from transduce.tasks.base import TextTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
-LABELS = TokenizerConfig(kind="whitespace", vocabulary=1_000_000, min_frequency=1)  # every bracket is a token
+SEQUENCES = TokenizerConfig(kind="whitespace", vocabulary=1_000_000, min_frequency=1)  # brackets and words are tokens
 TOKENS_A_WORD, TOKENS_MORE = 4, 20  # of an output; no tree of the Penn Treebank's sample has more than 4 a word
 
 
@@ -107,17 +108,20 @@ class Parsing(TextTask):
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: ParsingData) -> Columns:
-        """A tokenizer of the words, as the recipe has it; every bracket of the training trees is a token of its own."""
+        """A tokenizer of the words, as the recipe has it.
+
+        Every bracket of the training trees is a token of its own, and every word but those that occur once, so that the
+        model learns to write XX for words that it does not know.
+        """
         root = Path(data.root)
         words = (words for file in data.train for _, words, _ in read_treebank(file, root))
-        labels = (
-            " ".join(parse_tree(tree).simplified().sequence())
-            for file in data.train
-            for _, _, tree in read_treebank(file, root)
-        )
+        trees = [parse_tree(tree) for file in data.train for _, _, tree in read_treebank(file, root)]
+        counts = Counter(word for tree in trees for word in tree.words)
+        often = {word for word, count in counts.most_common(config.vocabulary) if count >= max(2, config.min_frequency)}
+        sequences = [WORD, *(" ".join(tree.sequence(often)) for tree in trees)]
         return {
             "source": Tokens(train_tokenizer(config, words, root), ends=True),
-            "target": Trees(train_tokenizer(LABELS, labels), starts=True, ends=True),
+            "target": Trees(train_tokenizer(SEQUENCES, sequences), starts=True, ends=True),
         }
 
     @staticmethod
@@ -170,8 +174,8 @@ class Parsing(TextTask):
 
     def formed(self, request: Request, text: str) -> Request:
         """One tree over the words of `text`, with room for as many brackets as trees have."""
-        words = len(text.split())
-        limit = max(request.limit, TOKENS_A_WORD * words + TOKENS_MORE)
+        words = self._trees.words(text.split())
+        limit = max(request.limit, TOKENS_A_WORD * len(words) + TOKENS_MORE)
         return replace(request, limit=limit, grammar=TreeGrammar(self._brackets, words))
 
     def read_back(self, prediction: Prediction) -> ParsePrediction:
@@ -190,6 +194,12 @@ class Parsing(TextTask):
         """What the metrics count."""
         wanted = self.config.metrics if names is None else names
         return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
+
+    @property
+    def _trees(self) -> Trees:
+        target = self.columns["target"]
+        assert isinstance(target, Trees)
+        return target
 
     @cached_property
     def _brackets(self) -> BracketTokens:
