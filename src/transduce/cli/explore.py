@@ -56,7 +56,7 @@ def explore(
         if not file:  # told before a model is loaded
             import_module("transduce.serve.run")
     models, search = models_and_search(models, {})
-    opened = Models.open(models, ModelUse(trust_code, device=device, seconds=None, search=search), run)
+    opened = Models.open(models, ModelUse(trust_code, device=device, files=True, search=search), run)
     if file:
         _write(opened, file, text or [])
     else:
