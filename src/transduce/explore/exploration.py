@@ -28,6 +28,7 @@ from transduce.search.settings import search_settings
 
 ALTERNATIVES = 10
 MOST = 2_000_000  # attention weights in one answer
+WRITTEN = 1024  # tokens of a text that is explored as it stands; more, where the model reads more
 
 
 def explore(
@@ -59,10 +60,11 @@ def explore(
     """
     whole = _whole(pipeline, text, sentence, search)
     text = whole["sentences"][whole["sentence"]]["text"] if whole else text
-    check_text(pipeline, text)
+    check_text(pipeline, text, as_it_stands)
     if as_it_stands:
         if "source" in pipeline.task.columns or not pipeline.searches:
             raise InputError("as_it_stands: expected a language model; this one reads a source.")
+        check_size(pipeline, Given(None, list(pipeline.task.columns["target"].encode([text])[0])), most)
         prediction = judged(pipeline, text, text)
     else:
         prediction = pipeline.predict(text, split="none", long="refuse", **_asked_of_search(pipeline, search))
@@ -144,7 +146,7 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
     Raises:
         InputError: see `explore`; or a token of the target is not in the vocabulary.
     """
-    check_text(pipeline, text)
+    check_text(pipeline, text, target is not None)
     if target is None:
         prediction = pipeline.predict(text, split="none", long="refuse")
         given = given_of(pipeline.task, prediction)
@@ -156,8 +158,12 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
     return given
 
 
-def check_text(pipeline: Pipeline, text: str) -> None:
-    """Raises InputError for what cannot be explored: an ensemble, no text, one too long for one piece."""
+def check_text(pipeline: Pipeline, text: str, written: bool = False) -> None:
+    """Raises InputError for what cannot be explored: an ensemble, no text, one too long for one piece.
+
+    Args:
+        written: of a language model: nothing is to be written behind the text.
+    """
     if isinstance(pipeline, EnsemblePipeline):
         raise InputError("an ensemble cannot be explored; name a single one of its members.")
     reads = pipeline.task.columns.get("source") or pipeline.task.columns["target"]
@@ -167,10 +173,13 @@ def check_text(pipeline: Pipeline, text: str) -> None:
         raise InputError(f"text: expected a recording; {told}.")
     if not length or not text.strip():
         raise InputError("text: expected a sentence; this one is empty.")
-    if length > pipeline.task.readable:
+    longest = pipeline.task.readable
+    if written and "source" not in pipeline.task.columns:
+        longest = max(WRITTEN, 2 * longest)
+    if length > longest:
         raise InputError(
             f"text: {length} {'frames' if reads.spec.kind == 'frames' else 'tokens'}; the model reads at most "
-            f"{pipeline.task.readable} at once: shorten it."
+            f"{longest} at once: shorten it."
         )
 
 
