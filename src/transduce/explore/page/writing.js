@@ -1,12 +1,13 @@
 /* A language model writes: a sample that goes on from a text, or an acrostic, shown while it is written. */
 "use strict";
 (function (T) {
-  let going = null; // what stops the stream that is read
+  let going = null, // what stops the stream that is read
+    last = null; // {written, seed}
 
   const NUMBERS = [
-    ["temperature", { min: "0.01", max: "100", step: "any", placeholder: "1" }],
+    ["temperature", { min: "0.01", max: "100", step: "any" }],
     ["top_k", { min: "1", step: "1" }],
-    ["top_p", { min: "0.001", max: "1", step: "any", placeholder: "1" }],
+    ["top_p", { min: "0.001", max: "1", step: "any" }],
     ["max_new", { min: "0", step: "1" }],
     ["seed", { min: "0", step: "1" }],
   ];
@@ -57,7 +58,12 @@
 
   /** Where the text appears while it is written. */
   T.writingPlace = (model) =>
-    model.generates && !T.offline ? T.html("div", { id: "writing", "aria-busy": "false" }) : null;
+    model.generates && !T.offline
+      ? T.html("div", { id: "writing", "aria-busy": "false" }, last && T.state().written === last.written ? seedUsed() : null)
+      : null;
+
+  /** How to write the same text again. */
+  const seedUsed = () => T.html("p", { class: "hint", id: "written-seed" }, T.say("writing.seed.used", { seed: last.seed }));
 
   /** Writes what is asked for below the box; false if the usual search should. */
   T.writes = (model, text) => {
@@ -106,7 +112,8 @@
   }
 
   function finished(place, asked, seed, written) {
-    T.fill(place, T.html("p", { class: "hint", id: "written-seed" }, T.say("writing.seed.used", { seed })));
+    last = { written, seed };
+    T.fill(place, seedUsed());
     if (!written.trim()) return told(T.say("writing.nothing"), true);
     T.go({ ...asked, written, sentence: "", row: "", node: "", best: "", beam: "" });
   }
