@@ -1,7 +1,6 @@
 """What stands between the lines of a language model's texts: "|" between the verses of a poem, or a line break."""
 
 from transduce.data.tokenizer import Tokenizer
-from transduce.recipe.recipe import Recipe
 
 MARKS = ("|", "/")  # what may stand between the lines of a text that is one line itself
 
@@ -11,13 +10,13 @@ class LineMarks:
 
     Args:
         tokenizer: of what it writes.
-        recipe: says whether it was trained on running text, whose lines end with a line break.
+        data: the recipe's, which says whether it was trained on running text, whose lines end with a line break.
         separator: the mark to use in place of the usual ones.
     """
 
-    def __init__(self, tokenizer: Tokenizer, recipe: Recipe, separator: str | None = None) -> None:
+    def __init__(self, tokenizer: Tokenizer, data: object, separator: str | None = None) -> None:
         self._tokenizer = tokenizer
-        running = any(getattr(file, "unit", "line") == "stream" for file in getattr(recipe.data, "train", ()))
+        running = any(getattr(file, "unit", "line") == "stream" for file in getattr(data, "train", ()))
         self.asked = (separator,) if separator is not None else ("\n",) if running else MARKS
 
     @property

@@ -73,7 +73,7 @@ def _generates(task: Task, recipe: Recipe) -> dict[str, Any] | None:
     if "source" in task.columns or not isinstance(target, Tokens):
         return None
     backwards = target.tokenizer.right_to_left
-    return {"lines": None if backwards else LineMarks(target.tokenizer, recipe).first}
+    return {"lines": None if backwards else LineMarks(target.tokenizer, recipe.data).first}
 
 
 def _positions(model: Mapping[str, Any]) -> str:

@@ -160,7 +160,7 @@ class _Acrostic:
     ) -> None:
         self.pipeline, self.settings, self.acrostic, self.on_text = pipeline, settings, acrostic, on_text
         self.tokenizer = pipeline.task.tokenizers["target"]
-        marks = LineMarks(self.tokenizer, pipeline.recipe, separator)
+        marks = LineMarks(self.tokenizer, pipeline.recipe.data, separator)
         missing = list(dict.fromkeys(character for character in acrostic if not marks.writes(character)))
         problems = [f'acrostic: the model has no token for "{character}".' for character in missing]
         if marks.first is None:
