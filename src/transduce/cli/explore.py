@@ -36,7 +36,9 @@ def explore(
     file: Annotated[
         Path | None, typer.Option(help="Write a single HTML file that works offline, and start no server.")
     ] = None,
-    text: Annotated[list[str] | None, typer.Option(help="With --file, a sentence or a sound file to show. Repeatable.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Option(help="With --file, a sentence or sound file to show. Repeatable.")
+    ] = None,
     device: DeviceOption = "auto",
     trust_code: Annotated[
         bool,
