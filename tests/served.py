@@ -11,7 +11,7 @@ import httpx
 from random_models import model_file, translator
 from transduce.core.model_file import save_model_file
 from transduce.serve.app import create_app
-from transduce.serve.models import Models
+from transduce.serve.models import PLAIN, Models, ModelUse
 from transduce.serve.run import Stopping, config_of, listen
 from transduce.serve.service import Service
 from transduce.serve.settings import ServeSettings
@@ -44,9 +44,11 @@ class Server:
 
 
 @contextmanager
-def serving(models: Sequence[str | Path], page: str | None = None, **settings: Any) -> Iterator[Server]:
+def serving(
+    models: Sequence[str | Path], page: str | None = None, use: ModelUse = PLAIN, **settings: Any
+) -> Iterator[Server]:
     """A server in a thread of its own; stopped gracefully."""
-    app = create_app(Models.open(models), page, ServeSettings(threads=1, **settings))
+    app = create_app(Models.open(models, use), page, ServeSettings(threads=1, **settings))
     server = Stopping(config_of(app))
     listening = listen("127.0.0.1", 0)
     listening.listen(1024)

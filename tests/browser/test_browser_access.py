@@ -162,7 +162,8 @@ def test_texts_are_used_and_uses_have_texts() -> None:
     scripts = "\n".join(
         path.read_text(encoding="utf-8") for path in PAGE.glob("*.js") if not path.name.startswith("text_")
     )
-    keys = set(re.findall(r'^\s*"?([\w.-]+)"?:', (PAGE / "text_en.js").read_text(encoding="utf-8"), re.M))
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in PAGE.glob("text_*en.js"))
+    keys = set(re.findall(r'^\s*"?([\w.-]+)"?:', texts, re.M))
     outright = set(re.findall(r'T\.say\("([\w.-]+)"', scripts))
     assert outright <= keys, outright - keys
     begun = set(re.findall(r"`([\w.]+\.)\$\{", scripts))

@@ -15,7 +15,7 @@ from transduce.core.errors import InputError
 from transduce.data.audio import members, read_samples
 from transduce.data.columns.frames import Frames
 from transduce.data.columns.packed import pack, unpack
-from transduce.data.filterbank import filterbank, normalized
+from transduce.data.filterbank import filterbank, manageable, normalized
 from transduce.data.store import BLOCK, FloatRows, Store, write_store
 
 FIELDS = {"source": FloatRows(3), "target": 10}
@@ -66,6 +66,32 @@ def test_channels_are_averaged_and_the_rate_is_the_models(tmp_path: Path) -> Non
     np.testing.assert_allclose(samples.numpy(), two.mean(1), atol=1e-6)
     [found] = Frames(40, 8000, tmp_path).encode(["two.wav"])
     assert len(found) == (8000 - 200) // 80 + 1
+
+
+@pytest.mark.parametrize("channels", [1, 2, 6, 40])
+def test_long_files_are_read_in_parts_that_change_nothing(tmp_path: Path, channels: int) -> None:
+    many = np.random.default_rng(5).uniform(-1, 1, (70_001, channels))
+    soundfile.write(tmp_path / "many.wav", many, 8000, subtype="PCM_16")
+    whole = soundfile.read(tmp_path / "many.wav", dtype="float32", always_2d=True)[0]
+    found, rate = read_samples("many.wav", tmp_path)
+    assert rate == 8000 and torch.equal(found, torch.from_numpy(whole).mean(1))
+
+
+@pytest.mark.parametrize(
+    ("rate", "wanted", "near"),
+    [(44_100, 16_000, 44_100), (48_000, 11_025, 48_000), (8000, 16_000, 8000), (44_101, 16_000, 44_100)],
+)
+def test_an_upload_of_an_odd_rate_is_heard_at_one_near_it(rate: int, wanted: int, near: int) -> None:
+    assert manageable(rate, wanted) == near
+
+
+def test_the_sound_of_an_utterance_is_what_its_features_come_from(sounds: Path) -> None:
+    column = Frames(40, 8000, sounds)
+    sound = column.sound("a.wav + b.flac")
+    assert sound is not None and len(sound) == 8000
+    wanted = normalized(filterbank(sound, 8000, 40))
+    assert torch.equal(torch.from_numpy(column.encode(["a.wav + b.flac"])[0]), wanted)
+    assert column.sound("features.npy") is column.sound(" ") is Frames(5, None, sounds).sound("a.wav") is None
 
 
 def test_rows_of_an_array_are_an_utterance(sounds: Path) -> None:

@@ -8,42 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 import forked
-from random_models import language_model, model_file, translator
+from random_models import language_model, model_file, poet, translator
 from transduce.core.errors import InputError
-from transduce.core.model_file import ModelFile, lasting_tensors, save_model_file
-from transduce.data.columns.packed import pack
-from transduce.data.columns.tokens import Tokens
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.core.model_file import save_model_file
 from transduce.pipeline.generation import generate
-from transduce.pipeline.outline import make_model, make_task
-from transduce.pipeline.pipeline import Pipeline, load
-from transduce.recipe.recipe import parse_recipe
-
-POEMS = ["春眠不觉晓|处处闻啼鸟|夜来风雨声|花落知多少", "白日依山尽|黄河入海流|欲穷千里目|更上一层楼"]
-
-
-def poet(seed: int = 1, direction: str = "left_to_right") -> Pipeline:
-    """A random model of the characters of two poems, by which lines are of any length."""
-    table: dict[str, Any] = {
-        "name": "poet",
-        "task": {"kind": "language_modelling", "context": 64, "direction": direction},
-        "data": {"train": [{"text": "a"}]},
-        "tokenizer": {"kind": "character", "min_frequency": 1},
-        "model": {"kind": "rnn_decoder", "d_model": 16, "layers": 1, "tied": False},
-        "search": {"max_length_offset": 40},
-    }
-    recipe = parse_recipe(table, "test")
-    tokenizer = train_tokenizer(TokenizerConfig(kind="character", min_frequency=1), POEMS)
-    task = make_task(recipe, {"target": Tokens(tokenizer, stream=True)})
-    torch.manual_seed(seed)
-    model = make_model(recipe, task)
-    file = ModelFile(
-        lasting_tensors(model), recipe.to_table(), pack(task.columns)[0], {}, {}, columns=pack(task.columns)[1]
-    )
-    return Pipeline(file)
+from transduce.pipeline.pipeline import load
 
 
 @pytest.mark.parametrize("streams", [False, True])

@@ -126,6 +126,7 @@ def test_the_description_is_json(served_file: Path) -> None:
             "/languages",
             "/detect",
             "/v1/predict",
+            "/v1/generate",
             "/v1/stream",
             "/v1/models",
             "/v1/audio/transcriptions",

@@ -36,7 +36,9 @@ def explore(
     file: Annotated[
         Path | None, typer.Option(help="Write a single HTML file that works offline, and start no server.")
     ] = None,
-    text: Annotated[list[str] | None, typer.Option(help="With --file, a sentence to show. Repeatable.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Option(help="With --file, a sentence or sound file to show. Repeatable.")
+    ] = None,
     device: DeviceOption = "auto",
     trust_code: Annotated[
         bool,
@@ -56,7 +58,7 @@ def explore(
         if not file:  # told before a model is loaded
             import_module("transduce.serve.run")
     models, search = models_and_search(models, {})
-    opened = Models.open(models, ModelUse(trust_code, device=device, seconds=None, search=search), run)
+    opened = Models.open(models, ModelUse(trust_code, device=device, files=True, search=search), run)
     if file:
         _write(opened, file, text or [])
     else:

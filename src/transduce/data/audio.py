@@ -31,6 +31,13 @@ ARRAY = re.compile(r"(.+\.npy(?:\.gz|\.zst|\.xz)?)(?::(\d+):(\d+))?")
 DATA = "data:"
 JOIN = " + "  # between the names of recordings that are one utterance
 SHOWN = 80  # characters of a name in a message
+MOST_RATE = 384_000  # samples a second of an upload: no recorder takes more
+BLOCK = 65_536  # numbers read at once, of all channels
+
+
+def name_of(text: str) -> str:
+    """What people call a recording: its name; the bytes of a sound file have none."""
+    return "" if text.startswith(DATA) else text
 
 
 def read_samples(name: str, root: Path, seconds: float | None = None) -> tuple[Tensor, int]:
@@ -46,12 +53,22 @@ def read_samples(name: str, root: Path, seconds: float | None = None) -> tuple[T
     content = _bytes(name, root)
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as sound:
-            if seconds is not None and sound.frames > seconds * sound.samplerate:
-                raise InputError(f"{name[:SHOWN]}: longer than the {seconds:g} seconds that this server hears.")
-            samples, rate = sound.read(dtype="float32", always_2d=True), sound.samplerate
+            rate = int(sound.samplerate)
+            if seconds is not None:
+                _check(sound.frames, rate, name, seconds)
+            parts = sound.blocks(max(1, BLOCK // sound.channels), dtype="float32", always_2d=True)
+            blocks = [torch.from_numpy(part).mean(1) for part in parts]
     except (soundfile.LibsndfileError, TypeError) as error:
         raise InputError(f"{name[:SHOWN]}: not a sound file that can be read: {error}") from None
-    return torch.from_numpy(samples).mean(1), int(rate)
+    return torch.cat(blocks) if blocks else torch.zeros(0), rate
+
+
+def _check(samples: int, rate: int, name: str, seconds: float) -> None:
+    """Raises InputError for an upload that is too long, by its header, before memory is taken for it."""
+    if not 1 <= rate <= MOST_RATE:
+        raise InputError(f"{name[:SHOWN]}: {rate:,} samples a second; expected at most {MOST_RATE:,}.")
+    if samples > seconds * rate:
+        raise InputError(f"{name[:SHOWN]}: longer than the {seconds:g} seconds that this server hears.")
 
 
 def read_features(name: str, root: Path) -> NDArray[np.float32]:

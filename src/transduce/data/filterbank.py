@@ -15,6 +15,7 @@ from torch import Tensor
 WINDOW, SHIFT = 0.025, 0.010  # seconds
 PREEMPHASIS, LOWEST = 0.97, 20.0
 FULL_SCALE = 32768.0  # Kaldi reads 16-bit integers
+MOST_COEFFICIENTS, ROUND = 16_000_000, 100  # of a resampling filter; the rates that need no more, in samples a second
 ZEROS, ROLLOFF = 16, 0.95  # of the resampling filter: zero crossings on either side, cutoff as a share of the limit
 
 
@@ -55,6 +56,14 @@ def normalized(features_SF: Tensor) -> Tensor:
     """(S, F) each feature with mean 0 and variance 1 over the utterance; one that never changes is 0."""
     centred_SF = features_SF - features_SF.mean(0)
     return centred_SF / centred_SF.square().mean(0).sqrt().clamp(min=1e-5)
+
+
+def manageable(rate: int, wanted: int) -> int:
+    """The rate itself, or one near it where the filter from it to `wanted` would fill the memory: 44,100 for 44,101."""
+    common = math.gcd(rate, wanted)
+    if (rate // common) * (wanted // common) <= MOST_COEFFICIENTS:
+        return rate
+    return max(ROUND, round(rate / ROUND) * ROUND)
 
 
 def resampled(wave_N: Tensor, rate: int, wanted: int) -> Tensor:

@@ -10,23 +10,35 @@ from typing import Any
 from torch import Tensor
 
 from transduce.core.errors import InputError
+from transduce.data.audio import name_of
 from transduce.data.columns import Column
+from transduce.data.columns.frames import Frames
+from transduce.data.filterbank import WINDOW
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
 from transduce.interpret.attention import looked
 from transduce.interpret.layers import attending
 from transduce.interpret.model_inputs import Given, given_of, positions, source_ids
+from transduce.interpret.recording import recording
 from transduce.interpret.token_spans import column_tokens
 from transduce.models.protocols import writes_at_once
+from transduce.pipeline.generation import judged
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 from transduce.search.settings import search_settings
 
 ALTERNATIVES = 10
 MOST = 2_000_000  # attention weights in one answer
+WRITTEN = 1024  # tokens of a text that is explored as it stands; more, where the model reads more
 
 
 def explore(
-    pipeline: Pipeline, text: str, name: str = "", most: int = MOST, sentence: int = 0, **search: Any
+    pipeline: Pipeline,
+    text: str,
+    name: str = "",
+    most: int = MOST,
+    sentence: int = 0,
+    as_it_stands: bool = False,
+    **search: Any,
 ) -> dict[str, Any]:
     """The prediction with its n-best list, the ten most likely tokens at each position, the beam, and all attention.
 
@@ -35,10 +47,11 @@ def explore(
 
     Args:
         pipeline: the model.
-        text: the text.
+        text: the text; of a model of speech, a recording as `transduce.data.audio` names it.
         name: the model's name in the result.
         most: maximum number of attention weights.
         sentence: number of the sentence, from 0; the last one if there are fewer.
+        as_it_stands: of a language model: nothing is written; the text itself is what is explored.
         search: keys of `transduce.search.settings.Search` that override the recipe's.
 
     Raises:
@@ -47,16 +60,23 @@ def explore(
     """
     whole = _whole(pipeline, text, sentence, search)
     text = whole["sentences"][whole["sentence"]]["text"] if whole else text
-    check_text(pipeline, text)
-    prediction = pipeline.predict(text, split="none", long="refuse", **_asked_of_search(pipeline, search))
+    check_text(pipeline, text, as_it_stands)
+    if as_it_stands:
+        if "source" in pipeline.task.columns or not pipeline.searches:
+            raise InputError("as_it_stands: expected a language model; this one reads a source.")
+        check_size(pipeline, Given(None, list(pipeline.task.columns["target"].encode([text])[0])), most)
+        prediction = judged(pipeline, text, text)
+    else:
+        prediction = pipeline.predict(text, split="none", long="refuse", **_asked_of_search(pipeline, search))
     given = given_of(pipeline.task, prediction)
     check_size(pipeline, given, most)
     attention, next_TV = looked(pipeline.model, pipeline.task, given, prediction.source, prediction.text)
     return {
         "model": name,
-        "text": text,
+        "text": name_of(text),
         "whole": whole,
         **attention.sides(),
+        "recording": recording(pipeline.model, pipeline.task, given, text),
         "score": prediction.score,
         "log_probability": prediction.log_probability,
         "ended": prediction.ended,
@@ -126,7 +146,7 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
     Raises:
         InputError: see `explore`; or a token of the target is not in the vocabulary.
     """
-    check_text(pipeline, text)
+    check_text(pipeline, text, target is not None)
     if target is None:
         prediction = pipeline.predict(text, split="none", long="refuse")
         given = given_of(pipeline.task, prediction)
@@ -138,18 +158,28 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
     return given
 
 
-def check_text(pipeline: Pipeline, text: str) -> None:
-    """Raises InputError for what cannot be explored: an ensemble, no text, one too long for one piece."""
+def check_text(pipeline: Pipeline, text: str, written: bool = False) -> None:
+    """Raises InputError for what cannot be explored: an ensemble, no text, one too long for one piece.
+
+    Args:
+        written: of a language model: nothing is to be written behind the text.
+    """
     if isinstance(pipeline, EnsemblePipeline):
         raise InputError("an ensemble cannot be explored; name a single one of its members.")
     reads = pipeline.task.columns.get("source") or pipeline.task.columns["target"]
     length = len(reads.encode([text])[0])
+    if isinstance(reads, Frames) and not length:
+        told = f"this one is shorter than a frame, {1000 * WINDOW:g} ms" if text.strip() else "there is none"
+        raise InputError(f"text: expected a recording; {told}.")
     if not length or not text.strip():
         raise InputError("text: expected a sentence; this one is empty.")
-    if length > pipeline.task.readable:
+    longest = pipeline.task.readable
+    if written and "source" not in pipeline.task.columns:
+        longest = max(WRITTEN, 2 * longest)
+    if length > longest:
         raise InputError(
             f"text: {length} {'frames' if reads.spec.kind == 'frames' else 'tokens'}; the model reads at most "
-            f"{pipeline.task.readable} at once: shorten it."
+            f"{longest} at once: shorten it."
         )
 
 

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from transduce.attention.capture import capture
 from transduce.core.errors import InputError
+from transduce.data.audio import name_of
 from transduce.data.columns import Column
 from transduce.data.columns.tokens import Tokens
 from transduce.inference.prediction import Prediction
@@ -202,7 +203,7 @@ def read_record(model: nn.Module, task: Task, record: Calls, texts: tuple[str, s
 def _source_side(source: Column, text: str, given: Given, layers: Sequence[Layer], before: int) -> Side:
     if not isinstance(source, Tokens):
         widths = [layer.weights.shape[-1] for layer in layers if layer.part.columns == "source"]
-        return timed_side(text, source.tokens(given.source), widths[0] if widths else len(given.source))
+        return timed_side(name_of(text), source.tokens(given.source), widths[0] if widths else len(given.source))
     tokens = [Token(LENGTH_TOKEN, 0, 0, LENGTH_TOKEN)] * before
     for first, last in source.parts(text):
         part = text[first:last]

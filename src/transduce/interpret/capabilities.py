@@ -6,6 +6,10 @@ from typing import Any
 from torch import nn
 
 from transduce.attention.ablation import HasHeads
+from transduce.data.columns.frames import Frames
+from transduce.data.columns.tokens import Tokens
+from transduce.data.filterbank import SHIFT
+from transduce.inference.line_marks import LineMarks
 from transduce.interpret.layers import attending
 from transduce.interpret.steps import HasSteps
 from transduce.models.protocols import Steps
@@ -48,7 +52,28 @@ def described(
             "positions": _positions(table["model"]),
         },
         "examples": _examples(provenance.get("examples")),
+        "hears": _hears(task),
+        "generates": _generates(task, recipe),
     }
+
+
+def _hears(task: Task) -> dict[str, Any] | None:
+    """What a model of speech is given: the rate of its sound, the longest recording; None if it reads text."""
+    source = task.columns.get("source")
+    if not isinstance(source, Frames):
+        return None
+    longest = task.readable * SHIFT
+    seconds = longest if source.seconds is None else min(longest, source.seconds)
+    return {"rate": source.rate, "seconds": round(seconds, 2), "files": source.files}
+
+
+def _generates(task: Task, recipe: Recipe) -> dict[str, Any] | None:
+    """What stands between the lines of a language model, None if it can write no acrostic; None for other models."""
+    target = task.columns["target"]
+    if "source" in task.columns or not isinstance(target, Tokens):
+        return None
+    backwards = target.tokenizer.right_to_left
+    return {"lines": None if backwards else LineMarks(target.tokenizer, recipe.data).first}
 
 
 def _positions(model: Mapping[str, Any]) -> str:

@@ -94,11 +94,16 @@ def written_side(column: Column, ids: Sequence[int], text: str, ends: bool) -> S
 
 def timed_side(text: str, times: Sequence[str], places: int) -> Side:
     """Speech: one token and word for each of the `places` that its frames became, called by the time it begins at."""
-    step = 1
-    while -(-len(times) // step) > places:
-        step *= 2
-    tokens = tuple(Token(time, 0, 0, time) for time in times[::step])
+    tokens = tuple(Token(time, 0, 0, time) for time in times[:: frames_a_place(len(times), places)])
     return Side(text, tokens, tuple(Word(token.text, 0, 0, (place,)) for place, token in enumerate(tokens)))
+
+
+def frames_a_place(frames: int, places: int) -> int:
+    """How many frames became one of the encoder's places: a power of 2."""
+    step = 1
+    while -(-frames // step) > places:
+        step *= 2
+    return step
 
 
 def shown_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:

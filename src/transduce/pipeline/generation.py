@@ -7,13 +7,13 @@ from transduce.core.errors import InputError
 from transduce.data.tokenizer import Tokenizer
 from transduce.inference.decode import decode
 from transduce.inference.likelihood import Likelihood
+from transduce.inference.line_marks import LineMarks
 from transduce.inference.prediction import Prediction
 from transduce.inference.request import generating
 from transduce.pipeline.pipeline import Pipeline
 from transduce.search.request import Step
 from transduce.search.settings import Search, search_settings
 
-SEPARATORS = ("|", "/")  # what may stand between the lines of a text that is one line itself
 PARTIAL = "\ufffd"  # what bytes that are no whole character yet read as
 
 OnText = Callable[[int, str], None]  # the number of a text, from 0, and what is added to it
@@ -66,6 +66,22 @@ def generate(
             stream.finish(found[0].text)
         predictions += found
     return [each.shown_by(pipeline.attention) for each in predictions]
+
+
+def check(
+    pipeline: Pipeline, prompt: str = "", *, acrostic: str = "", separator: str | None = None, **search: Any
+) -> None:
+    """Raises InputError for what `generate` would refuse, before anything is written. Arguments are those of it."""
+    settings = _settings(pipeline, 1, prompt, acrostic, search)
+    if acrostic:
+        _Acrostic(pipeline, settings, acrostic, separator, None)
+
+
+def judged(pipeline: Pipeline, source: str, text: str) -> Prediction:
+    """A text of a language model as it stands, with what the model thinks of it; nothing is searched."""
+    found: Likelihood = pipeline.score(text)
+    total, ends = found.log_probability, found.token_log_probabilities
+    return Prediction(source, text, total, total, found.pieces[:-1], ends)
 
 
 def _settings(pipeline: Pipeline, count: int, prompt: str, acrostic: str, search: dict[str, Any]) -> Search:
@@ -144,17 +160,15 @@ class _Acrostic:
     ) -> None:
         self.pipeline, self.settings, self.acrostic, self.on_text = pipeline, settings, acrostic, on_text
         self.tokenizer = pipeline.task.tokenizers["target"]
-        running = any(getattr(file, "unit", "line") == "stream" for file in getattr(pipeline.recipe.data, "train", ()))
-        given = (separator,) if separator is not None else ("\n",) if running else SEPARATORS
-        known = [each for each in given if each and self._writes(each)]
-        missing = list(dict.fromkeys(character for character in acrostic if not self._writes(character)))
+        marks = LineMarks(self.tokenizer, pipeline.recipe.data, separator)
+        missing = list(dict.fromkeys(character for character in acrostic if not marks.writes(character)))
         problems = [f'acrostic: the model has no token for "{character}".' for character in missing]
-        if not known:
-            named = " or ".join(repr(each) for each in given)
+        if marks.first is None:
+            named = " or ".join(repr(each) for each in marks.asked)
             problems.append(f"separator: the model cannot write {named}, which stands between lines; give another.")
         if problems:
             raise InputError(problems)
-        self.separator = known[0]
+        self.separator = str(marks.first)
 
     def text(self, number: int) -> Prediction:
         """Number `number` of the samples."""
@@ -164,7 +178,7 @@ class _Acrostic:
             lines.append(self._line([*lines, character], number))
             if stream:
                 stream.show(self.separator.join(lines))
-        return self._judged(self.separator.join(lines))
+        return judged(self.pipeline, self.acrostic, self.separator.join(lines))
 
     def _line(self, begun: list[str], number: int) -> str:
         """The line that the last of `begun` begins."""
@@ -180,12 +194,3 @@ class _Acrostic:
         except _LineEnded as ended:
             return ended.text
         return prediction.text.split(self.separator)[place]
-
-    def _judged(self, text: str) -> Prediction:
-        found: Likelihood = self.pipeline.score(text)
-        total, ends = found.log_probability, found.token_log_probabilities
-        return Prediction(self.acrostic, text, total, total, found.pieces[:-1], ends)
-
-    def _writes(self, text: str) -> bool:
-        ids = self.tokenizer.encode([text])[0]
-        return self.tokenizer.unknown not in ids and self.tokenizer.decode(ids) == text

@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.serve import explorer, libretranslate, operations, transcriptions, v1
+from transduce.serve import explorer, generation, libretranslate, operations, transcriptions, v1
 from transduce.serve.api_page import api_page
 from transduce.serve.batches import Busy, Stopped
-from transduce.serve.guards import Guards, page_policy, problem
+from transduce.serve.guards import MICROPHONE, Guards, page_policy, problem
 from transduce.serve.models import Models
 from transduce.serve.service import ClientLeft, Service, TooLong, TooSlow
 from transduce.serve.settings import ServeSettings
@@ -56,7 +56,7 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
         lifespan=lifespan,
     )
     app.state.service = service
-    for room in (libretranslate, v1, transcriptions, explorer, operations):
+    for room in (libretranslate, v1, generation, transcriptions, explorer, operations):
         app.include_router(room.routes(service))
     _errors(app)
     _pages(app, page, service)
@@ -69,7 +69,14 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
             allow_headers=["authorization", "content-type", "x-api-key"],
             expose_headers=["retry-after"],
         )
-    app.add_middleware(Guards, settings=service.settings, measures=service.measures, door=service.door, paths=paths)
+    app.add_middleware(
+        Guards,
+        settings=service.settings,
+        measures=service.measures,
+        door=service.door,
+        paths=paths,
+        hears=lambda: service.models.hear,
+    )
     return app
 
 
@@ -124,7 +131,12 @@ def _pages(app: FastAPI, page: str | None, service: Service) -> None:
 
     @app.get("/", include_in_schema=False)
     async def home(request: Request) -> Response:
-        return await docs(request) if page is None else shown(page, page)
+        if page is None:
+            return await docs(request)
+        answer = shown(page, page)
+        if service.models.hear:
+            answer.headers["permissions-policy"] = MICROPHONE
+        return answer
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:

@@ -60,6 +60,8 @@ def routes(service: Service) -> APIRouter:
                     told = described(
                         each.name, inner.model, inner.task, inner.recipe, run is not None, inner.provenance
                     )
+                    if told["hears"]:
+                        told["hears"]["bytes"] = service.settings.audio_bytes
                     known[each.name, each.version] = told
             return {"models": [known[each.name, each.version] for each in current]}
 
@@ -76,7 +78,13 @@ def routes(service: Service) -> APIRouter:
             asked.model,
             [asked.text],
             lambda work: explore(
-                work.model.pipeline, asked.text, work.model.name, most, asked.sentence, **dict(search)
+                work.model.pipeline,
+                asked.text,
+                work.model.name,
+                most,
+                asked.sentence,
+                asked.as_it_stands,
+                **dict(search),
             ),
         )
 

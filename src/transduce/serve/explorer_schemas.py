@@ -11,6 +11,7 @@ from pydantic.config import JsonDict
 from transduce.serve.schemas import SearchRequest, Texts
 
 EXAMPLE: JsonDict = {"text": "Two dogs run."}
+SOUND = "For a model of speech, a sound file as data:audio/wav;base64,.."
 Kind = Literal["encoder", "decoder", "cross", "other"]
 Axis = Literal["source", "target", "decoder_input", "other"]
 
@@ -20,8 +21,11 @@ class ExploreRequest(SearchRequest):
 
     model_config = ConfigDict(json_schema_extra={"example": EXAMPLE})
 
-    text: str = Field(description="A sentence that the model reads in one piece, or several such sentences.")
+    text: str = Field(description=f"A sentence that the model reads in one piece, or several such sentences. {SOUND}")
     sentence: int = Field(default=0, ge=0, description="Of several sentences which is explored; all are translated.")
+    as_it_stands: bool = Field(
+        default=False, description="Of a language model: nothing is written, and the text itself is explored."
+    )
 
 
 class PairRequest(BaseModel):
@@ -29,7 +33,7 @@ class PairRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": EXAMPLE})
 
-    text: str = Field(description="A sentence that the model reads in one piece.")
+    text: str = Field(description=f"A sentence that the model reads in one piece. {SOUND}")
     model: str | None = Field(default=None, description="A model by name; by default the first.")
     target: str | Texts | None = Field(
         default=None, description="A text, or the tokens of one as nbest lists them; by default the prediction."
@@ -157,8 +161,24 @@ class WholeAnswer(BaseModel):
     sentences: list[SentenceAnswer]
 
 
+class RecordingAnswer(BaseModel):
+    """What a model of speech heard. Frame f begins at f * shift seconds, and position p of the encoder at
+    p * frames_a_position * shift.
+    """
+
+    seconds: float
+    shift: float
+    frames: int
+    frames_a_position: int
+    frames_a_column: int = Field(description="Frames of which a row of `features` is the mean.")
+    features: MatrixAnswer = Field(description="Rows over time x filters, from low to high, as the model reads them.")
+    rate: int | None
+    sound: str | None = Field(description="WAV in base64 at that rate; null for features that were computed elsewhere.")
+
+
 class ExplorationAnswer(BaseModel):
-    """A prediction with all that was seen on the way. source is null for a language model, lattice without a beam.
+    """A prediction with all that was seen on the way. source is null for a language model, lattice without a beam,
+    recording for a model that reads text.
 
     text is what is explored; whole is null where that is all.
     """
@@ -168,6 +188,7 @@ class ExplorationAnswer(BaseModel):
     whole: WholeAnswer | None
     source: SideAnswer | None
     target: SideAnswer
+    recording: RecordingAnswer | None
     score: float
     log_probability: float
     ended: bool
@@ -267,6 +288,24 @@ class ShowsAnswer(BaseModel):
     positions: str
 
 
+class HearsAnswer(BaseModel):
+    """What recordings a model of speech is given: samples a second that it hears, the longest in seconds and in bytes.
+
+    files: whether it also reads files of the machine, by name.
+    """
+
+    rate: int | None
+    seconds: float
+    files: bool
+    bytes: int
+
+
+class GeneratesAnswer(BaseModel):
+    """How a language model writes. lines: what stands between its lines; null if it can write no acrostic."""
+
+    lines: str | None
+
+
 class DescribedAnswer(BaseModel):
     """A model."""
 
@@ -279,6 +318,8 @@ class DescribedAnswer(BaseModel):
     layers: list[PartAnswer]
     shows: ShowsAnswer
     examples: list[str] = Field(description="Short validation sources that the model file holds.")
+    hears: HearsAnswer | None
+    generates: GeneratesAnswer | None
 
 
 class DescribedModelsAnswer(BaseModel):

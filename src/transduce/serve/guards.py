@@ -35,12 +35,18 @@ HEADERS = {
 }
 
 
+MICROPHONE = "camera=(), geolocation=(), microphone=(self)"  # of a page that records
+
+
 def problem(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
     """An error in LibreTranslate's format; characters that cannot be encoded are escaped."""
     return JSONResponse({"error": message.encode("utf-8", "backslashreplace").decode()}, status, headers)
 
 
 TRANSCRIPTIONS = "/v1/audio/transcriptions"  # whose bodies are sound
+EXPLORED = tuple(
+    f"/v1/explore/{name}" for name in ("predict", "heads", "rollout", "steps")
+)  # and may hold it in base64
 
 
 class Door:
@@ -59,12 +65,20 @@ class Guards:
     """The outermost ASGI application.
 
     paths: the known routes; all others are counted under one name.
+    hears: whether there is a model of speech.
     """
 
     def __init__(
-        self, app: ASGIApp, settings: ServeSettings, measures: ServerMetrics, door: Door, paths: set[str]
+        self,
+        app: ASGIApp,
+        settings: ServeSettings,
+        measures: ServerMetrics,
+        door: Door,
+        paths: set[str],
+        hears: Callable[[], bool],
     ) -> None:
         self._app, self._settings, self._measures, self._door, self._paths = app, settings, measures, door, paths
+        self._hears = hears
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass a server's start and stop on."""
@@ -128,8 +142,10 @@ class Guards:
 
     def _longest(self, scope: Scope) -> int:
         """Bytes of a body."""
-        speech = scope["path"] == TRANSCRIPTIONS
-        return self._settings.audio_bytes + 65_536 if speech else self._settings.longest_body
+        texts, sound, path = self._settings.longest_body, self._settings.audio_bytes, scope["path"]
+        if path == TRANSCRIPTIONS:
+            return sound + 65_536
+        return max(texts, sound * 4 // 3 + 65_536) if path in EXPLORED and self._hears() else texts
 
     def _known_origin(self, headers: Headers) -> bool:
         """Whether no web page asks, or one that may: the server's own, or of an origin that was allowed.

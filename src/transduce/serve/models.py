@@ -38,8 +38,8 @@ class Loaded(NamedTuple):
 class ModelUse(NamedTuple):
     """How models are used. search: keys of `transduce.search.settings.Search` in place of each recipe's.
 
-    seconds: models of speech hear uploads of at most so long, and no files of this machine; None = whatever they are
-        asked for, where only the machine's own user asks.
+    seconds: models of speech hear uploads of at most so long.
+    files: they also hear files of this machine, by name, where only the machine's own user asks.
     """
 
     trust_code: bool = False
@@ -47,6 +47,7 @@ class ModelUse(NamedTuple):
     device: str = "auto"
     search: Mapping[str, Any] = MappingProxyType({})
     seconds: float | None = 120.0
+    files: bool = False
 
 
 PLAIN = ModelUse()
@@ -107,7 +108,7 @@ class Model:
         pipeline.recipe = pipeline.recipe.model_copy(update={"search": search})
         source = pipeline.task.columns.get("source")
         if isinstance(source, Frames):
-            hears = replace(source, seconds=self._use.seconds)
+            hears = replace(source, seconds=self._use.seconds, files=self._use.files)
             pipeline.task.columns = {**pipeline.task.columns, "source": hears}
         pipeline.predict([""])  # settings that this model cannot be searched by are told of now
         make_programs(pipeline.model)
@@ -172,6 +173,12 @@ class Models:
             near = suggest(name[:80], list(self._models))
             raise InputError(f'there is no model "{name[:80]}"; this server has {", ".join(self._models)}.{near}')
         return self._models[name].current
+
+    @property
+    def hear(self) -> bool:
+        """Whether any of them is a model of speech."""
+        columns = (model.current.pipeline.task.columns for model in self)
+        return any(isinstance(each.get("source"), Frames) for each in columns)
 
     def run(self, name: str) -> Path | None:
         """The directory of the training of the model of this name, which must be one."""

@@ -160,6 +160,27 @@ class StreamRequest(BaseModel):
     max_new: int | None = Field(default=None, ge=0, le=100_000, description="Length beyond what the source suggests.")
 
 
+class GenerateRequest(BaseModel):
+    """A text out of a language model, as `transduce generate` writes it."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"text": "Two dogs", "temperature": 0.8}})
+
+    text: str = Field(default="", description="The text that it begins with.")
+    model: str | None = Field(default=None, description="A model by name; by default the first.")
+    acrostic: str = Field(
+        default="", max_length=64, description="The first characters of the lines, one a line, in place of a text."
+    )
+    separator: str | None = Field(
+        default=None, min_length=1, max_length=16, description="What stands between the lines; by default by the model."
+    )
+    method: Literal["sample", "greedy"] = "sample"
+    max_new: int | None = Field(default=None, ge=0, le=100_000, description="Tokens to write at most.")
+    temperature: float | None = Field(default=None, ge=0.01, le=100, allow_inf_nan=False)
+    top_k: int | None = Field(default=None, ge=1, le=1_000_000)
+    top_p: float | None = Field(default=None, ge=0.001, le=1, allow_inf_nan=False)
+    seed: int | None = Field(default=None, ge=0, le=2**32 - 1)
+
+
 class ModelState(BaseModel):
     """One model. problem: why its current file is not in use."""
 
@@ -185,7 +206,7 @@ class Health(BaseModel):
     version: str
 
 
-def search_of(asked: SearchRequest | StreamRequest) -> tuple[tuple[str, Any], ...]:
+def search_of(asked: SearchRequest | StreamRequest | GenerateRequest) -> tuple[tuple[str, Any], ...]:
     """The search settings that a request names, by the recipe's keys."""
     keys = ("method", "beam", "alpha", "nbest", "temperature", "top_k", "top_p", "seed")
     values = {key: getattr(asked, key, None) for key in keys} | {"max_length_offset": asked.max_new}

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from transduce.core.errors import InputError, TransduceError
+from transduce.data.audio import DATA
 from transduce.data.columns import Column
 from transduce.pipeline.pipeline import Pipeline
 from transduce.search.settings import Search, search_settings
@@ -90,13 +91,12 @@ class Service:
         """What `do` gives, done where the model is, in its turn, which counts as one text.
 
         Args:
-            texts: of the request, whose lengths are limited.
+            texts: of the request, whose lengths are limited; also sound, for a model of speech.
 
         Raises:
-            As `answers`; TooLong for too many texts or characters.
+            As `answers`; TooLong for too many texts or characters, or too large a recording.
         """
-        self.check_lengths(texts)
-        work = Work(model, tuple(texts[:1]), Ask(), do=do)
+        work = Work(model, tuple(self._read(model, texts)[:1]), Ask(), do=do)
         (found,) = await self.while_connected(request, self.batches.answers([work]))
         return found
 
@@ -114,6 +114,17 @@ class Service:
             for each in (task, gone):
                 each.cancel()
             await asyncio.gather(task, gone, return_exceptions=True)
+
+    def _read(self, model: Loaded, texts: Sequence[str]) -> list[str]:
+        """The texts, "" for sound, which counts by its bytes. Raises TooLong."""
+        hears = reader(model.pipeline).kind == "frames"
+        sounds = [text for text in texts if hears and text.startswith(DATA)]
+        written = ["" if text in sounds else text for text in texts]
+        size = max(map(_bytes, sounds), default=0)
+        if size > self.settings.audio_bytes:
+            raise TooLong(f"a recording of {size:,} bytes; {self.settings.audio_bytes:,} at most: send a shorter one.")
+        self.check_lengths(written)
+        return written
 
     def check_lengths(self, texts: Sequence[str]) -> None:
         """Raises TooLong for too many texts or characters."""
@@ -151,6 +162,11 @@ class Service:
 def _width(search: Search) -> int:
     """Outputs that a search keeps for each text."""
     return max(search.beam if search.method in ("beam", "ctc") else 1, search.nbest)
+
+
+def _bytes(url: str) -> int:
+    """Of what a data: URL holds in base64."""
+    return (len(url) - url.find(",") - 1) * 3 // 4 - url[-2:].count("=")
 
 
 def _settled(do: Callable[[], Result]) -> Result:

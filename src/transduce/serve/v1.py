@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Depends
@@ -13,6 +14,7 @@ from transduce.core.errors import InputError, TransduceError
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split, rejoined
 from transduce.interpret.attention import Layer
+from transduce.serve.events import EVENT, event, heard
 from transduce.serve.guards import key_needed
 from transduce.serve.models import Loaded
 from transduce.serve.reading import route_class
@@ -28,20 +30,12 @@ from transduce.serve.schemas import (
     search_of,
 )
 from transduce.serve.service import Service, TooLong, left
-from transduce.serve.work import Answer, Ask, Work, samples
+from transduce.serve.work import Answer, Ask, Hear, Work, samples
 
 EVENTS = """Server-sent events: one `token` after each token, with `delta`, the text that it adds to the output, which
 may be empty; then one `done` with the last `delta` and the whole `text`, or one `error`. All `delta` joined are the
 `text`. If a token changes text that was already sent, its event has `text`, the output so far, in place of `delta`."""
 HALF = "\ufffd"  # stands for bytes that are not a whole character
-EVENT = {
-    "type": "object",
-    "required": ["event", "data"],
-    "properties": {
-        "event": {"type": "string", "enum": ["token", "done", "error"]},
-        "data": {"type": "string", "contentMediaType": "application/json"},
-    },
-}
 
 
 def routes(service: Service) -> APIRouter:
@@ -214,7 +208,7 @@ async def _events(
     try:
         cut = (await service.aside(lambda: model.pipeline.pieces([text], split))).cuts[0]
     except TransduceError as error:
-        yield _event("error", {"error": str(error)})
+        yield event("error", {"error": str(error)})
         return
     outputs: list[str] = []
     growing = Growing()
@@ -227,59 +221,21 @@ async def _events(
 
     try:
         for start, end in cut:
-            async for name, said in _piece_events(service, model, text[start:end], ask, gone):
+            make = partial(_piece, model, text[start:end], ask)
+            async for name, said in heard(service, make, gone):
                 if name == "error":
-                    yield _event(name, {"error": said})
+                    yield event(name, {"error": said})
                     return
                 if name == "token":
-                    yield _event(name, growing.more(so_far(said)))
+                    yield event(name, growing.more(so_far(said)))
                 else:
-                    outputs.append(said)
+                    outputs.append(said.prediction.text)
         whole = rejoined(text[: cut[-1].end], cut, outputs)[cut[0].start :]
         last = growing.more(whole, done=True)
-        yield _event("done", {**last, "text": whole, "model": model.name, "version": model.version})
+        yield event("done", {**last, "text": whole, "model": model.name, "version": model.version})
     finally:
         gone.cancel()
 
 
-async def _piece_events(
-    service: Service, model: Loaded, piece: str, ask: Ask, gone: "asyncio.Future[Any]"
-) -> AsyncIterator[tuple[str, str]]:
-    """("token", output so far) as they come, then ("done", output) or ("error", why). Ends early if the client left."""
-    loop, heard = asyncio.get_running_loop(), asyncio.Queue[tuple[str, str]]()
-    work = Work(model, (piece,), ask, hear=lambda said: _tell(loop, heard, ("token", said)))
-    task = asyncio.ensure_future(service.batches.answers([work]))
-    task.add_done_callback(lambda task: heard.put_nowait(_ending(task)))
-    deadline = loop.time() + service.settings.timeout
-    try:
-        while True:
-            following: asyncio.Future[Any] = asyncio.ensure_future(heard.get())
-            left_over = deadline - loop.time()
-            await asyncio.wait({following, gone}, timeout=left_over, return_when=asyncio.FIRST_COMPLETED)
-            if not following.done():
-                following.cancel()
-                if not gone.done():
-                    yield "error", f"no answer within {service.settings.timeout:g} s."
-                return
-            yield following.result()
-            if following.result()[0] != "token":
-                return
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-def _tell(loop: asyncio.AbstractEventLoop, heard: "asyncio.Queue[tuple[str, str]]", what: tuple[str, str]) -> None:
-    loop.call_soon_threadsafe(heard.put_nowait, what)
-
-
-def _ending(task: "asyncio.Task[list[Answer]]") -> tuple[str, str]:
-    if task.cancelled():
-        return "error", "the request was cancelled."
-    if task.exception() is not None:
-        return "error", str(task.exception()) or "this text could not be answered."
-    return "done", task.result()[0].prediction.text
-
-
-def _event(name: str, values: dict[str, Any]) -> str:
-    return f"event: {name}\ndata: {json.dumps(values)}\n\n"
+def _piece(model: Loaded, piece: str, ask: Ask, hear: Hear) -> Work:
+    return Work(model, (piece,), ask, hear=hear)

@@ -18,7 +18,7 @@ from transduce.core.padded import Padded
 from transduce.data.audio import ARRAY, DATA, JOIN, SHOWN, read_features, read_samples
 from transduce.data.collate import padded_frames
 from transduce.data.columns.protocols import ColumnSpec
-from transduce.data.filterbank import SHIFT, filterbank, normalized, resampled, stretched
+from transduce.data.filterbank import SHIFT, filterbank, manageable, normalized, resampled, stretched
 from transduce.data.store import Ids
 
 NAMED = 10  # problems in a message
@@ -30,7 +30,8 @@ class Frames:
 
     width: F. rate: samples a second that sound is brought to; None = features are read, not computed.
     root: where relative names begin; not part of a model file.
-    seconds: of a server: names of files are refused, and sound that is longer; None = everything is read.
+    seconds: the longest sound that may come as a data: URL; None = any.
+    files: whether names of files are read; a server that others can reach reads none.
     speed: utterances are spoken so many times as fast (speed perturbation, Ko et al. 2015); of training data alone.
     """
 
@@ -39,6 +40,7 @@ class Frames:
     rate: int | None
     root: Path = field(default=Path(), compare=False)
     seconds: float | None = field(default=None, compare=False)
+    files: bool = field(default=True, compare=False)
     speed: float = 1.0
 
     @classmethod
@@ -102,15 +104,28 @@ class Frames:
         """Width and rate."""
         return {"width": self.width, "rate": self.rate}
 
-    def _features(self, text: str) -> NDArray[np.float32]:
+    def sound(self, text: str) -> Tensor | None:
+        """(N,) the samples that the features of an utterance are computed from; None where features are read.
+
+        Raises:
+            InputError: files that cannot be read.
+        """
+        names = self._names(text)
+        return None if self.rate is None or not names or _is_array(names[0]) else self._wave(names, self.rate)
+
+    def _names(self, text: str) -> list[str]:
         names = [name.strip() for name in text.split(JOIN)] if text.strip() else []
-        if not names:
-            return np.empty((0, self.width), np.float32)
-        if self.seconds is not None and (wrong := [name for name in names if not name.startswith(DATA)]):
+        if not self.files and (wrong := [name for name in names if not name.startswith(DATA)]):
             raise InputError(
                 f"{wrong[0][:SHOWN]}: expected sound as data:audio/wav;base64,..; this server reads no files."
             )
-        features_SF = self._of_arrays(names) if ARRAY.fullmatch(names[0]) else self._of_sound(names)
+        return names
+
+    def _features(self, text: str) -> NDArray[np.float32]:
+        names = self._names(text)
+        if not names:
+            return np.empty((0, self.width), np.float32)
+        features_SF = self._of_arrays(names) if _is_array(names[0]) else self._of_sound(names)
         if features_SF.shape[1] != self.width:
             raise InputError(
                 f"{text[:SHOWN]}: expected {self.width} features a frame; got {features_SF.shape[1]}. The model reads "
@@ -130,8 +145,22 @@ class Frames:
                 f"{names[0][:SHOWN]}: expected an array of features, FILE.npy:START:FRAMES; this model was trained on "
                 "features that were computed elsewhere, and cannot compute them from sound."
             )
-        waves = []
+        return filterbank(self._wave(names, self.rate), self.rate, self.width)
+
+    def _wave(self, names: Sequence[str], wanted: int) -> Tensor:
+        waves: list[Tensor] = []
+        uploaded = 0.0
         for name in names:
-            wave_N, rate = read_samples(name, self.root, self.seconds)
-            waves.append(resampled(wave_N, round(rate * self.speed), self.rate))
-        return filterbank(torch.cat(waves), self.rate, self.width)
+            limit = self.seconds if name.startswith(DATA) else None
+            wave_N, rate = read_samples(name, self.root, limit)
+            uploaded += len(wave_N) / rate
+            if limit is not None and uploaded > limit:
+                raise InputError(f"{name[:SHOWN]}: longer than the {limit:g} seconds that this server hears, together.")
+            rate = round(rate * self.speed)
+            waves.append(resampled(wave_N, rate if limit is None else manageable(rate, wanted), wanted))
+        return torch.cat(waves)
+
+
+def _is_array(name: str) -> bool:
+    """Whether it names features, not sound."""
+    return ARRAY.fullmatch(name) is not None and not name.startswith(DATA)

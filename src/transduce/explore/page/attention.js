@@ -8,7 +8,8 @@
     async draw(area, scene) {
       const { exploration, state } = scene;
       const choice = T.chosen(exploration);
-      if (!choice) return T.fill(area, T.html("p", { class: "empty" }, T.say("attention.none")));
+      if (!choice)
+        return T.fill(area, T.heardFigure(area, { scene }), T.html("p", { class: "empty" }, T.say("attention.none")));
       const rollout = choice.over === "rollout" ? await T.ask.rollout(scene.model, scene.text, scene.tokens) : null;
       const worth = state.worth ? await T.worthOf(scene) : null;
       if (!scene.current()) return;
@@ -18,6 +19,7 @@
       T.fill(area, T.html("div", { class: "split" }, stage, aside));
       T.fill(
         stage,
+        T.heardFigure(stage, { scene, choice, rollout }),
         large(stage, { scene, choice, rollout }),
         rowOf(stage, scene, choice),
         T.worthFigure(stage, { scene, worth }),

@@ -300,7 +300,7 @@
                 "li",
                 { class: each.kept ? "" : "lost" },
                 T.html("span", { class: "piece" }, T.piece(each.text)),
-                bar(Math.exp(each.log_probability)),
+                T.meter(Math.exp(each.log_probability)),
                 T.html("span", { class: "number" }, T.percent(Math.exp(each.log_probability))),
                 T.html(
                   "span",
@@ -314,7 +314,8 @@
     );
   }
 
-  const bar = (p) =>
+  /** A probability as a bar. */
+  T.meter = (p) =>
     T.svg(
       "svg",
       {

@@ -24,7 +24,7 @@
   };
 
   function form(scene, other) {
-    if (T.offline) return offlineForm(scene, other);
+    if (T.offline || scene.info.hears) return offlineForm(scene, other);
     const box = T.html("input", { type: "text", id: "sentence2", value: other.text, spellcheck: "false" });
     const model = modelSelect(scene, other);
     const send = (event) => (
@@ -57,7 +57,7 @@
 
   function offlineForm(scene, other) {
     const all = scene.models.flatMap((model) =>
-      T.ask.examples(model.name).map((text) => ({ model: model.name, text })),
+      T.examples(model).map((text) => ({ model: model.name, text })),
     );
     const chosen = all.findIndex((each) => each.model === other.model && each.text === other.text);
     return T.html(

@@ -4,7 +4,9 @@
   const LONGEST_EXAMPLE = 38;
 
   /** The sentence box. known: {model, examples}. */
-  T.composer = ({ models, model, text }) => {
+  T.composer = (known) => (known.model.hears ? T.recorder(known) : sentenceBox(known));
+
+  function sentenceBox({ models, model, text }) {
     const box = T.html("textarea", {
       id: "sentence",
       rows: "2",
@@ -16,7 +18,8 @@
       "aria-describedby": "composer-hint",
     });
     box.value = text;
-    const send = () => T.go({ text: box.value.trim(), sentence: "", row: "", node: "", best: "" });
+    const send = () =>
+      T.writes(model, box.value) || T.go({ text: box.value.trim(), how: "", sentence: "", row: "", node: "", best: "" });
     box.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
@@ -34,9 +37,10 @@
           T.say(model.task === "language_modelling" ? "composer.prompt" : "composer.sentence"),
           model.source ? T.html("span", { class: "language" }, T.languageName(model.source)) : null,
         ),
-        models.length > 1 ? modelChoice(models, model) : T.html("span", { class: "model-name" }, model.name),
+        models.length > 1 ? T.modelChoice(models, model) : T.html("span", { class: "model-name" }, model.name),
       ),
       box,
+      T.writingSettings(model),
       T.html(
         "div",
         { class: "composer-foot" },
@@ -47,12 +51,13 @@
         ),
         T.html("span", { id: "composer-hint", class: "hint" }, T.say(T.offline ? "offline.sentence" : "composer.hint")),
       ),
+      T.writingPlace(model),
       exampleList(model),
     );
-  };
+  }
 
-  function modelChoice(models, model) {
-    return T.html(
+  T.modelChoice = (models, model) =>
+    T.html(
       "label",
       { class: "model-choice" },
       T.html("span", {}, T.say("composer.model")),
@@ -78,7 +83,6 @@
         models.map((each) => T.html("option", { value: each.name, selected: each.name === model.name }, each.name)),
       ),
     );
-  }
 
   function exampleList(model) {
     const examples = T.examples(model);
@@ -130,7 +134,7 @@
   T.prediction = (scene) => {
     const { exploration } = scene;
     const { source, target } = exploration;
-    const inputs = source && wordRow(source, "source", scene.info.source);
+    const inputs = source && !exploration.recording && wordRow(source, "source", scene.info.source);
     const outputs = wordRow(target, "target", scene.info.target);
     if (inputs) link(exploration, inputs, outputs);
     return [
@@ -152,7 +156,7 @@
         facts(exploration),
       ),
       T.wholeText(scene),
-      T.html("p", { class: "output", id: "output" }, outputs.node),
+      T.html("p", { class: "output", id: "output" }, T.verses(scene) || outputs.node),
       runnersUp(exploration),
       inputs
         ? T.html(

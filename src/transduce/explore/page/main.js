@@ -79,7 +79,7 @@
     const models = await T.ask.models();
     if (!current()) return null;
     const info = models.find((each) => each.name === state.model) || models[0];
-    const text = state.text || T.opening(info);
+    const text = state.text || (state.written ? "" : T.opening(info));
     compose(models, info, text);
     const scene = {
       state,
@@ -94,15 +94,15 @@
       problem: null,
     };
     if (asked(scene) !== answered) place("prediction").classList.add("before");
-    if (text) await predicted(scene);
+    if (text || state.written) await predicted(scene);
     if (!current()) return null;
-    if (scene.exploration) scene.text = scene.exploration.text; // one sentence, whatever was typed
+    if (scene.exploration && !scene.exploration.recording) scene.text = scene.exploration.text; // one sentence of all
     T.shown = scene.exploration;
     scene.tokens = scene.exploration?.nbest[0].tokens;
     predict(scene);
     if (scene.problem && T.views[view].needs === "exploration") throw scene.problem;
     if (!scene.exploration && T.views[view].needs === "exploration") {
-      T.fill(place("view"), T.html("p", { class: "empty" }, T.say("empty")));
+      T.fill(place("view"), T.html("p", { class: "empty" }, T.say(info.hears ? "empty.sound" : "empty")));
       return settle(place("view"));
     }
     return scene;
@@ -110,7 +110,10 @@
 
   async function predicted(scene) {
     try {
-      scene.exploration = await T.ask.predict(scene.model, scene.text, scene.state.beam, scene.state.sentence);
+      const { beam, sentence, written } = scene.state;
+      scene.exploration = await (written
+        ? T.ask.written(scene.model, written)
+        : T.ask.predict(scene.model, scene.text, beam, sentence));
     } catch (error) {
       scene.problem = error;
     }
@@ -125,7 +128,7 @@
     T.keepingFocus(() => T.fill(place("compose"), T.composer({ models, model, text })));
   }
 
-  const asked = ({ model, state }) => JSON.stringify([model, state.text, state.sentence, state.beam]);
+  const asked = ({ model, state }) => JSON.stringify([model, state.text, state.sentence, state.beam, state.written]);
   let answered = "", // what was asked for that stands there
     told = "";
   /** What the model made of this very sentence; of another nothing is left, least of all beside an error. */
@@ -134,12 +137,12 @@
     answered = exploration ? asked(scene) : "";
     place("prediction").classList.remove("before");
     const beside = problem && T.views[scene.view].needs !== "exploration" ? problem.message : "";
-    const now = JSON.stringify([answered, beside, T.language(), T.dark()]);
+    const now = JSON.stringify([answered, beside, scene.state.written, T.language(), T.dark()]);
     if (now === told) return;
     told = now;
     T.fill(
       place("prediction"),
-      exploration ? T.prediction(scene) : beside && T.html("p", { class: "hint", role: "alert" }, beside),
+      exploration ? T.prediction(scene) : T.unexplored(scene) || (beside && T.html("p", { class: "hint", role: "alert" }, beside)),
     );
   }
 

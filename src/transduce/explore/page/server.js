@@ -26,22 +26,29 @@
     ...(key ? { "x-api-key": key } : {}),
   });
 
-  async function call(method, path, body) {
+  async function answered(method, path, body, signal) {
     let response;
+    const sent = T.sent(body);
     try {
       response = await fetch(path, {
         method,
         headers: headers(body),
-        body: body ? JSON.stringify(body) : undefined,
+        body: body ? JSON.stringify(sent) : undefined,
+        signal,
       });
-    } catch {
+    } catch (error) {
+      if (signal?.aborted) throw error;
       throw new Error(T.say("error.away"));
     }
+    if (response.ok) return response;
     const answer = await response.json().catch(() => ({}));
     if (response.status === 403) throw new KeyNeeded(answer.error);
-    if (!response.ok) throw new Error(answer.error || `${response.status} ${response.statusText}`);
-    return answer;
+    throw new Error(answer.error || `${response.status} ${response.statusText}`);
   }
+
+  const call = async (method, path, body) => (await answered(method, path, body)).json();
+  /** The response to a question, whose body is read as it comes. */
+  T.post = (path, body, signal) => answered("POST", path, body, signal);
 
   /** One answer for equal questions; what failed is asked again. */
   function kept(method, path, body) {
@@ -70,6 +77,7 @@
         ...(beam ? { beam: Number(beam) } : {}),
         ...(sentence ? { sentence: T.place(sentence, Infinity) } : {}),
       }),
+    written: (model, text) => post("predict", { model, text, as_it_stands: true }),
     heads: (model, text, target) => post("heads", { model, text, target }),
     rollout: (model, text, target) => post("rollout", { model, text, target }),
     steps: (model, text, target, name, head, query) => post("steps", { model, text, target, name, head, query }),
@@ -82,6 +90,7 @@
   const embedded = {
     models: () => given(data.models),
     predict: (model, text) => given(stored(model, text)),
+    written: () => given(null),
     heads: (model, text) => given(stored(model, text)?.heads),
     rollout: (model, text) => given(stored(model, text)?.rollout),
     steps: () => given(null),

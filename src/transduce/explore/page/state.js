@@ -24,6 +24,14 @@
     example: "", // 1: the notes' example instead of the model's numbers
     length: "", // how many positions
     position: "", // the position in focus
+    how: "", // how a language model writes: sample, acrostic; empty: as its recipe searches
+    temperature: "",
+    top_k: "",
+    top_p: "",
+    max_new: "",
+    seed: "",
+    acrostic: "", // the first characters of the lines
+    written: "", // what it wrote, which is then what is looked at
     model2: "", // the other model
     text2: "", // the other sentence
   };
@@ -54,6 +62,7 @@
 
   /** Changes the state and the link. `quiet` changes leave no step behind for the browser's back button. */
   T.go = (patch, quiet = false) => {
+    if ("text" in patch) patch = { written: "", acrostic: "", ...patch }; // another text, nothing written yet
     const link = T.linkTo(patch);
     const before = current;
     current = { ...current, ...Object.fromEntries(Object.entries(patch).map(([k, v]) => [k, String(v)])) };

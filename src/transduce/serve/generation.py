@@ -1,0 +1,90 @@
+"""Texts out of a language model over HTTP, told while they are written: POST /v1/generate."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from transduce.core.errors import InputError
+from transduce.inference.prediction import Prediction
+from transduce.pipeline.generation import check, generate
+from transduce.serve.events import EVENT, event, heard
+from transduce.serve.guards import key_needed
+from transduce.serve.models import Loaded
+from transduce.serve.reading import route_class
+from transduce.serve.schemas import GenerateRequest, Problem, search_of
+from transduce.serve.service import Service, left
+from transduce.serve.work import Ask, Hear, Work
+
+EVENTS = """Server-sent events: `token` with `delta`, the text that a token adds, or the line of an acrostic; then one
+`done` with the whole `text`, its `log_probability` and `tokens`, or one `error`."""
+
+
+def routes(service: Service) -> APIRouter:
+    """/v1/generate."""
+    router = APIRouter(
+        route_class=route_class(service.aside, service.settings.characters),
+        prefix="/v1",
+        tags=["Transduce"],
+        dependencies=[Depends(key_needed(service.settings))],
+        responses={"4XX": {"model": Problem}},
+    )
+
+    @router.post(
+        "/generate",
+        response_class=StreamingResponse,
+        responses={200: {"description": EVENTS, "content": {"text/event-stream": {"itemSchema": EVENT}}}},
+    )
+    async def write(request: Request, asked: GenerateRequest) -> StreamingResponse:
+        """A sample from a language model, or an acrostic, token by token."""
+        model = service.models.asked(asked.model)
+        service.check_lengths([asked.text, asked.acrostic])
+        service.check_search(model, search_of(asked))
+        await service.prepared(request, lambda: _check(model, asked))
+        return StreamingResponse(_events(service, request, model, asked), media_type="text/event-stream")
+
+    return router
+
+
+def _check(model: Loaded, asked: GenerateRequest) -> None:
+    """Raises InputError for what this model cannot write, or cannot read whole."""
+    check(model.pipeline, asked.text, **_settings(asked))
+    if long := model.pipeline.pieces([asked.text], "none").long:
+        raise InputError(f"text: {long[0].partition(': ')[2]}.")
+
+
+def _settings(asked: GenerateRequest) -> dict[str, Any]:
+    return {"acrostic": asked.acrostic, "separator": asked.separator, **dict(search_of(asked))}
+
+
+async def _events(service: Service, request: Request, model: Loaded, asked: GenerateRequest) -> AsyncIterator[str]:
+    def make(hear: Hear) -> Work:
+        def write(work: Work) -> Prediction:
+            def grow(number: int, added: str) -> None:
+                work.check_wanted()
+                hear(added)
+
+            [found] = generate(work.model.pipeline, asked.text, on_text=grow, **_settings(asked))
+            return found
+
+        return Work(model, (asked.text or asked.acrostic,), Ask(), do=write)
+
+    gone: asyncio.Future[Any] = asyncio.ensure_future(left(request))
+    try:
+        async for name, said in heard(service, make, gone):
+            if name == "token":
+                yield event(name, {"delta": said})
+            elif name == "error":
+                yield event(name, {"error": said})
+            else:
+                yield event(name, _answer(model, said))
+    finally:
+        gone.cancel()
+
+
+def _answer(model: Loaded, found: Prediction) -> dict[str, Any]:
+    told = {"text": found.text, "log_probability": found.log_probability, "tokens": list(found.tokens)}
+    return {**told, "ended": found.ended, "model": model.name, "version": model.version}
