@@ -272,7 +272,8 @@ def test_predict_score_attend_and_explore(trained: Path, treebank: Path, tmp_pat
     assert json.loads(json.dumps(prediction.to_dict()))["text"] == prediction.text
     scored = model.score([(words, prediction.text)])[0]
     assert scored.log_probability == pytest.approx(prediction.log_probability, abs=1e-4)
-    assert scored.pieces[:-1] == prediction.tokens == tuple(prediction.tree.sequence(model.task.columns["target"].known))
+    written = prediction.tree.sequence(model.task.columns["target"].known)
+    assert scored.pieces[:-1] == prediction.tokens == tuple(written)
     assert attention_of(model.model, model.task, prediction).alignment() is not None
     for search in ({}, {"beam": 3}):
         explored = explore(model, words, **search)
