@@ -70,3 +70,13 @@ def test_a_damaged_file_is_learnt_again(root: Path, damage: tuple[str, str]) -> 
     again = cached_columns(root / "cache", LanguageModelling, WORDS, data)
     assert again["target"].tokenizer.to_json() == first["target"].tokenizer.to_json()
     assert file.read_text() == whole
+
+
+def test_a_task_that_learns_otherwise_learns_anew(root: Path) -> None:
+    class Later(Translation):
+        columns_version = Translation.columns_version + 1
+
+    Later.__name__ = Translation.__name__
+    for task in (Translation, Later, Translation):
+        cached_columns(root / "cache", task, WORDS, columns(root, 1))
+    assert len(list((root / "cache").iterdir())) == 2

@@ -4,8 +4,8 @@
     (S (NP The XX )NP (VP slept )VP . )S                      as a sequence (Vinyals et al. 2015)
 
 In the sequence function tags are gone, and a word that the vocabulary lacks is XX; the sentence's own words are put
-back in their order. Vinyals et al. write XX for every word; writing known words keeps a model that has seen few trees in
-step with its sentence.
+back in their order. Vinyals et al. write XX for every word; writing known words keeps a model that has seen few trees
+in step with its sentence.
 """
 
 import re

@@ -22,7 +22,8 @@ def cached_columns(cache: Path, task: type[Task], config: TokenizerConfig, data:
     files = [fingerprint(path) for path in task.training_files(data)]
     if config.file is not None:
         return task.learn_columns(config, data)
-    parts = {"task": task.__name__, "config": config.model_dump(), "data": data.model_dump(exclude=NOT_LEARNT_FROM)}
+    kind = {"task": task.__name__, "version": task.columns_version}
+    parts = {**kind, "config": config.model_dump(), "data": data.model_dump(exclude=NOT_LEARNT_FROM)}
     path = cache / f"columns-{cache_key({**parts, 'files': files})}.json"
     if found := _read(path):
         return unpack(*found)

@@ -136,6 +136,8 @@ class Task(Protocol):
     """Whether an input is always read as one, however many sentences it has and however long it is."""
     drawing: ClassVar[str]
     """The file in `interpret` whose class draws a prediction for a notebook; "" = its text says all."""
+    columns_version: ClassVar[int]
+    """Raised whenever `learn_columns` learns something else from the same data; columns in a cache are then not used."""
     columns: Columns
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None: ...
