@@ -137,7 +137,7 @@ class Task(Protocol):
     drawing: ClassVar[str]
     """The file in `interpret` whose class draws a prediction for a notebook; "" = its text says all."""
     columns_version: ClassVar[int]
-    """Raised whenever `learn_columns` learns something else from the same data; columns in a cache are then not used."""
+    """Raised whenever `learn_columns` learns something else from the same data; what a cache holds is then not used."""
     columns: Columns
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None: ...
