@@ -14,10 +14,11 @@ from transduce.data.columns import Column
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
 from transduce.interpret.attention import looked
+from transduce.interpret.drawings import drawing_name, drawn
 from transduce.interpret.layers import attending
 from transduce.interpret.model_inputs import Given, given_of, positions, source_ids
 from transduce.interpret.token_spans import column_tokens
-from transduce.models.protocols import writes_at_once
+from transduce.models.protocols import Points, writes_at_once
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 from transduce.search.settings import search_settings
 
@@ -52,6 +53,8 @@ def explore(
     given = given_of(pipeline.task, prediction)
     check_size(pipeline, given, most)
     attention, next_TV = looked(pipeline.model, pipeline.task, given, prediction.source, prediction.text)
+    name_of_drawing = drawing_name(pipeline.model, pipeline.task)
+    drawing = drawn(pipeline.model, pipeline.task, prediction, attention)
     return {
         "model": name,
         "text": text,
@@ -64,6 +67,7 @@ def explore(
         "alternatives": alternatives(next_TV, pipeline.task.columns["target"]),
         "lattice": prediction.lattice.to_dict() if prediction.lattice else None,
         "attention": [layer.to_dict(whole=False) for layer in attention.layers],
+        "drawing": {"kind": name_of_drawing, **drawing.to_dict()} if drawing else None,
     }
 
 
@@ -127,9 +131,11 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
         InputError: see `explore`; or a token of the target is not in the vocabulary.
     """
     check_text(pipeline, text)
-    if target is None:
-        prediction = pipeline.predict(text, split="none", long="refuse")
+    prediction = pipeline.predict(text, split="none", long="refuse") if target is None or _windows(pipeline) else None
+    if prediction and (target is None or tuple(target) == prediction.tokens):
         given = given_of(pipeline.task, prediction)
+    elif prediction and prediction.seen and len(prediction.seen) < len(source_ids(pipeline.task, text)):
+        raise InputError("target: this text is read in several windows; leave it out, for the model's own answer.")
     else:
         writes = pipeline.task.columns["target"]
         ids = list(writes.encode([target])[0]) if isinstance(target, str) else writes.ids(target)
@@ -146,11 +152,16 @@ def check_text(pipeline: Pipeline, text: str) -> None:
     length = len(reads.encode([text])[0])
     if not length or not text.strip():
         raise InputError("text: expected a sentence; this one is empty.")
-    if length > pipeline.task.readable:
+    if length > pipeline.task.readable and not _windows(pipeline):
         raise InputError(
             f"text: {length} {'frames' if reads.spec.kind == 'frames' else 'tokens'}; the model reads at most "
             f"{pipeline.task.readable} at once: shorten it."
         )
+
+
+def _windows(pipeline: Pipeline) -> bool:
+    """Whether a text of any length is read, in windows."""
+    return isinstance(pipeline.model, Points)
 
 
 def check_size(pipeline: Pipeline, given: Given, most: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from transduce.attention.ablation import HasHeads
+from transduce.interpret.drawings import drawing_name
 from transduce.interpret.layers import attending
 from transduce.interpret.steps import HasSteps
 from transduce.models.protocols import Steps
@@ -46,6 +47,7 @@ def described(
             "importance": any(isinstance(module, HasHeads) for module in modules),
             "training": training,
             "positions": _positions(table["model"]),
+            "drawing": drawing_name(model, task),
         },
         "examples": _examples(provenance.get("examples")),
     }

@@ -183,8 +183,7 @@ class Pipeline:
             pieces.ids,
         )
         looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
-        picture = resolve("interpret", self.task.drawing).html if self.task.drawing else None
-        predictions = [each.shown_by(look, picture) for each, look in zip(pieces.joined(found), looks, strict=True)]
+        predictions = [each.shown_by(look, self._picture) for each, look in zip(pieces.joined(found), looks, strict=True)]
         if tell:
             tell_unmet(predictions, tell)
         return predictions[0] if alone else predictions
@@ -200,6 +199,27 @@ class Pipeline:
         from transduce.interpret.attention import attention_of  # late: half of what is imported otherwise
 
         return attention_of(self.model, self.task, prediction)
+
+    @property
+    def _picture(self) -> Callable[[Prediction], str] | None:
+        """Of a task that draws its predictions, how."""
+        name = self.task.drawing
+
+        def picture(prediction: Prediction) -> str:
+            html: str = resolve("interpret", name).of(prediction)._repr_html_()
+            return html
+
+        return picture if name else None
+
+    def reading(self, text: str) -> "Attention":
+        """What a language model attends to while it reads a text, to which it adds nothing.
+
+        Raises:
+            InputError: the text is empty or too long; the model reads a source; it is an ensemble.
+        """
+        from transduce.interpret.attention import reading_of
+
+        return reading_of(self.model, self.task, text)
 
     @overload
     def score(  # type: ignore[overload-overlap]  # a str is an Iterable[str]
@@ -296,7 +316,7 @@ class PredictorPipeline(Pipeline):
             kind = self.recipe.task.kind  # type: ignore[attr-defined]
             raise InputError(f"{', '.join(refused)}: {kind} does not search for its output. Leave it out.")
         found = self.task.predictor.predict(self.model, listed, None, batch_size, advance)
-        predictions = [each.shown_by(self.attention) for each in found]
+        predictions = [each.shown_by(self.attention, self._picture) for each in found]
         return predictions[0] if alone else predictions
 
     def splits(self, split: Split) -> bool:
@@ -328,6 +348,14 @@ class EnsemblePipeline(Pipeline):
 
     def attention(self, prediction: Prediction) -> "Attention":
         """None: each member attends in its own way.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError("an ensemble has no attention of its own; load one of its members by itself.")
+
+    def reading(self, text: str) -> "Attention":
+        """None, likewise.
 
         Raises:
             InputError: always.
