@@ -172,6 +172,8 @@ class AnswerSpan:
         question = self.prediction.source[: self.begin].rstrip()
         yield Text(as_printed(question), "bold")
         yield Text(self._told())
+        if not words:
+            return
         yield from self._bars(text, words, options)
         spans = [(word.start, word.end) for word in words]
         yield shaded_text(text, spans, self.asked, "the question looks at: ")

@@ -3,6 +3,7 @@
 A drawing is a class in this folder. A task names its file (`drawing`), and notebook, terminal and page all ask it.
 """
 
+from dataclasses import replace
 from typing import Any, Protocol, Self
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -12,6 +13,7 @@ from transduce.core.registry import resolve
 from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import Attention
 from transduce.interpret.layers import attending
+from transduce.interpret.look_back import LookBack
 from transduce.tasks.protocols import Task
 
 LOOK_BACK = "look_back"
@@ -55,4 +57,6 @@ def drawn(model: nn.Module, task: Task, prediction: Prediction, attention: Atten
     if not name:
         return None
     drawing: Drawing = resolve("interpret", name).of(prediction, attention)
+    if isinstance(drawing, LookBack):
+        return replace(drawing, prompt=len(task.columns["target"].encode([prediction.source])[0]))
     return drawing

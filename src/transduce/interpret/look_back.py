@@ -52,6 +52,7 @@ class LookBack:
     weights: (W, 1 + W) a row for each word as it is read: what it gives to the start of the text, then to each word.
     start: the name of the start token, in front of all words.
     title: which attention this is.
+    prompt: how many tokens the model was given, before it went on by itself.
     """
 
     text: str
@@ -59,6 +60,7 @@ class LookBack:
     weights: NDArray[np.float64]
     start: str
     title: str
+    prompt: int = 0
 
     @classmethod
     def of(cls, prediction: Prediction, attention: Attention | None = None) -> Self:
@@ -110,8 +112,8 @@ class LookBack:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Nothing: the page has all weights, and draws those of any layer and head."""
-        return {}
+        """How much of the text was given; the page has all weights, and draws those of any layer and head."""
+        return {"prompt": self.prompt}
 
     def plot(self) -> "Figure":
         """A matplotlib figure. Raises InputError where there is no matplotlib, or no word."""

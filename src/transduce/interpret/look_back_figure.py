@@ -32,7 +32,8 @@ def look_back_figure(found: "LookBack") -> "Figure":
     widths = [LETTER * max(cell_len(piece.text), 1) + GAP for piece in pieces]
     height = LINE * len(found.words) + 0.35
     figure = new_figure(sum(widths) + 0.2, height)
-    axes = figure.subplots()
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(-0.1, sum(widths) + 0.1), ylim=(height - 0.3, -0.3))
     axes.axis("off")
     axes.text(0, -0.14, found.title, fontsize=9, va="center", color="#586070")

@@ -22,7 +22,7 @@ from transduce.core.templates import render
 from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import Attention
 from transduce.interpret.shaded_text import heaviest, marks, of_words, placed, words_of
-from transduce.interpret.terminal import LONGEST_LABEL, bar_line, shaded_text
+from transduce.interpret.terminal import LONGEST_LABEL, as_printed, bar_line, shaded_text
 from transduce.interpret.token_spans import Word
 
 TEMPLATE = Path(__file__).with_name("word_shading.html.jinja")
@@ -91,6 +91,6 @@ class WordShading:
         spans = [(word.start, word.end) for word in self.words]
         for name, weights in self._rows():
             yield shaded_text(self.text, spans, weights, f"{set_cell_size(name, 7)}" if name else "")
-        if not len(self.hops):
-            yield Text(self.text)
+        if not len(self.hops) and self.text.strip():
+            yield Text(as_printed(self.text))
             yield Text("This model has no attention over the words that decided the label.", "dim")
