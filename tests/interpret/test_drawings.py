@@ -298,6 +298,11 @@ def test_one_head_and_what_has_none() -> None:
         reader().reading(" ")
 
 
+def test_a_word_that_is_unknown_is_shown_as_it_was_written() -> None:
+    back = reader().reading("ba Zoo fi").look_back()
+    assert plain(back)[-1].replace("█", "").replace("▓", "").replace("▒", "").endswith("ba Zoo [fi]")
+
+
 def test_a_figure_has_a_line_for_each_word(tmp_path: Any) -> None:
     pytest.importorskip("matplotlib")
     figure = reader().reading("ba de fi").look_back().plot()
@@ -318,7 +323,9 @@ def test_a_tree_goes_to_the_page_with_its_places() -> None:
     assert [each["above"] for each in found["nodes"]].count(-1) == 1
 
 
-@pytest.mark.parametrize("made", [classifier(hops=2), answerer(), parser(), reader()], ids=lambda made: made.recipe.name)
+@pytest.mark.parametrize(
+    "made", [classifier(hops=2), answerer(), parser(), reader()], ids=lambda made: made.recipe.name
+)
 def test_the_offline_file_has_the_picture(made: Pipeline) -> None:
     text = ASKED if made.task.drawing == "answer_span" else TEXT
     found = json.loads(json.dumps(offline({"one": made}, [text]), allow_nan=False))

@@ -34,8 +34,8 @@ Side = Literal["encoder", "decoder", "other"]
 class Declared(NamedTuple):
     """What an attention module attends to.
 
-    role: self = the sequence of its queries. tape = the states after each earlier position of that sequence, the initial
-        state first. cross = the output of the other side. memory = slots that are not tokens.
+    role: self = the sequence of its queries. tape = the states after each earlier position of that sequence, with the
+        initial state in front. cross = the output of the other side. memory = slots that are not tokens.
         edge = neighbors in a graph. other = not declared.
     side: encoder = it helps to read a source. decoder = it helps to write a target. other = not declared.
     """

@@ -132,7 +132,8 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
     """
     check_text(pipeline, text)
     prediction = pipeline.predict(text, split="none", long="refuse") if target is None or _windows(pipeline) else None
-    if prediction and (target is None or tuple(target) == prediction.tokens):
+    if target is None or (prediction and tuple(target) == prediction.tokens):
+        assert prediction is not None
         given = given_of(pipeline.task, prediction)
     elif prediction and prediction.seen and len(prediction.seen) < len(source_ids(pipeline.task, text)):
         raise InputError("target: this text is read in several windows; leave it out, for the model's own answer.")

@@ -103,7 +103,7 @@ class SeenWindow(NamedTuple):
     """A window, among the tokens of a question and a text: the question, an end token, the text, an end token.
 
     asked: tokens of the question; read: how many of them the model read. length: tokens of the text; first, tokens:
-        those of the window. number, count: which of how many windows it is, from 1.
+        those of the window. number, windows: which of how many windows it is, from 1.
     """
 
     asked: int
@@ -112,7 +112,7 @@ class SeenWindow(NamedTuple):
     first: int
     tokens: int
     number: int
-    count: int
+    windows: int
 
     def places(self) -> tuple[int, ...]:
         """Of the tokens that the model read, end tokens included."""

@@ -24,7 +24,7 @@ from transduce.inference.prediction import Prediction
 from transduce.inference.spans import SpanPrediction
 from transduce.interpret.attention import Attention
 from transduce.interpret.numbers import packed
-from transduce.interpret.shaded_text import heaviest, marks, of_words, parts, placed, words_of
+from transduce.interpret.shaded_text import heaviest, marks, of_words, parts, placed, read_by, words_of
 from transduce.interpret.terminal import as_printed, bar_of_height, shaded_text
 from transduce.interpret.token_spans import Word
 from transduce.interpret.words import by_words
@@ -60,7 +60,7 @@ class AnswerSpan:
         assert isinstance(prediction, SpanPrediction)
         found = attention or prediction.attention()
         begin = len(prediction.source) - len(cut(prediction.source)[1])
-        both = words_of(found.source)
+        both = words_of(read_by(found))
         question = tuple(word for word in both if word.start < begin)
         words = tuple(word for word in both if word.start >= begin)
         [pointer] = found.of("cross")
@@ -114,7 +114,7 @@ class AnswerSpan:
             "asks": packed(torch.from_numpy(self.asks)),
             "reads": packed(torch.from_numpy(self.reads)),
             "window": window.number if window else 1,
-            "windows": window.count if window else 1,
+            "windows": window.windows if window else 1,
         }
 
     def _told(self) -> str:
@@ -124,7 +124,7 @@ class AnswerSpan:
             return none
         told = f"{self.prediction.text} ({100 * np.exp(self.prediction.log_probability):.1f}%; {none})"
         window = self.prediction.window
-        return told if window is None or window.count < 2 else f"{told}, window {window.number} of {window.count}"
+        return told if window is None or window.windows < 2 else f"{told}, window {window.number} of {window.windows}"
 
     def _excerpt(self) -> tuple[str, list[Word], bool, bool]:
         """What of the text the model read at once, with its words; whether more stands before it, and behind it."""
@@ -167,7 +167,7 @@ class AnswerSpan:
 
     # ---- terminal ---------------------------------------------------------------------------------------------
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
         text, words, _, _ = self._excerpt()
         question = self.prediction.source[: self.begin].rstrip()
         yield Text(as_printed(question), "bold")

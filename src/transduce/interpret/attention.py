@@ -9,7 +9,7 @@ Shapes: H heads, T queries, S keys, V vocabulary.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -216,7 +216,9 @@ def reading_of(model: nn.Module, task: Task, text: str) -> Attention:
         raise InputError("text: expected a sentence; this one is empty.")
     if len(ids) > task.readable:
         raise InputError(f"text: {len(ids)} tokens; the model reads at most {task.readable} at once: shorten it.")
-    return looked(model, task, Given(None, ids), "", text)[0]
+    found = looked(model, task, Given(None, ids), "", text)[0]
+    tokenizer = task.tokenizers["target"]
+    return replace(found, target=side(text, [*read_tokens(tokenizer, text), end_token(tokenizer, text)]))
 
 
 @torch.inference_mode()

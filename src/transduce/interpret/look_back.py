@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
@@ -21,7 +20,7 @@ from transduce.core.errors import InputError
 from transduce.core.templates import render
 from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import Attention
-from transduce.interpret.shaded_text import Mark, colours, heaviest, parts
+from transduce.interpret.shaded_text import Array, Mark, colours, heaviest, parts
 from transduce.interpret.terminal import ASCII_SHADES, SHADES, add_shaded, as_printed
 from transduce.interpret.token_spans import Word
 from transduce.interpret.words import by_words
@@ -57,7 +56,7 @@ class LookBack:
 
     text: str
     words: tuple[Word, ...]
-    weights: NDArray[np.float64]
+    weights: Array
     start: str
     title: str
     prompt: int = 0

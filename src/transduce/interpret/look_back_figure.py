@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from transduce.core.errors import InputError
-from transduce.interpret.colours import ink, readable_on
+from transduce.interpret.colours import RGB, ink, readable_on
 from transduce.interpret.drawing import in_style, new_figure
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def look_back_figure(found: "LookBack") -> "Figure":
     for row in range(len(found.words)):
         left = 0.0
         for piece, width in zip((each for each in found.line(row) if each.text.strip()), widths, strict=True):
-            colour = {"now": NOW, "later": LATER}.get(piece.state, "#1d2433")
+            colour: str | RGB = {"now": NOW, "later": LATER}.get(piece.state, "#1d2433")
             if piece.state == "before":
                 paper = ink(piece.share or 0.0)
                 colour = readable_on(paper)

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.core.errors import InputError
+from transduce.interpret.attention import Attention
 from transduce.interpret.colours import RGB, ink, readable_on
 from transduce.interpret.token_spans import Side, Word
 from transduce.interpret.words import by_words
@@ -70,6 +72,13 @@ def css(colour: RGB) -> str:
 def heaviest(weights: Array) -> float:
     """The largest weight; 1 where there is none above 0."""
     return float(weights.max(initial=0.0)) or 1.0
+
+
+def read_by(attention: Attention) -> Side:
+    """The source. Raises InputError for a model without one."""
+    if attention.source is None:
+        raise InputError("this model reads no source.")
+    return attention.source
 
 
 def words_of(side: Side) -> list[Word]:

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
@@ -21,7 +20,7 @@ from transduce.core.errors import InputError
 from transduce.core.templates import render
 from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import Attention
-from transduce.interpret.shaded_text import heaviest, marks, of_words, placed, words_of
+from transduce.interpret.shaded_text import Array, heaviest, marks, of_words, placed, read_by, words_of
 from transduce.interpret.terminal import LONGEST_LABEL, as_printed, bar_line, shaded_text
 from transduce.interpret.token_spans import Word
 
@@ -38,7 +37,7 @@ class WordShading:
 
     text: str
     words: tuple[Word, ...]
-    hops: NDArray[np.float64]
+    hops: Array
     probabilities: dict[str, float]
 
     @classmethod
@@ -49,13 +48,14 @@ class WordShading:
             found = attention or prediction.attention()
         except InputError:  # an ensemble, or an empty text
             return cls(prediction.source, (), np.zeros((0, 0)), probabilities)
-        words = words_of(found.source)
+        source = read_by(found)
+        words = words_of(source)
         layers = [layer.weights[:, 0] for layer in found.of("cross")]
-        hops_RS = torch.cat(layers).double().numpy() if layers else np.zeros((0, len(found.source.tokens)))
+        hops_RS = torch.cat(layers).double().numpy() if layers else np.zeros((0, len(source.tokens)))
         return cls(prediction.source, tuple(words), of_words(words, hops_RS), probabilities)
 
     @property
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Array:
         """(W,) the mean of the hops."""
         return self.hops.mean(0) if len(self.hops) else np.zeros(len(self.words))
 
@@ -69,7 +69,7 @@ class WordShading:
             "probabilities": self.probabilities,
         }
 
-    def _rows(self) -> list[tuple[str, NDArray[np.float64]]]:
+    def _rows(self) -> list[tuple[str, Array]]:
         """What is shaded: the mean, and where there are several hops, each of them."""
         if len(self.hops) < 2:
             return [("", each) for each in self.hops]

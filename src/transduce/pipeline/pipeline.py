@@ -183,7 +183,9 @@ class Pipeline:
             pieces.ids,
         )
         looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
-        predictions = [each.shown_by(look, self._picture) for each, look in zip(pieces.joined(found), looks, strict=True)]
+        predictions = [
+            each.shown_by(look, self._picture) for each, look in zip(pieces.joined(found), looks, strict=True)
+        ]
         if tell:
             tell_unmet(predictions, tell)
         return predictions[0] if alone else predictions
