@@ -28,7 +28,7 @@ def main() -> None:
     model = transduce.load(asked.run)
     target = model.task.columns["target"]
     ids = target.encode([asked.text])[0]
-    back = model.reading(asked.text).look_back()
+    back = model.look_back(asked.text)
     unknown = [word.text for word in back.words if any(ids[token] == target.unknown for token in word.tokens)]
     print(f"unknown to the model: {' '.join(unknown) or 'nothing'}")
     Console().print(back)

@@ -21,6 +21,7 @@ from transduce.core.padded import Padded
 from transduce.explore.exploration import asked, explore
 from transduce.explore.offline import offline
 from transduce.interpret.answer_span import AnswerSpan
+from transduce.interpret.attention import reading_of
 from transduce.interpret.drawing import save
 from transduce.interpret.drawings import drawing_name, drawn
 from transduce.interpret.importance import importance
@@ -240,8 +241,7 @@ def test_the_terminal_marks_the_answer_and_its_ends() -> None:
 @pytest.mark.parametrize("model", [{}, {"kind": "transformer_decoder", "heads": 2, "cell": None}])
 def test_each_line_has_the_weights_of_reading_that_word(model: dict[str, Any]) -> None:
     made = reader(**model) if not model else pipeline("transformer_decoder")
-    attention = made.reading(TEXT)
-    back = attention.look_back()
+    back = made.look_back(TEXT)
     assert [word.text for word in back.words] == TEXT.split()
     ids = [made.task.start, *made.task.tokenizers["target"].encode([TEXT])[0]]
     with recorded(made) as record:
@@ -275,7 +275,7 @@ def test_a_lstmns_states_are_decoder_self_attention_on_the_page() -> None:
 
 
 def test_the_words_before_are_shaded_and_the_word_itself_stands_out() -> None:
-    words = reader().reading("ba de fi").look_back().words
+    words = reader().look_back("ba de fi").words
     weights = np.array([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.75, 0.0, 0.25, 0]])
     back = LookBack("ba de fi", words, weights, "<s>", "a title")
     assert plain(back) == ["<s>█ [ba] de fi", "<s>█ ba█ [de] fi", "<s>█ ba de▒ [fi]"]
@@ -285,27 +285,30 @@ def test_the_words_before_are_shaded_and_the_word_itself_stands_out() -> None:
 
 
 def test_one_head_and_what_has_none() -> None:
-    attention = reader().reading(TEXT)
-    one = attention.look_back("stack.cells.1", 0)
-    np.testing.assert_allclose(one.weights[:, 1:], attention.layer("stack.cells.1").weights[0, 1:, 1:], atol=1e-6)
+    made = reader()
+    one, weights_TT = (
+        made.look_back(TEXT, "stack.cells.1", 0),
+        reading_of(made.model, made.task, TEXT).layers[1].weights[0],
+    )
+    np.testing.assert_allclose(one.weights[:, 1:], weights_TT[1:, 1:], atol=1e-6)
     with pytest.raises(InputError, match="no head 7"):
-        attention.look_back("stack.cells.1", 7)
+        made.look_back(TEXT, "stack.cells.1", 7)
     with pytest.raises(InputError, match="does not attend to the words before"):
-        reader(cell="lstm").reading(TEXT).look_back()
+        reader(cell="lstm").look_back(TEXT)
     with pytest.raises(InputError, match="reads a source"):
-        pipeline("transformer").reading(TEXT)
+        pipeline("transformer").look_back(TEXT)
     with pytest.raises(InputError, match="empty"):
-        reader().reading(" ")
+        reader().look_back(" ")
 
 
 def test_a_word_that_is_unknown_is_shown_as_it_was_written() -> None:
-    back = reader().reading("ba Zoo fi").look_back()
+    back = reader().look_back("ba Zoo fi")
     assert plain(back)[-1].replace("█", "").replace("▓", "").replace("▒", "").endswith("ba Zoo [fi]")
 
 
 def test_a_figure_has_a_line_for_each_word(tmp_path: Any) -> None:
     pytest.importorskip("matplotlib")
-    figure = reader().reading("ba de fi").look_back().plot()
+    figure = reader().look_back("ba de fi").plot()
     written = [text.get_text() for text in figure.axes[0].texts]
     assert written.count("ba") == written.count("fi") == 3
     assert save(figure, tmp_path / "back.svg").read_bytes().startswith(b"<?xml")

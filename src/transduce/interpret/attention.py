@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console, ConsoleOptions, RenderResult
 
-    from transduce.interpret.look_back import LookBack
-
 LENGTH_TOKEN = "<length>"  # what a model that writes all words at once reads before the source
 
 
@@ -160,20 +158,6 @@ class Attention:
 
         rows, columns, weights_TS, title = self.matrix(name, head)
         return attention_figure(rows, columns, weights_TS.double().numpy(), title)
-
-    def look_back(self, name: str | None = None, head: int | None = None) -> "LookBack":
-        """What each word looks back at: a line a word, with the words before it shaded.
-
-        Args:
-            name: name of a module that attends to the words before; None = the mean of all of these.
-            head: number of the head, from 0; None = the mean of the module's heads.
-
-        Raises:
-            InputError: there is no such module or head, or none that attends to the words before.
-        """
-        from transduce.interpret.look_back import LookBack
-
-        return LookBack.within(self, name, head)
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         from transduce.interpret.terminal import heat_map

@@ -9,39 +9,29 @@ Shapes: T tokens that are read, the start token first; W words.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
+from torch import nn
 
 from transduce.core.errors import InputError
 from transduce.core.templates import render
 from transduce.inference.prediction import Prediction
-from transduce.interpret.attention import Attention
-from transduce.interpret.shaded_text import Array, Mark, colours, heaviest, parts
+from transduce.interpret.attention import Attention, reading_of
+from transduce.interpret.shaded_text import Array, LinePart, ShadedPart, colours, heaviest, parts
 from transduce.interpret.terminal import ASCII_SHADES, SHADES, add_shaded, as_printed
 from transduce.interpret.token_spans import Word
 from transduce.interpret.words import by_words
+from transduce.tasks.protocols import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TEMPLATE = Path(__file__).with_name("look_back.html.jinja")
 NOW, LATER = "color:#c0392b;font-weight:bold", "color:#9aa4b5"
-
-
-class Piece(NamedTuple):
-    """A part of a line. share: of the largest weight, for a word before; None for any other part.
-
-    state: "before", "now", "later" of a word, "" between two words.
-    """
-
-    text: str
-    state: str
-    share: float | None = None
-    weight: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,19 +85,19 @@ class LookBack:
         """The largest weight of a word; the start may have more."""
         return heaviest(self.weights[:, 1:])
 
-    def line(self, row: int) -> list[Piece]:
+    def line(self, row: int) -> list[LinePart]:
         """The text as it is when a word is read: what is before, the word itself, what is later."""
         weights = self.weights[row]
-        found = [Piece(self.start, "before", min(1.0, float(weights[0]) / self.most), float(weights[0]))]
-        found.append(Piece(" ", ""))
+        found = [LinePart(self.start, "before", min(1.0, float(weights[0]) / self.most), float(weights[0]))]
+        found.append(LinePart(" ", ""))
         for text, word in parts(self.text, self.words):
             if word < 0:
-                found.append(Piece(text, ""))
+                found.append(LinePart(text, ""))
             elif word > row:
-                found.append(Piece(text, "later"))
+                found.append(LinePart(text, "later"))
             else:
                 weight = float(weights[1 + word])
-                found.append(Piece(text, "now" if word == row else "before", weight / self.most, weight))
+                found.append(LinePart(text, "now" if word == row else "before", weight / self.most, weight))
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,7 +108,7 @@ class LookBack:
         """A matplotlib figure. Raises InputError where there is no matplotlib, or no word."""
         from transduce.interpret.look_back_figure import look_back_figure
 
-        return look_back_figure(self)
+        return look_back_figure(self.title, [self.line(row) for row in range(len(self.words))])
 
     def _repr_html_(self) -> str:
         lines = [
@@ -141,7 +131,12 @@ class LookBack:
             yield line
 
 
-def _mark(piece: Piece, told: str) -> Mark:
+def look_back(model: nn.Module, task: Task, text: str, name: str | None = None, head: int | None = None) -> LookBack:
+    """What a language model looks back at while it reads a text, to which it adds nothing. See `LookBack.within`."""
+    return LookBack.within(reading_of(model, task, text), name, head)
+
+
+def _mark(piece: LinePart, told: str) -> ShadedPart:
     if piece.state == "before":
-        return Mark(piece.text, colours(piece.share or 0.0), f"{told}: {piece.weight:.3f}")
-    return Mark(piece.text, {"now": NOW, "later": LATER}.get(piece.state, ""))
+        return ShadedPart(piece.text, colours(piece.share or 0.0), f"{told}: {piece.weight:.3f}")
+    return ShadedPart(piece.text, {"now": NOW, "later": LATER}.get(piece.state, ""))

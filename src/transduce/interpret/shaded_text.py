@@ -25,12 +25,24 @@ class Part(NamedTuple):
     word: int
 
 
-class Mark(NamedTuple):
+class ShadedPart(NamedTuple):
     """A part of a text in HTML. style: of a word, its colours. title: what is told on hovering."""
 
     text: str
     style: str = ""
     title: str = ""
+
+
+class LinePart(NamedTuple):
+    """A part of a line. share: of the largest weight, for a word before; None for any other part.
+
+    state: "before", "now", "later" of a word, "" between two words.
+    """
+
+    text: str
+    state: str
+    share: float | None = None
+    weight: float = 0.0
 
 
 def parts(text: str, words: Sequence[Word]) -> Iterator[Part]:
@@ -46,13 +58,13 @@ def parts(text: str, words: Sequence[Word]) -> Iterator[Part]:
         yield Part(text[at:], -1)
 
 
-def marks(text: str, words: Sequence[Word], weights: Array, most: float) -> list[Mark]:
+def marks(text: str, words: Sequence[Word], weights: Array, most: float) -> list[ShadedPart]:
     """The text in HTML's colours, the darker the heavier; `most` is the darkest."""
     found = []
     for part in parts(text, words):
         weight = float(weights[part.word]) if part.word >= 0 else 0.0
         told = f"{words[part.word].text}: {weight:.3f}" if part.word >= 0 else ""
-        found.append(Mark(part.text, colours(weight / most), told) if part.word >= 0 else Mark(part.text))
+        found.append(ShadedPart(part.text, colours(weight / most), told) if part.word >= 0 else ShadedPart(part.text))
     return found
 
 

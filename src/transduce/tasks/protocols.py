@@ -114,7 +114,7 @@ class Task(Protocol):
     whole: ClassVar[bool]
     """Whether an input is always read as one, however many sentences it has and however long it is."""
     drawing: ClassVar[str]
-    """The file in `interpret` whose class draws a prediction (`transduce.interpret.drawings`); "" = its text says all."""
+    """The file in `interpret` whose class is a `transduce.interpret.drawings.Drawing`; "" = the text says all."""
     columns: Columns
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None: ...
