@@ -58,6 +58,13 @@ def test_a_translation_has_its_attention_below(run: Run, tiny_run: Path) -> None
     assert "there is no attention in an empty text" in done.err
 
 
+def test_an_ensemble_has_outputs_and_is_told_to_have_no_attention(run: Run, tmp_path: Path) -> None:
+    path = saved(reader(), tmp_path)
+    done = run("predict", path, path, "--draw", given=f"{WORDS}\n".encode())
+    assert done.code == 0 and done.out.startswith(WORDS)
+    assert "an ensemble has no attention of its own" in done.err
+
+
 def test_pictures_are_no_json(run: Run, tiny_run: Path) -> None:
     done = run("predict", tiny_run, "--draw", "--json", given=b"1 2\n")
     assert done.code == 2 and "--draw shows pictures and --json writes numbers" in done.err and not done.out

@@ -224,7 +224,8 @@ def draw_below(pipeline: "Pipeline", prediction: "Prediction") -> None:
 
     from transduce.interpret.drawings import drawn
 
-    picture = drawn(pipeline.model, pipeline.task, prediction) or prediction.attention()
+    alone = pipeline.task.drawing or not pipeline.others  # an ensemble looks at nothing, but its trees can be drawn
+    picture = (drawn(pipeline.model, pipeline.task, prediction) if alone else None) or prediction.attention()
     sys.stdout.flush()
     Console(file=sys.stdout, highlight=False).print(picture)
     print(flush=True)
