@@ -198,7 +198,7 @@ def test_a_role_that_there_is_not_is_refused_with_the_nearest(model: Two) -> Non
     with capture(model), pytest.raises(InputError) as error:
         model(X_BTD)
     assert (
-        'first: expected role to be one of self, cross, memory, edge, other; got "crossed". Did you mean "cross"?'
+        'first: expected role to be one of self, tape, cross, memory, edge, other; got "crossed". Did you mean "cross"?'
         in str(error.value)
     )
     assert 'expected side to be one of encoder, decoder, other; got "encoders". Did you mean "encoder"?' in str(

@@ -73,7 +73,7 @@ def test_the_terminal_shows_branches_and_no_markup() -> None:
 def test_a_prediction_shows_its_tree_in_a_notebook() -> None:
     plain = ParsePrediction("The cat", "(NP (XX The) (XX cat))", 0.0, 0.0, (), ())
     assert plain._repr_html_() is None
-    shown = plain.shown_by(lambda each: None, TreeDrawing.html)
+    shown = plain.shown_by(lambda each: None, lambda each: TreeDrawing.of(each)._repr_html_())
     assert "<svg" in str(shown._repr_html_())
     assert "picture" not in shown.to_dict()
     assert pickle.loads(pickle.dumps(shown)) == copy.deepcopy(plain)  # noqa: S301  # our own

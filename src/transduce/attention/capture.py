@@ -27,14 +27,15 @@ from torch import Tensor, nn
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
 
-Role = Literal["self", "cross", "memory", "edge", "other"]
+Role = Literal["self", "tape", "cross", "memory", "edge", "other"]
 Side = Literal["encoder", "decoder", "other"]
 
 
 class Declared(NamedTuple):
     """What an attention module attends to.
 
-    role: self = the sequence of its queries. cross = the output of the other side. memory = slots that are not tokens.
+    role: self = the sequence of its queries. tape = the states after each earlier position of that sequence, with the
+        initial state in front. cross = the output of the other side. memory = slots that are not tokens.
         edge = neighbors in a graph. other = not declared.
     side: encoder = it helps to read a source. decoder = it helps to write a target. other = not declared.
     """

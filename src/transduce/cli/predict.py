@@ -11,6 +11,7 @@ from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, Sp
 
 if TYPE_CHECKING:
     from transduce.inference.prediction import Prediction
+    from transduce.pipeline.pipeline import Pipeline
 
 
 def predict(
@@ -109,6 +110,13 @@ def predict(
     precision: PrecisionOption = "fp32",
     device: DeviceOption = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object a line.")] = False,
+    draw: Annotated[
+        bool,
+        typer.Option(
+            help="Draw each prediction below its output: the words that a classifier looked at, an answer in its text, "
+            "a tree, what a language model looks back at, or the attention."
+        ),
+    ] = False,
     lattice: Annotated[
         bool, typer.Option(help="With --json, write every hypothesis that the beam search considered.")
     ] = False,
@@ -132,6 +140,8 @@ def predict(
 
     keep_freed_memory()
     at_terminal = source is None and is_terminal(sys.stdin)
+    if draw and as_json:
+        raise InputError("--draw shows pictures and --json writes numbers: choose one of them.")
     if at_terminal and constraints:
         raise InputError(
             "--constraints needs one line for each input line: name the input with --source, or pipe it in."
@@ -170,7 +180,8 @@ def predict(
         "prefix": prefix,
     }
     if at_terminal:
-        _answer(lambda line: pipeline.predict([line], tell=tell, lattice=lattice, **common, **search), as_json)
+        write = _writer(pipeline, as_json, draw)
+        _answer(lambda line: pipeline.predict([line], tell=tell, lattice=lattice, **common, **search), write)
         return
     with bar("predicting", len(lines)) as advance:
         predictions = pipeline.predict(
@@ -184,17 +195,48 @@ def predict(
             **common,
             **search,
         )
-    if file and file.names and not as_json:
+    if file and file.names and not (as_json or draw):
         write_line({name: each.text for name, each in zip(file.names, predictions, strict=True)})
         return
+    write = _writer(pipeline, as_json, draw)
     for place, prediction in enumerate(predictions):
-        named = {"id": file.names[place]} if file and file.names else {}
-        write_line({**named, **prediction.to_dict()} if as_json else prediction.text)
+        write(prediction, {"id": file.names[place]} if file and file.names else {})
 
 
-def _answer(predict: "Callable[[str], list[Prediction]]", as_json: bool) -> None:
-    """Ask for lines at the terminal and answer each, until there are no more; what is wrong with one is told."""
+def _writer(pipeline: "Pipeline", as_json: bool, draw: bool) -> "Callable[[Prediction, dict[str, str]], None]":
+    """What writes a prediction, with what it is called: its text or JSON, and where asked for its picture."""
     from transduce.cli.text import tell, write_line
+    from transduce.core.errors import InputError
+
+    def write(prediction: "Prediction", named: dict[str, str]) -> None:
+        write_line({**named, **prediction.to_dict()} if as_json else prediction.text)
+        if draw:
+            try:
+                draw_below(pipeline, prediction)
+            except InputError as error:  # an empty text, one in several pieces, an ensemble
+                tell(str(error))
+
+    return write
+
+
+def draw_below(pipeline: "Pipeline", prediction: "Prediction") -> None:
+    """Draw a prediction on standard output, with an empty line behind. Raises InputError where there is no picture."""
+    from rich.console import Console
+
+    from transduce.interpret.drawings import drawn
+
+    alone = pipeline.task.drawing or not pipeline.others  # an ensemble looks at nothing, but its trees can be drawn
+    picture = (drawn(pipeline.model, pipeline.task, prediction) if alone else None) or prediction.attention()
+    sys.stdout.flush()
+    Console(file=sys.stdout, highlight=False).print(picture)
+    print(flush=True)
+
+
+def _answer(
+    predict: "Callable[[str], list[Prediction]]", write: "Callable[[Prediction, dict[str, str]], None]"
+) -> None:
+    """Ask for lines at the terminal and answer each, until there are no more; what is wrong with one is told."""
+    from transduce.cli.text import tell
     from transduce.core.errors import InputError
 
     tell("One line in, one line out; Ctrl-D ends.")
@@ -208,7 +250,7 @@ def _answer(predict: "Callable[[str], list[Prediction]]", as_json: bool) -> None
             line = raw.decode("utf-8").rstrip("\n")
             if line:
                 [prediction] = predict(line)
-                write_line(prediction.to_dict() if as_json else prediction.text)
+                write(prediction, {})
                 sys.stdout.flush()
         except UnicodeDecodeError as error:
             tell(f"This line is not UTF-8: {error.reason}.")

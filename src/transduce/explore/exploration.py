@@ -17,11 +17,12 @@ from transduce.data.filterbank import WINDOW
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
 from transduce.interpret.attention import looked
+from transduce.interpret.drawings import drawing_name, drawn
 from transduce.interpret.layers import attending
 from transduce.interpret.model_inputs import Given, given_of, positions, source_ids
 from transduce.interpret.recording import recording
 from transduce.interpret.token_spans import column_tokens
-from transduce.models.protocols import writes_at_once
+from transduce.models.protocols import Points, writes_at_once
 from transduce.pipeline.generation import judged
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 from transduce.search.settings import search_settings
@@ -71,6 +72,8 @@ def explore(
     given = given_of(pipeline.task, prediction)
     check_size(pipeline, given, most)
     attention, next_TV = looked(pipeline.model, pipeline.task, given, prediction.source, prediction.text)
+    name_of_drawing = drawing_name(pipeline.model, pipeline.task)
+    drawing = drawn(pipeline.model, pipeline.task, prediction, attention)
     return {
         "model": name,
         "text": name_of(text),
@@ -84,6 +87,7 @@ def explore(
         "alternatives": alternatives(next_TV, pipeline.task.columns["target"]),
         "lattice": prediction.lattice.to_dict() if prediction.lattice else None,
         "attention": [layer.to_dict(whole=False) for layer in attention.layers],
+        "drawing": {"kind": name_of_drawing, **drawing.to_dict()} if drawing else None,
     }
 
 
@@ -147,9 +151,12 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
         InputError: see `explore`; or a token of the target is not in the vocabulary.
     """
     check_text(pipeline, text, target is not None)
-    if target is None:
-        prediction = pipeline.predict(text, split="none", long="refuse")
+    prediction = pipeline.predict(text, split="none", long="refuse") if target is None or _windows(pipeline) else None
+    if target is None or (prediction and tuple(target) == prediction.tokens):
+        assert prediction is not None
         given = given_of(pipeline.task, prediction)
+    elif prediction and prediction.seen and len(prediction.seen) < len(source_ids(pipeline.task, text)):
+        raise InputError("target: this text is read in several windows; leave it out, for the model's own answer.")
     else:
         writes = pipeline.task.columns["target"]
         ids = list(writes.encode([target])[0]) if isinstance(target, str) else writes.ids(target)
@@ -176,11 +183,16 @@ def check_text(pipeline: Pipeline, text: str, written: bool = False) -> None:
     longest = pipeline.task.readable
     if written and "source" not in pipeline.task.columns:
         longest = max(WRITTEN, 2 * longest)
-    if length > longest:
+    if length > longest and not _windows(pipeline):
         raise InputError(
             f"text: {length} {'frames' if reads.spec.kind == 'frames' else 'tokens'}; the model reads at most "
             f"{longest} at once: shorten it."
         )
+
+
+def _windows(pipeline: Pipeline) -> bool:
+    """Whether a text of any length is read, in windows."""
+    return isinstance(pipeline.model, Points)
 
 
 def check_size(pipeline: Pipeline, given: Given, most: int) -> None:

@@ -60,7 +60,7 @@ class Prediction:
         return self.look(self)
 
     def _repr_html_(self) -> str | None:
-        return self.picture(self) if self.picture and self.text else None
+        return self.picture(self) if self.picture and self.source.strip() else None
 
     def shown_by(
         self, look: Callable[["Prediction"], Any], picture: Callable[["Prediction"], str] | None = None
@@ -118,6 +118,16 @@ class Prediction:
     def details(self) -> dict[str, Any]:
         """What a kind of prediction tells besides, for JSON."""
         return {}
+
+    @property
+    def seen(self) -> tuple[int, ...] | None:
+        """The places of the source's tokens that the model read at once, end tokens included; None = all of them."""
+        return None
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The tokens of the output as they stand to what was `seen`."""
+        return self.tokens
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; the alternatives as a list under `nbest`, without repeating the source; no empty lists."""

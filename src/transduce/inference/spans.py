@@ -8,8 +8,9 @@ section 4.3).
 Shapes: S tokens of a window.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,14 +52,28 @@ class SpanPrediction(Prediction):
     tokens: the places of its first and last token in the text. score: log p less that of "no answer".
     start, end: its characters [start, end) of the text; None where there is no answer.
     no_answer: the probability that there is none.
+    window: where it was found: of all windows that the text was read in the one with the likeliest span, or where there
+        is no answer the one in which that is least likely.
     """
 
     start: int | None = None
     end: int | None = None
     no_answer: float = 0.0
+    window: "SeenWindow | None" = None
 
     def __repr__(self) -> str:
         return f"SpanPrediction({self.text!r}, start={self.start}, no_answer={self.no_answer:.4g})"
+
+    @property
+    def seen(self) -> tuple[int, ...] | None:
+        """The question, as far as it was read, and the window."""
+        return self.window.places() if self.window else None
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The places of the first and the last token in the window."""
+        first = self.window.first if self.window else 0
+        return tuple(str(int(each) - first) for each in self.tokens)
 
     def details(self) -> dict[str, Any]:
         """Where the answer stands in the text, and the probability that there is none."""
@@ -84,11 +99,34 @@ class Window(NamedTuple):
     tokens: int
 
 
+class SeenWindow(NamedTuple):
+    """A window, among the tokens of a question and a text: the question, an end token, the text, an end token.
+
+    asked: tokens of the question; read: how many of them the model read. length: tokens of the text; first, tokens:
+        those of the window. number, windows: which of how many windows it is, from 1.
+    """
+
+    asked: int
+    read: int
+    length: int
+    first: int
+    tokens: int
+    number: int
+    windows: int
+
+    def places(self) -> tuple[int, ...]:
+        """Of the tokens that the model read, end tokens included."""
+        text = self.asked + 1
+        window = range(text + self.first, text + self.first + self.tokens)
+        return (*range(self.read), self.asked, *window, text + self.length)
+
+
 class ReadText(NamedTuple):
-    """A text, and for each of its tokens the characters that it came from."""
+    """A text, and for each of its tokens the characters that it came from. asked: how many tokens the question has."""
 
     context: str
     offsets: list[tuple[int, int]]
+    asked: int = 0
 
 
 class Found(NamedTuple):
@@ -124,7 +162,7 @@ def read_windows(column: QuestionContext, texts: Sequence[str], how: Reading) ->
     for number, (question, (_, context)) in enumerate(
         zip(tokenizer.encode([question for question, _ in sides]), sides, strict=True)
     ):
-        reads.append(ReadText(context, offsets[context]))
+        reads.append(ReadText(context, offsets[context], len(question)))
         for first, last in windows(len(ids[context]), how.window, how.stride):
             row = column.row(question[: how.question], ids[context][first:last])
             found.append(Window(number, np.asarray(row, np.int32), first, last - first))
@@ -179,19 +217,26 @@ class SpanPredictor:
             InputError: a text is not a question and a text with a tab or a line break between.
         """
         reads, found = read_windows(self.column, texts, self.how)
-        best: dict[int, Found] = {}
-        nothing: dict[int, tuple[float, float]] = {}
+        best: dict[int, tuple[Found, Window]] = {}
+        nothing: dict[int, tuple[tuple[float, float], Window]] = {}
         for window, start_S, end_S in self._looked(model, found, batch_size, advance):
-            place, none = window.text, (float(start_S[-1]), float(end_S[-1]))
-            nothing[place] = min(nothing.get(place, none), none, key=sum)
+            place, none = window.text, ((float(start_S[-1]), float(end_S[-1])), window)
+            nothing[place] = min(nothing.get(place, none), none, key=lambda each: sum(each[0]))
             span = best_span(start_S[:-1], end_S[:-1], self.how.answer)
             if span:
-                here = Found(span.first + window.first, span.last + window.first, span.each)
-                best[place] = max(best.get(place, here), here, key=_preferred)
-        return [
-            self._prediction(text, read, best.get(place), nothing[place])
-            for place, (text, read) in enumerate(zip(texts, reads, strict=True))
-        ]
+                here = Found(span.first + window.first, span.last + window.first, span.each), window
+                best[place] = max(best.get(place, here), here, key=lambda each: _preferred(each[0]))
+        counts = Counter(window.text for window in found)
+        predictions = []
+        for place, (text, read) in enumerate(zip(texts, reads, strict=True)):
+            made = self._prediction(text, read, best[place][0] if place in best else None, nothing[place][0])
+            _, window = nothing[place] if made.start is None else best[place]
+            predictions.append(replace(made, window=self._seen(read, window, counts[place])))
+        return predictions
+
+    def _seen(self, read: ReadText, window: Window, count: int) -> SeenWindow:
+        asked, number = min(read.asked, self.how.question), window.first // self.how.stride + 1
+        return SeenWindow(read.asked, asked, len(read.offsets), window.first, window.tokens, number, count)
 
     def score(
         self, model: Any, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None

@@ -9,7 +9,7 @@ Shapes: H heads, T queries, S keys, V vocabulary.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from transduce.data.columns import Column
 from transduce.data.columns.tokens import Tokens
 from transduce.inference.prediction import Prediction
 from transduce.interpret.ctc_alignment import Calls, by_token
-from transduce.interpret.layers import NAMES, Attends, Axis, attending, one_pass
+from transduce.interpret.layers import NAMES, Attends, Axis, as_shown, attending, one_pass
 from transduce.interpret.model_inputs import Given, given_of, next_tokens, start_of
 from transduce.interpret.numbers import packed
 from transduce.interpret.token_spans import Side, Token, end_token, read_tokens, side, timed_side, written_side
@@ -34,6 +34,7 @@ from transduce.tasks.protocols import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 LENGTH_TOKEN = "<length>"  # what a model that writes all words at once reads before the source
 
@@ -159,6 +160,16 @@ class Attention:
         rows, columns, weights_TS, title = self.matrix(name, head)
         return attention_figure(rows, columns, weights_TS.double().numpy(), title)
 
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        from transduce.interpret.terminal import heat_map
+
+        if not self.layers:
+            yield "This model has no attention."
+            return
+        rows, columns, weights_TS, title = self.matrix()
+        yield title
+        yield heat_map(rows, columns, weights_TS.double().numpy())
+
     def _repr_html_(self) -> str:
         from transduce.interpret.notebook import Map, Strip, drawn
 
@@ -175,6 +186,24 @@ def attention_of(model: nn.Module, task: Task, prediction: Prediction) -> Attent
         InputError: its text was empty.
     """
     return looked(model, task, given_of(task, prediction), prediction.source, prediction.text)[0]
+
+
+def reading_of(model: nn.Module, task: Task, text: str) -> Attention:
+    """What a language model attends to while it reads a text, to which it adds nothing.
+
+    Raises:
+        InputError: the text is empty or longer than the model reads at once; the model reads a source.
+    """
+    if "source" in task.columns:
+        raise InputError("this model reads a source: ask its predictions for their attention.")
+    ids = list(task.columns["target"].encode([text])[0])
+    if not ids or not text.strip():
+        raise InputError("text: expected a sentence; this one is empty.")
+    if len(ids) > task.readable:
+        raise InputError(f"text: {len(ids)} tokens; the model reads at most {task.readable} at once: shorten it.")
+    found = looked(model, task, Given(None, ids), "", text)[0]
+    tokenizer = task.tokenizers["target"]
+    return replace(found, target=side(text, [*read_tokens(tokenizer, text), end_token(tokenizer, text)]))
 
 
 @torch.inference_mode()
@@ -209,12 +238,12 @@ def _source_side(source: Column, text: str, given: Given, layers: Sequence[Layer
         part = text[first:last]
         for token in [*read_tokens(source.tokenizer, part), end_token(source.tokenizer, part)]:
             tokens.append(token._replace(start=token.start + first, end=token.end + first))
-    return side(text, tokens)
+    return side(text, tokens if given.seen is None else [tokens[place] for place in given.seen])
 
 
 def _weights(calls: list[Tensor], part: Attends, before: int) -> Tensor:
     """(H, T, S) in fp32; tokens before the source that a part may not see have weight 0."""
-    weights_HTS = one_pass(calls).float().cpu()
+    weights_HTS = as_shown(one_pass(calls).float().cpu(), part)
     unseen = before - part.before if part.columns == "source" else 0
     return F.pad(weights_HTS, (unseen, 0)) if unseen else weights_HTS
 

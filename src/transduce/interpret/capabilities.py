@@ -10,6 +10,7 @@ from transduce.data.columns.frames import Frames
 from transduce.data.columns.tokens import Tokens
 from transduce.data.filterbank import SHIFT
 from transduce.inference.line_marks import LineMarks
+from transduce.interpret.drawings import drawing_name
 from transduce.interpret.layers import attending
 from transduce.interpret.steps import HasSteps
 from transduce.models.protocols import Steps
@@ -50,6 +51,7 @@ def described(
             "importance": any(isinstance(module, HasHeads) for module in modules),
             "training": training,
             "positions": _positions(table["model"]),
+            "drawing": drawing_name(model, task),
         },
         "examples": _examples(provenance.get("examples")),
         "hears": _hears(task),

@@ -43,6 +43,7 @@ class Attends(NamedTuple):
     rows, columns: the axes of its queries and keys. "decoder_input" is what a decoder reads: the start token, then the
         output. "target" is what is predicted there.
     before: the number of extra tokens that the model puts before the source, as rows and as columns.
+    tape: whether its keys are states: the initial one, then those after each earlier position.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Attends(NamedTuple):
     rows: Axis
     columns: Axis
     before: int = 0
+    tape: bool = False
 
     @property
     def title(self) -> str:
@@ -102,8 +104,12 @@ def _attends(name: str, weights_HTS: Tensor, said: Declared, written: int, at_on
     if said == ("self", "decoder") and rows == columns == written:
         axis: Axis = "target" if at_once else "decoder_input"
         return Attends(name, "decoder", 0, heads, axis, axis)
+    if said == ("tape", "decoder") and rows == columns == written:
+        return Attends(name, "decoder", 0, heads, "decoder_input", "decoder_input", tape=True)
     if said.role == "cross" and (rows, columns) == (written, reads):
         return Attends(name, "cross", 0, heads, "target", "source")
+    if said.role == "cross" and (written, heads, columns) == (1, 1, reads):
+        return Attends(name, "cross", 0, rows, "target", "source")  # several queries for one output
     source = said.side == "encoder" and columns == reads
     return Attends(name, "other", 0, heads, "other", "source" if source else "other")
 
@@ -115,3 +121,15 @@ def one_pass(calls: list[Tensor]) -> Tensor:
     """
     widest = max(call.shape[-1] for call in calls)
     return torch.cat([F.pad(call[0], (0, widest - call.shape[-1])) for call in calls], 1)
+
+
+def as_shown(weights_HTS: Tensor, part: Attends) -> Tensor:
+    """(H, T, S) by the axes of `part`.
+
+    Several queries for one output are its heads. A state on a tape counts for the token that it was left by, and the
+    initial state, in front of all tokens, for the start token.
+    """
+    if part.tape:
+        initial_HT1, after_HTS = weights_HTS[..., :1], F.pad(weights_HTS[..., 1:], (0, 1))
+        return torch.cat((initial_HT1 + after_HTS[..., :1], after_HTS[..., 1:]), -1)
+    return weights_HTS if len(weights_HTS) == part.heads else weights_HTS.transpose(0, 1)

@@ -23,10 +23,11 @@ from transduce.tasks.protocols import Task
 
 class Given(NamedTuple):
     """source: ids with the end token, or frames (S, F); None for a language model. target: ids of the output, neither
-    start nor end."""
+    start nor end. seen: the places of `source` among the tokens of the whole text; None = it is all of them."""
 
     source: Any
     target: list[int]
+    seen: tuple[int, ...] | None = None
 
 
 def given_of(task: Task, prediction: Prediction) -> Given:
@@ -37,7 +38,10 @@ def given_of(task: Task, prediction: Prediction) -> Given:
     """
     if not prediction.source.strip():
         raise InputError("there is no attention in an empty text; give the model a sentence.")
-    return Given(source_ids(task, prediction.source), task.columns["target"].ids(prediction.tokens))
+    source = source_ids(task, prediction.source)
+    if prediction.seen is not None:
+        source = [source[place] for place in prediction.seen]
+    return Given(source, task.columns["target"].ids(prediction.written), prediction.seen)
 
 
 def source_ids(task: Task, text: str) -> Any:

@@ -25,6 +25,7 @@ from transduce.interpret.words import graphemes
 Array = NDArray[np.floating[Any]]
 
 SHADES, ASCII_SHADES = " ░▒▓█", " .:*#"
+HEIGHTS, ASCII_HEIGHTS = "▁▂▃▄▅▆▇█", ".:#"
 EIGHTHS, ASCII_EIGHTHS = " ▏▎▍▌▋▊▉", "        "
 CELL = 2  # terminal columns a weight takes, so that a cell is about square
 LONGEST_LABEL = 24
@@ -61,6 +62,32 @@ def shaded_words(tokens: Sequence[str], weights: Array) -> "ShadedWords":
     return ShadedWords(_printable(tokens), checked(weights, (len(tokens),)))
 
 
+def shaded_text(
+    text: str, spans: Sequence[tuple[int, int]], weights: Array, heading: str = "", most: float | None = None
+) -> "ShadedText":
+    """A text as it stands, each of its words, which are characters [start, end), shaded by its weight (W,).
+
+    Args:
+        heading: what stands in front.
+        most: the weight of the strongest shade; None = the largest.
+
+    Raises:
+        InputError: the words do not fit the weights, or a weight is negative or not finite.
+    """
+    weights = checked(weights, (len(spans),))
+    return ShadedText(text, list(spans), weights / (most or _heaviest(weights)), heading)
+
+
+def bar_line(
+    label: str, value: float, share: float, margin: int, options: ConsoleOptions, strong: bool = False
+) -> Text:
+    """A line with a number and a bar as long as `share`, in 0..1. strong: the number stands out."""
+    width = max(min(BAR, options.max_width - margin - len("0.00 ")), 1)
+    line = Text(set_cell_size(_shortened(as_printed(label)), margin), no_wrap=True)
+    line.append(f"{value:.2f} ", "bold" if strong else "dim")
+    return line.append(_bar(share, width, options.ascii_only), BAR_COLOUR)
+
+
 @dataclass(frozen=True)
 class HeatMap:
     """See `heat_map`."""
@@ -94,12 +121,9 @@ class TerminalSpotlight:
         if self.query is not None:
             yield Text.assemble((self.query, "bold"), " attends to")
         margin = min(max(map(cell_len, self.tokens), default=0), LONGEST_LABEL) + 1
-        width = max(min(BAR, options.max_width - margin - len("0.00 ")), 1)
         heaviest = _heaviest(self.weights)
         for token, weight in zip(self.tokens, self.weights, strict=True):
-            line = Text(set_cell_size(_shortened(token), margin), no_wrap=True)
-            line.append(f"{weight:.2f} ", "bold" if weight == heaviest else "dim")
-            yield line.append(_bar(weight / heaviest, width, options.ascii_only), BAR_COLOUR)
+            yield bar_line(token, weight, weight / heaviest, margin, options, weight == heaviest)
 
 
 @dataclass(frozen=True)
@@ -117,6 +141,46 @@ class ShadedWords:
             line.append(token, Style(color=_color(readable_on(background)), bgcolor=_color(background)))
             line.append(_shade(weight, shades).strip(), _solid(background)).append(" ")
         yield line
+
+
+@dataclass(frozen=True)
+class ShadedText:
+    """See `shaded_text`."""
+
+    text: str
+    spans: list[tuple[int, int]]
+    shares: Array
+    heading: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        shades = ASCII_SHADES if options.ascii_only else SHADES
+        line = Text.assemble((self.heading, "bold"))
+        at = 0
+        for number in sorted(range(len(self.spans)), key=self.spans.__getitem__):
+            start, end = self.spans[number]
+            line.append(as_printed(self.text[at:start]))
+            add_shaded(line, self.text[max(at, start) : end], float(self.shares[number]), shades)
+            at = max(at, end)
+        yield line.append(as_printed(self.text[at:]))
+
+
+def add_shaded(line: Text, word: str, share: float, shades: str) -> None:
+    """A word with the colour of its share in 0..1 behind it; where there is no colour, a shade character says it."""
+    share = min(share, 1.0)
+    background = glow(share)
+    line.append(as_printed(word), Style(color=_color(readable_on(background)), bgcolor=_color(background)))
+    line.append(_shade(share, shades).strip(), _solid(background))
+
+
+def bar_of_height(share: float, ascii_only: bool) -> str:
+    """A character that is as high as its share in 0..1."""
+    heights = ASCII_HEIGHTS if ascii_only else HEIGHTS
+    return heights[min(round(share * len(heights)), len(heights)) - 1] if share * len(heights) >= 0.5 else " "
+
+
+def as_printed(text: str) -> str:
+    """A text in which whatever would move the cursor is a visible mark."""
+    return "".join(_printable([text]))
 
 
 def checked(weights: Array, shape: tuple[int, ...]) -> Array:

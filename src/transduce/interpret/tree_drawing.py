@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
@@ -11,6 +12,9 @@ from rich.tree import Tree
 from transduce.core.templates import render
 from transduce.data.trees import WORD, ParseTree, parse_tree
 from transduce.inference.prediction import Prediction
+
+if TYPE_CHECKING:
+    from transduce.interpret.attention import Attention
 
 LETTER = 7.2  # pixels that a letter takes
 GAP, LINE, EDGE = 14, 40, 16  # pixels between words, from phrase to phrase, and around the tree
@@ -36,10 +40,16 @@ class TreeDrawing:
 
     tree: ParseTree
 
-    @staticmethod
-    def html(prediction: Prediction) -> str:
+    @classmethod
+    def of(cls, prediction: Prediction, attention: "Attention | None" = None) -> Self:
         """The picture of a prediction whose text is a tree in brackets."""
-        return TreeDrawing(parse_tree(prediction.text))._repr_html_()
+        return cls(parse_tree(prediction.text))
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the page: phrases and words with their places in pixels, each phrase before what is in it."""
+        nodes = placed(self.tree)
+        known = ("text", "tag", "above", "is_word", "x", "y")
+        return {"text": str(self.tree), "nodes": [{name: getattr(node, name) for name in known} for node in nodes]}
 
     def svg(self) -> str:
         """The picture; self-contained, without scripts. A word tells its tag on hovering, if it has one."""

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
-from transduce.attention.capture import Role, active_record
+from transduce.attention.capture import Role, Side, active_record
 from transduce.attention.normalizers import softmax
 from transduce.kernels.matmul import Linear, linear
 
@@ -40,6 +40,8 @@ class Cell(nn.Module):
     """The number of vectors of width H that are computed from input and state."""
     parts = 1
     """The number of tensors (B, H) at the start of a state, h first. A decoder's initial state is made of them."""
+    side: Side = "other"
+    """Whether it reads a source or writes a target, for a cell that attends; see `transduce.attention.capture`."""
 
     def __init__(self, input_width: int, width: int) -> None:
         super().__init__()
@@ -142,7 +144,7 @@ class Lstmn(Lstm):
     """
 
     gates = 5
-    role: Role = "memory"
+    role: Role = "tape"
 
     def __init__(self, input_width: int, width: int) -> None:
         super().__init__(input_width, width)

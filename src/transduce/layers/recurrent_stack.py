@@ -38,6 +38,8 @@ class RecurrentStack(nn.Module):
         super().__init__()
         kind = resolve("layers.recurrent", cell)
         cells = [kind(width if layer else input_width, width) for layer in range(layers)]
+        for each in cells:
+            each.side = "decoder"
         self.cells: Iterable[Cell] = nn.ModuleList(cells)  # type: ignore[assignment]
         self.gates_width: int = cells[0].gates * width
         self.parts: int = cells[0].parts

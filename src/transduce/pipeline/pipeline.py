@@ -9,7 +9,6 @@ import torch
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile, check_finite, load_model_file
-from transduce.core.registry import resolve
 from transduce.fused.pack import pack_all
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
 from transduce.inference.decode import SearchPredictor, decode
@@ -33,6 +32,7 @@ from transduce.layers.fused_search import Mean
 from transduce.pipeline.arguments import pairs_of, paths_of, texts_of
 from transduce.pipeline.members import check_members
 from transduce.pipeline.outline import Outline, lexicon_of, load_weights
+from transduce.pipeline.pictures import picture_of
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.devices import device_for
 from transduce.search.ensemble import Ensemble
@@ -42,6 +42,7 @@ from transduce.tasks.protocols import Task
 
 if TYPE_CHECKING:
     from transduce.interpret.attention import Attention
+    from transduce.interpret.look_back import LookBack
 
 
 class Pipeline:
@@ -183,7 +184,7 @@ class Pipeline:
             pieces.ids,
         )
         looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
-        picture = resolve("interpret", self.task.drawing).html if self.task.drawing else None
+        picture = picture_of(self.task)
         predictions = [each.shown_by(look, picture) for each, look in zip(pieces.joined(found), looks, strict=True)]
         if tell:
             tell_unmet(predictions, tell)
@@ -200,6 +201,20 @@ class Pipeline:
         from transduce.interpret.attention import attention_of  # late: half of what is imported otherwise
 
         return attention_of(self.model, self.task, prediction)
+
+    def look_back(self, text: str, name: str | None = None, head: int | None = None) -> "LookBack":
+        """What each word looks back at while a language model reads a text, to which it adds nothing.
+
+        Args:
+            name: of a module that attends to the words before; None = the mean of all of these.
+            head: number of the head, from 0; None = the mean of the module's heads.
+
+        Raises:
+            InputError: the text is empty or too long; the model reads a source, or does not attend to the words before.
+        """
+        from transduce.interpret.look_back import look_back
+
+        return look_back(self.model, self.task, text, name, head)
 
     @overload
     def score(  # type: ignore[overload-overlap]  # a str is an Iterable[str]
@@ -296,7 +311,8 @@ class PredictorPipeline(Pipeline):
             kind = self.recipe.task.kind  # type: ignore[attr-defined]
             raise InputError(f"{', '.join(refused)}: {kind} does not search for its output. Leave it out.")
         found = self.task.predictor.predict(self.model, listed, None, batch_size, advance)
-        predictions = [each.shown_by(self.attention) for each in found]
+        picture = picture_of(self.task)
+        predictions = [each.shown_by(self.attention, picture) for each in found]
         return predictions[0] if alone else predictions
 
     def splits(self, split: Split) -> bool:
@@ -332,6 +348,10 @@ class EnsemblePipeline(Pipeline):
         Raises:
             InputError: always.
         """
+        raise InputError("an ensemble has no attention of its own; load one of its members by itself.")
+
+    def look_back(self, text: str, name: str | None = None, head: int | None = None) -> "LookBack":
+        """None, likewise. Raises InputError always."""
         raise InputError("an ensemble has no attention of its own; load one of its members by itself.")
 
 

@@ -180,7 +180,8 @@ class ExplorationAnswer(BaseModel):
     """A prediction with all that was seen on the way. source is null for a language model, lattice without a beam,
     recording for a model that reads text.
 
-    text is what is explored; whole is null where that is all.
+    text is what is explored; whole is null where that is all. drawing is the picture of the task, with its kind: the
+    words that a classifier looked at, an answer in its text, a tree.
     """
 
     model: str
@@ -196,6 +197,7 @@ class ExplorationAnswer(BaseModel):
     alternatives: list[list[AlternativeAnswer]]
     lattice: LatticeAnswer | None
     attention: list[LayerAnswer]
+    drawing: dict[str, Any] | None
 
 
 class HeadAnswer(BaseModel):
@@ -286,6 +288,7 @@ class ShowsAnswer(BaseModel):
     importance: bool
     training: bool
     positions: str
+    drawing: str = Field(description="The kind of its predictions' picture; empty where there is none.")
 
 
 class HearsAnswer(BaseModel):

@@ -102,6 +102,7 @@ class Classification(BaseTask):
     Config = ClassificationConfig
     Data = ClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "label"}
+    drawing = "word_shading"
 
     def __init__(self, config: ClassificationConfig, data: ClassificationData, columns: Columns) -> None:
         super().__init__(config, data, columns)

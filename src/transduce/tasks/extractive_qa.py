@@ -101,6 +101,7 @@ class ExtractiveQa(BaseTask):
     Config = ExtractiveQaConfig
     Data = ExtractiveQaData
     kinds: ClassVar[dict[str, str]] = {"source": "question_context", "target": "span"}
+    drawing = "answer_span"
 
     def __init__(self, config: ExtractiveQaConfig, data: ExtractiveQaData, columns: Columns) -> None:
         super().__init__(config, data, columns)

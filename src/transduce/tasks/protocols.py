@@ -135,7 +135,7 @@ class Task(Protocol):
     whole: ClassVar[bool]
     """Whether an input is always read as one, however many sentences it has and however long it is."""
     drawing: ClassVar[str]
-    """The file in `interpret` whose class draws a prediction for a notebook; "" = its text says all."""
+    """The file in `interpret` whose class is a `transduce.interpret.drawings.Drawing`; "" = the text says all."""
     columns_version: ClassVar[int]
     """Raised whenever `learn_columns` learns something else from the same data; what a cache holds is then not used."""
     columns: Columns

@@ -2,6 +2,13 @@
 "use strict";
 (function (T) {
   const LONGEST_EXAMPLE = 38;
+  const SENT = {
+    translation: "composer.translate",
+    classification: "composer.classify",
+    extractive_qa: "composer.answer",
+    parsing: "composer.parse",
+  };
+  const ASKED = { language_modelling: "composer.prompt", extractive_qa: "composer.question" };
 
   /** The sentence box. known: {model, examples}. */
   T.composer = (known) => (known.model.hears ? T.recorder(known) : sentenceBox(known));
@@ -17,7 +24,7 @@
       readonly: T.offline,
       "aria-describedby": "composer-hint",
     });
-    box.value = text;
+    box.value = model.task === "extractive_qa" ? text.replace("\t", "\n") : text;
     const send = () =>
       T.writes(model, box.value) || T.go({ text: box.value.trim(), how: "", sentence: "", row: "", node: "", best: "" });
     box.addEventListener("keydown", (event) => {
@@ -34,7 +41,7 @@
         T.html(
           "label",
           { for: "sentence" },
-          T.say(model.task === "language_modelling" ? "composer.prompt" : "composer.sentence"),
+          T.say(ASKED[model.task] ?? "composer.sentence"),
           model.source ? T.html("span", { class: "language" }, T.languageName(model.source)) : null,
         ),
         models.length > 1 ? T.modelChoice(models, model) : T.html("span", { class: "model-name" }, model.name),
@@ -47,7 +54,7 @@
         T.html(
           "button",
           { type: "submit", class: "primary", id: "send", disabled: T.offline },
-          T.say({ translation: "composer.translate", classification: "composer.classify" }[model.task] ?? "composer.go"),
+          T.say(SENT[model.task] ?? "composer.go"),
         ),
         T.html("span", { id: "composer-hint", class: "hint" }, T.say(T.offline ? "offline.sentence" : "composer.hint")),
       ),
@@ -156,7 +163,11 @@
         facts(exploration),
       ),
       T.wholeText(scene),
-      T.html("p", { class: "output", id: "output" }, T.verses(scene) || outputs.node),
+      T.html(
+        "p",
+        { class: scene.info.task === "parsing" ? "output small" : "output", id: "output" },
+        T.verses(scene) || outputs.node,
+      ),
       runnersUp(exploration),
       inputs
         ? T.html(

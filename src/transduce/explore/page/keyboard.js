@@ -7,7 +7,7 @@
   const HELP = [
     ["?", "keys.help"],
     ["/", "keys.sentence"],
-    ["1 – 8", "keys.views"],
+    ["1 – 9", "keys.views"],
     ["m  l", "keys.show"],
     ["w", "keys.unit"],
     ["h  H", "keys.head"],
@@ -35,7 +35,7 @@
     if (event.key === "Escape") T.untip();
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     if (event.target.matches("input, textarea, select") || document.querySelector("dialog[open]")) return;
-    const view = PAGES[Number(event.key) - 1];
+    const view = T.viewsOf(T.model)[Number(event.key) - 1];
     const act = /^[1-9]$/.test(event.key) && view ? () => T.go({ view }) : ACTS[event.key];
     if (!act) return;
     event.preventDefault();

@@ -42,11 +42,11 @@
   }
 
   function tabs() {
-    const view = viewOf(T.state());
+    const view = T.viewOf(T.state(), T.model);
     return T.html(
       "ul",
       {},
-      T.VIEWS.map((name) =>
+      T.viewsOf(T.model).map((name) =>
         T.html(
           "li",
           {},
@@ -58,7 +58,7 @@
               "aria-current": name === view ? "page" : false,
               on: { click: (event) => follow(event, name) },
             },
-            T.say(`view.${name}`),
+            T.viewName(name, T.model),
           ),
         ),
       ),
@@ -71,14 +71,21 @@
     T.go({ view });
   }
 
-  const viewOf = (state) => (T.VIEWS.includes(state.view) ? state.view : "attention");
+  /** The model that is shown; its views may be others than those of the one before. */
+  function choose(info) {
+    const before = T.viewsOf(T.model).join() + T.model?.shows?.drawing;
+    T.model = info;
+    if (before !== T.viewsOf(info).join() + info.shows?.drawing)
+      T.keepingFocus(() => T.fill(place("views"), tabs()));
+  }
 
   async function load(current) {
-    const state = T.state(),
-      view = viewOf(state);
+    const state = T.state();
     const models = await T.ask.models();
     if (!current()) return null;
     const info = models.find((each) => each.name === state.model) || models[0];
+    choose(info);
+    const view = T.viewOf(state, info);
     const text = state.text || (state.written ? "" : T.opening(info));
     compose(models, info, text);
     const scene = {

@@ -2,7 +2,7 @@
 "use strict";
 (function (T) {
   const DEFAULTS = {
-    view: "attention", // which view
+    view: "", // which view; empty: the model's first
     model: "", // model's name; empty: the first
     text: "", // sentence; empty: the first that the model file holds
     sentence: "", // which of its sentences is looked at, from 0; empty: the first
@@ -18,6 +18,7 @@
     worth: "", // 1: show what each head is worth
     node: "", // the beam's node in focus, as step.place
     dropped: "", // 1: the beam's dropped candidates too
+    upto: "", // all: what a language model went on with too, not only what was typed
     best: "", // the output of the n-best list that is looked at; empty: the first
     step: "1", // the step of the computation reached
     query: "", // the query whose computation is shown, by its token's place

@@ -1,0 +1,26 @@
+/* The picture of a task: the words that a classifier looked at, an answer in its text, a tree, what is looked back at. */
+"use strict";
+(function (T) {
+  T.views = T.views || {};
+  /** By the kind that the server names: draw(area, scene). */
+  T.drawings = T.drawings || {};
+
+  T.views.drawing = {
+    needs: "exploration",
+    draw(area, scene) {
+      const kind = scene.exploration.drawing?.kind;
+      if (!T.drawings[kind]) return T.fill(area, T.html("p", { class: "empty" }, T.say("drawing.none")));
+      return T.drawings[kind](area, scene, scene.exploration.drawing);
+    },
+  };
+
+  /** The views of a model; what its task draws comes first. */
+  T.viewsOf = (info) => (T.drawings[info?.shows?.drawing] ? ["drawing", ...T.VIEWS] : T.VIEWS);
+  /** The view that is shown. */
+  T.viewOf = (state, info) => {
+    const views = T.viewsOf(info);
+    return views.includes(state.view) ? state.view : views[0];
+  };
+  /** What the tab of a view is called. */
+  T.viewName = (view, info) => T.say(view === "drawing" ? `view.${info.shows.drawing}` : `view.${view}`);
+})(window.Transduce);

@@ -1,0 +1,98 @@
+/* A text as a picture: its words in lines, each with a colour behind it, and bars above and below it.
+
+   What stands between two words stays as it is, so that a script without spaces gets none. Offsets count code points. */
+"use strict";
+(function (T) {
+  const SIZE = 17,
+    LINE = 30,
+    BAR = 20,
+    PAD = 2;
+
+  /** text, words: [{text, start, end}]; from, to: the characters that are shown. label: for those who do not see it.
+      colour(i) -> bytes behind a word or null; strong(i): whether it stands out. above, below: {values, most, name}.
+      tell, choose: of T.walkBoxes; focus: the word that keys begin at. */
+  T.wordFlow = (area, options) => {
+    const o = { from: 0, to: Infinity, colour: () => null, strong: () => false, ...options };
+    const bars = Boolean(o.above || o.below);
+    const { places, size } = laidOut(parts(o), T.widthOf(area, 200, 900) - 42, o, bars ? LINE + 2 * BAR : LINE + 2);
+    const picture = T.walkedPicture("word-flow", size, T.say("flow.role"), o.label);
+    const top = bars ? BAR : 1;
+    const boxes = [];
+    for (const { text, word, x, y, width } of places) {
+      const bytes = word >= 0 ? o.colour(word) : null;
+      const box = { x: x - PAD, y: y + top + 2, width: width + 2 * PAD, height: LINE - 4 };
+      if (word >= 0) boxes[word] = { ...box, y: y + 1, height: (bars ? LINE + 2 * BAR : LINE) - 2 };
+      if (bytes) picture.append(T.svg("rect", { ...box, rx: 4, class: "word-back", fill: `rgb(${bytes.join(",")})` }));
+      if (word >= 0 && bars) picture.append(...barsOf(o, word, { x, y, width }));
+      const fill = bytes ? { fill: T.readableOn(bytes.map((byte) => byte / 255)) } : {};
+      const name = `flow-text${word < 0 ? " between" : ""}${word >= 0 && o.strong(word) ? " strong" : ""}`;
+      picture.append(T.svg("text", { x, y: y + top + LINE - 10, class: name, style: fill }, text));
+    }
+    T.walkBoxes(picture, { boxes, size, tell: o.tell, choose: o.choose, next: inOrder(boxes), start: o.focus ?? 0 });
+    return picture;
+  };
+
+  /** The text cut into words and what stands between them: [{text, word}], -1 for no word. */
+  function parts({ text, words, from, to }) {
+    const letters = Array.from(text),
+      out = [];
+    let at = from;
+    words.forEach((word, i) => {
+      if (word.start > at) out.push({ text: letters.slice(at, word.start).join(""), word: -1 });
+      out.push({ text: letters.slice(Math.max(at, word.start), word.end).join("") || word.text, word: i });
+      at = Math.max(at, word.end);
+    });
+    const rest = letters.slice(at, to).join("");
+    return rest ? [...out, { text: rest, word: -1 }] : out;
+  }
+
+  function laidOut(all, room, o, height) {
+    const places = [];
+    let x = PAD,
+      y = 0,
+      widest = 120;
+    const end = () => ([x, y] = [PAD, y + height]);
+    for (const { text, word } of all) {
+      const solid = word >= 0 ? [text] : text.split(/(\s+)/u).filter(Boolean);
+      for (const piece of solid) {
+        const blank = !piece.trim();
+        const width = blank ? SIZE / 3.4 : T.textWidth(piece, SIZE, word >= 0 && o.strong(word) ? 700 : 400);
+        if (!blank && x > PAD && x + width > room) end();
+        if (!blank) places.push({ text: piece, word, x, y, width });
+        x += width;
+        widest = Math.max(widest, x + PAD);
+      }
+    }
+    return { places, size: { width: Math.ceil(widest), height: y + height } };
+  }
+
+  /** How likely something is at a word, as high as its share of the likeliest. */
+  function barsOf(o, word, { x, y, width }) {
+    const bar = (given, name, top) => {
+      const high = given ? (BAR - 3) * Math.min(1, given.values[word] / given.most) : 0;
+      if (high < 0.4) return [];
+      return [T.svg("rect", { x, y: top(high), width, height: high, rx: 1.5, class: name })];
+    };
+    return [
+      ...bar(o.above, "bar-above", (high) => y + BAR - high),
+      ...bar(o.below, "bar-below", () => y + BAR + LINE),
+    ];
+  }
+
+  /** Left and right go from word to word, up and down to the nearest of the other line. */
+  const inOrder = (boxes) => (i, key) => {
+    if (key === "ArrowLeft" || key === "ArrowRight") {
+      const to = i + (key === "ArrowLeft" ? -1 : 1);
+      return boxes[to] ? to : null;
+    }
+    const down = key === "ArrowDown" ? 1 : -1;
+    const lines = [...new Set(boxes.map((box) => box.y))].sort((one, other) => one - other);
+    const line = lines[lines.indexOf(boxes[i].y) + down];
+    const middle = (box) => box.x + box.width / 2;
+    const there = T.range(boxes.length).filter((j) => boxes[j].y === line);
+    return there.sort((j, k) => distance(j) - distance(k))[0];
+    function distance(j) {
+      return Math.abs(middle(boxes[j]) - middle(boxes[i]));
+    }
+  };
+})(window.Transduce);

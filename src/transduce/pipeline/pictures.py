@@ -1,0 +1,17 @@
+"""How a notebook shows a prediction: as its task draws it."""
+
+from collections.abc import Callable
+
+from transduce.core.registry import resolve
+from transduce.inference.prediction import Prediction
+from transduce.tasks.protocols import Task
+
+
+def picture_of(task: Task) -> Callable[[Prediction], str] | None:
+    """What makes HTML of a prediction of this task; None where its text says all."""
+
+    def picture(prediction: Prediction) -> str:
+        html: str = resolve("interpret", task.drawing).of(prediction)._repr_html_()
+        return html
+
+    return picture if task.drawing else None

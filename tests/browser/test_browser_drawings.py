@@ -1,0 +1,216 @@
+"""What each task draws, in a real browser: the numbers of the server, keys, both themes, and the offline file."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+from visiting import Open, Visit, visiting
+
+from drawn_models import CONTEXT, QUESTION, answerer, classifier, file_of, parser, reader
+from served import Server, serving
+from transduce.core.model_file import save_model_file
+from transduce.explore.offline import offline
+from transduce.explore.page_file import page
+from transduce.interpret.numbers import from_base64
+
+WORDS = "ba de fi go ku"
+TEXTS = {"classifier": WORDS, "answerer": f"{QUESTION}\t{CONTEXT}", "parser": WORDS, "reader": WORDS}
+FIRST = {"classifier": "Words", "answerer": "Answer", "parser": "Tree", "reader": "Looking back"}
+FIGURES = {
+    "classifier": ["shading", "labels"],
+    "answerer": ["answer", "asked", "answering"],
+    "parser": ["tree"],
+    "reader": ["look-back"],
+}
+MADE = {"classifier": lambda: classifier(hops=2), "answerer": answerer, "parser": parser, "reader": reader}
+
+
+@pytest.fixture(scope="session")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The explorer of a random model of each task that draws."""
+    folder = tmp_path_factory.mktemp("drawn")
+    for name, make in MADE.items():
+        save_model_file(folder / f"{name}.safetensors", file_of(make()))
+    with serving([folder / f"{name}.safetensors" for name in MADE], page=page()) as running:
+        yield running
+
+
+@pytest.fixture
+def visit(browser: Browser, drawn: Server) -> Iterator[Open]:
+    """Opens the page at a model: visit("parser")."""
+    with ExitStack() as tabs:
+
+        def opened(model: str, options: dict[str, Any] | None = None, **state: object) -> Visit:
+            tab = tabs.enter_context(visiting(browser, f"{drawn.address}/", **(options or {})))
+            return tab.open(**{"model": model, "text": TEXTS[model], **state})
+
+        yield opened
+
+
+def drawing(server: Server, model: str) -> dict[str, Any]:
+    """What the server says of the model's picture."""
+    answer = server.post("/v1/explore/predict", text=TEXTS[model], model=model)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()["drawing"]
+    return found
+
+
+def table(tab: Visit, name: str) -> list[list[str]]:
+    """The rows of a figure's table."""
+    tab.find(f'[data-figure="{name}"]').click()
+    rows = [row.locator("th, td").all_inner_texts() for row in tab.find(f'[data-name="{name}"] tbody tr').all()]
+    tab.find(f'[data-figure="{name}"]').click()
+    return rows
+
+
+@pytest.mark.parametrize("model", MADE)
+def test_a_model_opens_on_its_own_picture(visit: Open, model: str) -> None:
+    tab = visit(model)
+    assert tab.text("#views [aria-current]") == FIRST[model]
+    assert [each.get_attribute("data-name") for each in tab.find("#view figure").all()] == FIGURES[model]
+    tab.page.keyboard.press("2")
+    tab.drawn()
+    assert tab.text("#views [aria-current]") == "Attention"
+    tab.page.keyboard.press("1")
+    tab.drawn()
+    assert tab.text("#views [aria-current]") == FIRST[model]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_axe_finds_nothing_and_every_text_is_there(visit: Open, theme: str, language: str) -> None:
+    for model in MADE:
+        tab = visit(model, theme=theme, lang=language)
+        told = [f"{each['id']}: {each['help']}" for each in Axe().run(tab.page).response["violations"]]
+        assert not told, (model, told)
+        assert "⟨" not in tab.text("body")
+        tab.close()
+
+
+@pytest.mark.parametrize("width", [400, 320])
+def test_a_narrow_page_does_not_scroll_sideways(visit: Open, width: int) -> None:
+    for model in MADE:
+        tab = visit(model, {"viewport": {"width": width, "height": 800}})
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= width, model
+        tab.close()
+
+
+@pytest.mark.parametrize("model", MADE)
+def test_every_picture_takes_the_focus_and_tells_where_the_keys_are(visit: Open, model: str) -> None:
+    tab = visit(model)
+    for picture in tab.find("#view svg[role=application]").all():
+        assert picture.get_attribute("aria-label") and picture.get_attribute("aria-roledescription")
+        picture.focus()
+        tab.page.keyboard.press("End")
+        last = tab.text(".tip")
+        tab.page.keyboard.press("Home")
+        assert tab.text(".tip") != last
+        expect(tab.find("body > .unseen[role=status]")).to_contain_text(tab.text(".tip-head"))
+        tab.page.keyboard.press("Escape")
+        expect(tab.find(".tip")).to_be_hidden()
+
+
+def test_shaded_words_have_the_servers_weights(visit: Open, drawn: Server) -> None:
+    tab, found = visit("classifier"), drawing(drawn, "classifier")
+    assert tab.find(".word-flow .flow-text").all_text_contents() == WORDS.split()
+    rows = table(tab, "shading")
+    columns = [found["mean"], *found["hops"]]
+    for row, word, *weights in zip(rows, WORDS.split(), *columns, strict=True):
+        assert row == [word, *(f"{weight:.3f}" for weight in weights)]
+    assert [row[0] for row in table(tab, "labels")] == list(found["probabilities"])
+    bars = tab.find(".label-bar").all()
+    widths = [float(bar.get_attribute("width") or 0) for bar in bars]
+    shares = list(found["probabilities"].values())
+    assert widths[0] / widths[1] == pytest.approx(shares[0] / shares[1], rel=0.02)
+    tab.find("#hop").select_option("1")
+    tab.drawn()
+    assert tab.text('[data-name="shading"] .figure-title').endswith("hop 2")
+    darkest = max(range(5), key=found["hops"][1].__getitem__)
+    picture = tab.find('[data-name="shading"] svg.picture')
+    picture.focus()
+    tab.page.keyboard.press("Home")
+    for _ in range(darkest):
+        tab.page.keyboard.press("ArrowRight")
+    assert tab.text(".tip").split("\n") == [WORDS.split()[darkest], f"weight {found['hops'][1][darkest]:.3f}"]
+
+
+def test_an_answer_stands_in_its_text_with_bars(visit: Open, drawn: Server) -> None:
+    tab, found = visit("answerer"), drawing(drawn, "answerer")
+    text = TEXTS["answerer"]
+    inside = [each["text"] for each in found["words"] if found["answer"][0] <= each["start"] < found["answer"][1]]
+    assert tab.find('[data-name="answer"] .flow-text.strong').all_text_contents() == inside
+    assert text[slice(*found["answer"])] == tab.text("#output")
+    rows = table(tab, "answer")
+    for row, word, start, end in zip(rows, found["words"], found["start"], found["end"], strict=True):
+        assert row == [word["text"], f"{start:.3f}", f"{end:.3f}"]
+    assert f"{found['windows']} windows; this is window {found['window']}" in tab.text('[data-name="answer"] .caption')
+    for name, key, chooser, shown in [("answering", "reads", "answering-word", 3), ("asked", "asks", "asked-word", 1)]:
+        tab.find(f"#{chooser}").select_option(str(shown))
+        tab.drawn()
+        weights = from_base64(found[key]["weights"], found[key]["shape"])[shown]
+        assert [row[1] for row in table(tab, name)] == [f"{weight:.3f}" for weight in weights]
+    word = found["words"][3]["text"]
+    assert tab.text('[data-name="answering"] .figure-title') == f"What “{word}” of the text looks at"
+
+
+def test_a_tree_is_walked_by_keys(visit: Open, drawn: Server) -> None:
+    tab, found = visit("parser"), drawing(drawn, "parser")
+    nodes = found["nodes"]
+    assert tab.find(".tree text").all_text_contents() == [each["text"] for each in nodes]
+    assert tab.find(".tree polyline").count() == len(nodes) - 1
+    tab.find("svg.tree").focus()
+    tab.page.keyboard.press("Home")
+    assert tab.text(".tip").split("\n") == [nodes[0]["text"], WORDS]
+    assert tab.find(".tree .covered").all_text_contents() == WORDS.split()
+    tab.page.keyboard.press("ArrowDown")
+    first = next(each for each in nodes if each["above"] == 0)
+    assert tab.text(".tip-head") == first["text"]
+    tab.page.keyboard.press("ArrowUp")
+    assert tab.text(".tip-head") == nodes[0]["text"]
+
+
+def test_looking_back_has_a_line_for_each_word(visit: Open, drawn: Server) -> None:
+    tab = visit("reader")
+    assert tab.find(".back-word.now").all_text_contents() == WORDS.split()
+    assert tab.find(".back-word.later").count() == 10
+    rows = table(tab, "look-back")
+    assert [len([cell for cell in row[1:] if cell]) for row in rows] == [2, 3, 4, 5, 6]
+    for row in rows:
+        assert sum(float(cell) for cell in row[1:] if cell) == pytest.approx(1, abs=0.01)
+    tab.find("#choice-Text-all").click()
+    tab.drawn()
+    whole = drawn.post("/v1/explore/predict", text=WORDS, model="reader").json()["target"]["text"].split()
+    assert tab.find(".back-word.now").all_text_contents() == whole
+    tab.go(layer="stack.cells.1", upto="")
+    assert table(tab, "look-back") != rows
+
+
+def test_models_of_other_tasks_have_no_such_view(visit: Open) -> None:
+    tab = visit("parser")
+    tab.find("#model").select_option("classifier")
+    tab.drawn()
+    assert tab.text("#views li") == "Words"
+
+
+@pytest.mark.parametrize("model", MADE)
+def test_the_saved_file_has_the_picture_too(browser: Browser, model: str, tmp_path: Path) -> None:
+    data = json.loads(json.dumps(offline({model: MADE[model]()}, [TEXTS[model]])))
+    file = tmp_path / "saved.html"
+    file.write_text(page(data), encoding="utf-8")
+    with visiting(browser, file.as_uri()) as tab:
+        tab.open()
+        assert [each.get_attribute("data-name") for each in tab.find("#view figure").all()] == FIGURES[model]
+
+
+@pytest.mark.parametrize("model", MADE)
+def test_pictures_are_saved_as_svg(visit: Open, model: str) -> None:
+    tab = visit(model)
+    for name in FIGURES[model]:
+        with tab.page.expect_download() as download:
+            tab.find(f'[data-name="{name}"] [data-save="svg"]').click()
+        assert Path(download.value.path()).read_text(encoding="utf-8").startswith("<?xml")

@@ -1,0 +1,94 @@
+"""Small models with random weights for each task that draws its predictions."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from random_models import sentences
+from transduce.core.model_file import ModelFile
+from transduce.data.columns import Column
+from transduce.data.columns.label import Label
+from transduce.data.columns.packed import pack
+from transduce.data.columns.question_context import QuestionContext
+from transduce.data.columns.span import Span
+from transduce.data.columns.tokens import Tokens
+from transduce.data.columns.trees import Trees
+from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.trees import parse_tree
+from transduce.inference.decode import SearchPredictor
+from transduce.pipeline.outline import make_model, make_task
+from transduce.pipeline.pipeline import Pipeline, PredictorPipeline
+from transduce.recipe.recipe import parse_recipe
+
+LABELS = ("bad", "good", "so-so")
+CHINESE = "这部电影很好看但是结尾太差"
+QUESTION = "ba de ?"
+CONTEXT = "fi go ku ba . de la mi no . pu ra si to ."
+BIDAF = {"d_model": 8, "hidden": 8, "modeling_layers": 1, "character_filters": 4, "character_width": 4}
+QANET = {"d_model": 8, "heads": 2, "blocks": 1, "encoder_convolutions": 1, "character_filters": 4, "character_width": 4}
+
+
+def classifier(kind: str = "whitespace", seed: int = 1, **model: Any) -> Pipeline:
+    """Of three labels; recurrent, under attention pooling, unless `model` says otherwise."""
+    tokenizer = learnt(kind)
+    columns: dict[str, Column] = {"source": Tokens(tokenizer, ends=True), "target": Label(LABELS)}
+    table = {"kind": "classifier", "d_model": 8, "hidden": 8, **model}
+    return made({"kind": "classification"}, {"train": [{"file": "a.tsv"}]}, columns, table, seed)
+
+
+def answerer(kind: str = "bidaf", seed: int = 1, **task: Any) -> Pipeline:
+    """Points into texts; in windows of 8 tokens, unless `task` says otherwise."""
+    columns: dict[str, Column] = {"source": QuestionContext.of(learnt("whitespace")), "target": Span()}
+    table = {"kind": kind, **(BIDAF if kind == "bidaf" else QANET)}
+    windows = {"window": 8, "stride": 4, "longest_answer": 3, **task}
+    return made({"kind": "extractive_qa", **windows}, {"train": [{"file": "a.json"}]}, columns, table, seed)
+
+
+def parser(seed: int = 1) -> Pipeline:
+    """Of a few phrases."""
+    labels = " ".join(parse_tree("(S (NP (XX a) (XX b)) (VP (XX c) (NP (XX d))))").sequence())
+    written = train_tokenizer(TokenizerConfig(kind="whitespace", min_frequency=1), [labels])
+    columns: dict[str, Column] = {
+        "source": Tokens(learnt("whitespace"), ends=True),
+        "target": Trees(written, starts=True, ends=True),
+    }
+    table = {"kind": "rnn", "d_model": 8, "hidden": 8}
+    return made({"kind": "parsing"}, {"train": [{"file": "a.mrg"}]}, columns, table, seed)
+
+
+def reader(seed: int = 1, **model: Any) -> Pipeline:
+    """A language model that looks back: an LSTMN of two layers, unless `model` says otherwise."""
+    columns: dict[str, Column] = {"target": Tokens(learnt("whitespace"), stream=True)}
+    table = {"kind": "rnn_decoder", "cell": "lstmn", "d_model": 8, "layers": 2, **model}
+    task = {"kind": "language_modelling", "context": 40}
+    return made(task, {"train": [{"text": "a"}]}, columns, table, seed)
+
+
+def learnt(kind: str) -> Tokenizer:
+    """A tokenizer that knows the words here."""
+    texts = [*sentences(200, seed=9), CHINESE, QUESTION, CONTEXT]
+    return train_tokenizer(TokenizerConfig(kind=kind, vocabulary=150, min_frequency=1), texts)
+
+
+def file_of(pipeline: Pipeline) -> ModelFile:
+    """What a training would have written."""
+    texts, tables = pack(pipeline.task.columns)
+    weights = {name: weight.detach() for name, weight in pipeline.model.named_parameters()}
+    return ModelFile(weights, pipeline.recipe.to_table(), texts, {"seed": 1}, {"loss": 2.0}, columns=tables)
+
+
+def made(task: dict[str, Any], data: dict[str, Any], columns: Any, model: dict[str, Any], seed: int) -> Pipeline:
+    """A pipeline with random weights."""
+    recipe = parse_recipe({"name": "drawn", "task": task, "data": data, "model": model}, "test")
+    bound = make_task(recipe, columns)
+    torch.manual_seed(seed)
+    module: nn.Module = make_model(recipe, bound)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.4)
+    weights = {name: weight.detach() for name, weight in module.named_parameters()}
+    texts, tables = pack(columns)
+    file = ModelFile(weights, recipe.to_table(), texts, {"seed": seed}, {"loss": 2.0}, columns=tables)
+    searches = isinstance(bound.predictor, SearchPredictor)
+    return Pipeline(file) if searches else PredictorPipeline(file)
