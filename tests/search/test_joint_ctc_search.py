@@ -64,7 +64,12 @@ def test_a_finished_output_has_the_scores_of_both(kind: str) -> None:
         for row in range(2):
             count = int(places.lengths[row])
             ctc = -F.ctc_loss(
-                places.values[row, :count, None], torch.tensor([said]), [count], [len(said)], blank=START, reduction="sum"
+                places.values[row, :count, None],
+                torch.tensor([said]),
+                [count],
+                [len(said)],
+                blank=START,
+                reduction="sum",
             )
             expected = (1 - weight) * alone[row].log_probability + weight * float(ctc)
             assert found[row].log_probability == pytest.approx(expected, abs=1e-4), said
@@ -97,9 +102,7 @@ def test_a_wide_beam_finds_the_best_of_all_outputs(kind: str) -> None:
     limits, forbidden = [4, 4], [PAD, START]
     found = search(model, heard(), 2, settings, start=START, end=END, limits=limits, forbidden=forbidden)
     joint = JointlyDecoded(model, 0.5, START, END)
-    every = [
-        forced(joint, heard(), [[*said, END]] * 2, start=START, end=END) for said in outputs(3)
-    ]
+    every = [forced(joint, heard(), [[*said, END]] * 2, start=START, end=END) for said in outputs(3)]
     for row in range(2):
         best = sorted((each[row] for each in every), key=lambda each: -each.log_probability)[:5]
         assert [each.tokens for each in found[row]] == [each.tokens for each in best]

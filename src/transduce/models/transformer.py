@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 from torch import Tensor, nn
 
-from transduce.attention import KeyValue, masks
+from transduce.attention import masks
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.layers.embedding import Tied

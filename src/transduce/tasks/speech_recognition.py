@@ -17,6 +17,7 @@ from transduce.data.columns.frames import Frames
 from transduce.data.columns.tokens import Tokens
 from transduce.data.encoding import open_examples
 from transduce.data.files import fingerprint
+from transduce.data.filterbank import Normalization
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.recordings import RecordingFile, read_recordings, recordings_digest
 from transduce.data.store import Store
@@ -63,6 +64,9 @@ class SpeechData(Config):
     """Samples a second that sound is brought to."""
     mels: int = Field(default=80, ge=1, le=1000)
     """Mel filters of a frame, which are computed from sound; ready-made features have as many as they have."""
+    normalization: Normalization = "feature"
+    """What gets mean 0 and variance 1 over an utterance. feature: each feature by itself, which takes away microphone
+    and room. utterance: all features together, which keeps what tells one short word from another."""
     max_frames: int = Field(default=3000, ge=1)
     """Training leaves out longer utterances; a frame begins every 10 ms."""
     speeds: tuple[float, ...] = ()
@@ -194,14 +198,14 @@ def _frames(data: SpeechData, root: Path) -> Frames:
     names = [first[1] for first in firsts if first]
     arrays = [name for name in names if ARRAY.fullmatch(name)]
     if not arrays:
-        return Frames(data.mels, data.rate)
+        return Frames(data.mels, data.rate, normalization=data.normalization)
     widths = {read_features(name, root).shape[1] for name in arrays}
     if len(arrays) < len(names) or len(widths) > 1:
         told = " and ".join(f"{width} features a frame" for width in sorted(widths))
         raise InputError(
             f"data.train: expected recordings of one kind; got {told}{' and sound' * (len(arrays) < len(names))}."
         )
-    return Frames(widths.pop(), None)
+    return Frames(widths.pop(), None, normalization=data.normalization)
 
 
 def _named(file: RecordingFile, root: Path) -> dict[str, Any]:
