@@ -1,4 +1,4 @@
-"""Joint decoding: scores against their definition by torch's ctc_loss and by all alignments; search against all outputs."""
+"""Joint decoding: scores by torch's ctc_loss and by all alignments; search against all outputs."""
 
 import itertools
 import math

@@ -1,5 +1,4 @@
-"""A second output on the encoder of an encoder-decoder, trained with CTC beside the decoder (Kim et al. 2017; Watanabe et
-al. 2017).
+"""A second output on the encoder of an encoder-decoder, trained with CTC beside the decoder (Kim et al. 2017).
 
     loss = (1 - w) (attention's cross-entropy) + w (-log p_ctc(y | x))         w = `ctc_weight`
 

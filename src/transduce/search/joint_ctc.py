@@ -1,9 +1,9 @@
-"""Joint decoding: a decoder's next tokens, weighted with CTC's prefix probabilities (Watanabe et al. 2017, section IV-C).
+"""Joint decoding: a decoder's next tokens, weighted with CTC's prefix probabilities (Watanabe et al. 2017, IV-C).
 
     score(h c)  =  (1 - w) log p_att(c | h)  +  w (log psi(h c) - log psi(h))           w = `search.ctc_weight`
 
-psi(h) is the probability, by CTC on the encoder, that an output begins with h; for a finished output, that it is h. So a
-finished output's scores sum to (1 - w) log p_att(y) + w log p_ctc(y). psi is a sum over the places at which the last
+psi(h) is the probability, by CTC on the encoder, that an output begins with h; for a finished output, that it is h. So
+a finished output's scores sum to (1 - w) log p_att(y) + w log p_ctc(y). psi is a sum over the places at which the last
 token of h is first emitted (Graves 2008, section 7.4):
 
     psi(h c) = sum_t phi_t(h, c) p_t(c),   phi_t = b_{t-1} + n_{t-1},  or b_{t-1} where c is the last token of h
@@ -25,7 +25,7 @@ from transduce.models.protocols import PredictsJointly, Tree
 
 
 class Heard(NamedTuple):
-    """A model's memory, and the log-probabilities (N, P, V) of each place; behind a row's last, the blank is certain."""
+    """A model's memory, and log-probabilities (N, P, V) of each place; behind a row's last, the blank is certain."""
 
     inner: Tree
     places: Tensor

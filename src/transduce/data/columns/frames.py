@@ -50,9 +50,7 @@ class Frames:
         if type(width) is not int or width < 1 or not (rate is None or (type(rate) is int and rate >= 1000)):
             raise InputError("the model file's column of frames: expected a width and a sampling rate.")
         if by not in get_args(Normalization):
-            raise InputError(
-                f"the model file's column of frames: expected normalization feature or utterance; got {by!r}."
-            )
+            raise InputError(f"the model file's column of frames: expected feature or utterance; got {by!r}.")
         return cls(width, rate, normalization=by)
 
     @property
