@@ -6,10 +6,12 @@ import math
 import random
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
+import torch
 
 import transduce
 from forked import Fate
@@ -17,8 +19,12 @@ from forked import transduce as command
 from served import serving
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
+from transduce.core.padded import Padded
 from transduce.data.recordings import RecordingFile, Strings, read_recordings
 from transduce.interpret.attention import attention_of
+from transduce.interpret.exposure_figure import exposure_figure
+from transduce.models.protocols import writes_at_once
+from transduce.runtime.event_log import read_log
 
 RATE, TONES = 8000, {"a": 300, "b": 700, "c": 1300, "d": 2200}
 SIZES = {
@@ -115,6 +121,45 @@ def test_it_learns_what_is_said(trained: Path, corpus: Path) -> None:
     found = model.predict([str(corpus / name) for name, _ in rows])
     exact = 100 * sum(each.text == text for each, (_, text) in zip(found, rows, strict=True)) / len(rows)
     assert scores["exact_match"]["value"] == pytest.approx(exact)
+
+
+def slow_teacher_forced_errors(pipeline: Any, name: str, text: str) -> int:
+    """Of one utterance, token by token: each is predicted by a step after the true ones before."""
+    task, model = pipeline.task, pipeline.model.eval()
+    tokenizer = task.tokenizers["target"]
+    frames = torch.from_numpy(task.columns["source"].encode([name])[0])[None]
+    memory, state = model.start(Padded(frames, torch.tensor([frames.shape[1]])), 1)
+    before, errors = task.start, 0
+    for wanted in [*tokenizer.encode([text])[0], task.end]:
+        said, state = model.step(torch.tensor([before]), memory, state)
+        said[0, [tokenizer.pad, tokenizer.start, tokenizer.unknown]] = -math.inf
+        errors += int(said[0].argmax()) != wanted
+        before = wanted
+    return errors
+
+
+def test_exposure_bias_is_reported_where_there_are_next_tokens(trained: Path, corpus: Path) -> None:
+    report = json.loads((trained / "report.json").read_text())
+    test, [last] = report["tests"]["held_out"], read_log(trained / "log.jsonl")[-1:]
+    pipeline = transduce.load(trained)
+    if writes_at_once(pipeline.model):
+        assert "exposure_bias" not in test["scores"] and "exposure_bias" not in last
+        return
+    rows = [line.split("\t") for line in (corpus / "test.tsv").read_text().splitlines()]
+    with torch.inference_mode():
+        errors = sum(slow_teacher_forced_errors(pipeline, str(corpus / name), text) for name, text in rows)
+    rate = 100 * errors / sum(len(text) for _, text in rows)
+    assert test["scores"]["teacher_forced"]["value"] == pytest.approx(rate)
+    assert test["scores"]["exposure_bias"]["value"] == pytest.approx(test["scores"]["cer"]["value"] - rate)
+    assert last["event"] == "validation" and last["teacher_forced"] + last["exposure_bias"] == pytest.approx(
+        last["cer"]
+    )
+    assert {"teacher_forced", "exposure_bias"} < report["validation_signatures"].keys()
+    drawn = exposure_figure(read_log(trained / "log.jsonl"), test["errors_by_position"])
+    over_updates, over_positions = ([line.get_label() for line in axes.lines] for axes in drawn.axes)
+    assert over_updates == over_positions == ["outputs", "teacher-forced"]
+    places, rates = drawn.axes[1].lines[1].get_data()
+    assert list(places) == [1, 2, 3] and list(rates) == test["errors_by_position"]["teacher_forced"]
 
 
 def names_of(corpus: Path, count: int = 8) -> tuple[list[str], list[str]]:

@@ -30,10 +30,12 @@ class BaseTask:
 
     whole: an input is always read as one, however many sentences it has and however long it is.
     drawing: the file in `interpret` whose class draws a prediction; "" = its text says all.
+    exposure_bias: it is reported unless the recipe says otherwise (`training.exposure_bias`).
     """
 
     whole: ClassVar[bool] = False
     drawing: ClassVar[str] = ""
+    exposure_bias: ClassVar[bool] = False
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None:
         self.config, self.data, self.columns = config, data, columns

@@ -115,6 +115,8 @@ class Task(Protocol):
     """Whether an input is always read as one, however many sentences it has and however long it is."""
     drawing: ClassVar[str]
     """The file in `interpret` whose class draws a prediction for a notebook; "" = its text says all."""
+    exposure_bias: ClassVar[bool]
+    """Whether it is reported unless the recipe says otherwise; see `transduce.metrics.exposure`."""
     columns: Columns
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None: ...

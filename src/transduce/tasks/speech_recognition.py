@@ -94,6 +94,7 @@ class SpeechRecognition(TextTask):
     Config = SpeechRecognitionConfig
     Data = SpeechData
     kinds: ClassVar[dict[str, str]] = {"source": "frames", "target": "tokens"}
+    exposure_bias: ClassVar[bool] = True
 
     def __init__(self, config: SpeechRecognitionConfig, data: SpeechData, columns: Columns) -> None:
         super().__init__(config, data, columns)

@@ -1,10 +1,13 @@
-"""What a finished run looks like: `figures/training.png`, and `figures/attention.png` of one held-out sentence.
+"""What a finished run looks like: `figures/training.png`, `figures/attention.png` of one held-out sentence, and
+`figures/exposure_bias.png` where it was measured.
 
 Shapes: T target positions, S source positions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,7 @@ from torch import nn
 from transduce.core.errors import InputError
 from transduce.interpret.attention import attention_of
 from transduce.interpret.drawing import save
+from transduce.interpret.exposure_figure import exposure_figure
 from transduce.interpret.figures import attention_figure, training_curves
 from transduce.models.protocols import writes_at_once
 from transduce.runtime.event_log import read_log
@@ -22,10 +26,24 @@ Weights = NDArray[np.floating]
 SHOWN = range(4, 17)  # words of a sentence that fits a page and is worth looking at
 
 
-def write_figures(run: Path, model: nn.Module, task: Task, data: TaskData, tell: Callable[[str], None]) -> None:
-    """Draw what there is to draw into `run/figures`; what cannot be drawn, matplotlib missing too, is told."""
+def write_figures(
+    run: Path,
+    model: nn.Module,
+    task: Task,
+    data: TaskData,
+    tell: Callable[[str], None],
+    tests: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> None:
+    """Draw what there is to draw into `run/figures`; what cannot be drawn, matplotlib missing too, is told.
+
+    tests: what the report says of each test set.
+    """
     try:
-        save(training_curves(read_log(run / "log.jsonl")), run / "figures" / "training.png")
+        records = read_log(run / "log.jsonl")
+        save(training_curves(records), run / "figures" / "training.png")
+        by_position = [test["errors_by_position"] for test in tests.values() if "errors_by_position" in test]
+        if by_position:
+            save(exposure_figure(records, by_position[0]), run / "figures" / "exposure_bias.png")
         pairs = shown(model, task, sentence(data)) if sentence(data) else None
         if pairs:
             title = "What each word of the output attends to: mean of all layers and heads"

@@ -10,6 +10,8 @@ from torch import nn
 
 from transduce.inference.likelihood import dataset_likelihood, likelihood_context, signature
 from transduce.inference.request import Generates
+from transduce.inference.teacher_forcing import exposure, reports_exposure, unit_of
+from transduce.metrics.exposure import signatures
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions, machine, peak_memory_bytes, source_commit
 from transduce.search.dispatch import quickest
@@ -74,6 +76,9 @@ def _signatures(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) ->
     method = f"search:{quickest(model).method}|" if isinstance(task, Generates) else ""
     searched = f"{method}sentences:at most {decoded}"
     found = {name: f"{score.signature}|{searched}" for name, score in scores.items()}
+    if texts and isinstance(task, Generates) and reports_exposure(model, task, recipe.training.exposure_bias):
+        told = signatures(unit_of(references, task.columns["target"].encode(references)))
+        found |= {name: f"{each}|{searched}" for name, each in told.items()}
     return {"loss": f"{signature(task.objective(model).unit)}|context:{likelihood_context(model, task)}", **found}
 
 
@@ -88,6 +93,10 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
         if isinstance(task, Generates):
             result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
         scores = task.evaluate([each.text for each in outputs], dataset.references)
+        if reports_exposure(model, task, recipe.training.exposure_bias):
+            found = exposure(model, task, dataset.texts, outputs)
+            scores |= {name: tally.score() for name, tally in found.tallies().items()}
+            result["errors_by_position"] = found.by_position()
         result["scores"] = {name: score.to_dict() for name, score in scores.items()}
     return result
 

@@ -285,7 +285,7 @@ def _finish(
     save_model_file(run / NAME, replace(file, lexicon=_lexicon(run / NAME, tokenizers)))
     precision = resolve_precision(recipe.training.precision, device())
     report = make_report(recipe, run / NAME, model, task, data, progress, precision, end)
-    write_figures(run, model, task, data, display.tell)
+    write_figures(run, model, task, data, display.tell, report["tests"])
     write_json(run / REPORT, report)
     return report
 
