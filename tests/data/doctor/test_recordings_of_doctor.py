@@ -81,7 +81,7 @@ def test_each_fault_is_found_where_it_is(folder: Path) -> None:
     durations = found[("durations", "train")].sentence
     assert "11 recordings, 0:07 minutes in all" in durations and "longest 3.00 s; 9 at 8,000 Hz" in durations
     assert report.has_errors and report.findings[0].severity is Severity.ERROR
-    assert len(found) == len(report.findings) == 15
+    assert len(found) == len(report.findings) == 14
 
 
 def test_nothing_is_wrong_with_sound_recordings(folder: Path) -> None:
