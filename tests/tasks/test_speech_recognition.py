@@ -1,5 +1,6 @@
 """Speech recognition: recordings are read; it is trained, resumed, evaluated, explored and served as others are."""
 
+import hashlib
 import io
 import json
 import math
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 import torch
+from pydantic import ValidationError
 
 import transduce
 from forked import Fate
@@ -20,7 +22,7 @@ from served import serving
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
 from transduce.core.padded import Padded
-from transduce.data.recordings import RecordingFile, Strings, read_recordings
+from transduce.data.recordings import Parts, RecordingFile, Strings, read_recordings
 from transduce.interpret.attention import attention_of
 from transduce.interpret.exposure_figure import exposure_figure
 from transduce.models.protocols import writes_at_once
@@ -160,6 +162,26 @@ def test_exposure_bias_is_reported_where_there_are_next_tokens(trained: Path, co
     assert over_updates == over_positions == ["outputs", "teacher-forced"]
     places, rates = drawn.axes[1].lines[1].get_data()
     assert list(places) == [1, 2, 3] and list(rates) == test["errors_by_position"]["teacher_forced"]
+
+
+def test_parts_split_recordings_by_the_hash_of_a_value(tmp_path: Path) -> None:
+    lines = [f"{speaker}{number}.wav\t{number}\t{speaker}\n" for speaker in "abcdefghijkl" for number in range(3)]
+    (tmp_path / "all.tsv").write_text("sound\tsaid\tspeaker\n" + "".join(lines))
+    with tarfile.open(tmp_path / "all.tar", "w") as archive:
+        for line in lines:
+            archive.addfile(tarfile.TarInfo(line.split("\t")[0]))
+    table = RecordingFile(file="all.tsv", audio="sound", text="said")
+    named = RecordingFile(file="all.tar", pattern=r"(?P<speaker>[a-z])(?P<text>\d)\.wav")
+    for part in range(3):
+        asked = {"parts": Parts(by="speaker", of=3, take=(part,))}
+        own = {each for each in "abcdefghijkl" if int(hashlib.md5(each.encode()).hexdigest(), 16) % 3 == part}
+        for file in (table, named):
+            names = [name for _, name, _ in read_recordings(file.model_copy(update=asked), tmp_path)]
+            assert {name.rpartition(":")[2][0] for name in names} == own and len(names) == 3 * len(own) > 0
+    with pytest.raises(ValidationError, match="expected parts from 0 to 2; got 3"):
+        Parts(by="speaker", of=3, take=(0, 3))
+    with pytest.raises(ValidationError, match=r"parts\.by: expected a group of pattern \(text\); got speaker"):
+        RecordingFile(file="all.tar", pattern=r"(?P<text>\d)", parts=Parts(by="speaker", take=(0,)))
 
 
 def names_of(corpus: Path, count: int = 8) -> tuple[list[str], list[str]]:
