@@ -22,7 +22,7 @@ from served import serving
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
 from transduce.core.padded import Padded
-from transduce.data.recordings import Parts, RecordingFile, Strings, read_recordings
+from transduce.data.recordings import RecordingFile, RecordingParts, Strings, read_recordings
 from transduce.interpret.attention import attention_of
 from transduce.interpret.exposure_figure import exposure_figure
 from transduce.models.protocols import writes_at_once
@@ -173,15 +173,15 @@ def test_parts_split_recordings_by_the_hash_of_a_value(tmp_path: Path) -> None:
     table = RecordingFile(file="all.tsv", audio="sound", text="said")
     named = RecordingFile(file="all.tar", pattern=r"(?P<speaker>[a-z])(?P<text>\d)\.wav")
     for part in range(3):
-        asked = {"parts": Parts(by="speaker", of=3, take=(part,))}
+        asked = {"parts": RecordingParts(by="speaker", of=3, take=(part,))}
         own = {each for each in "abcdefghijkl" if int(hashlib.md5(each.encode()).hexdigest(), 16) % 3 == part}
         for file in (table, named):
             names = [name for _, name, _ in read_recordings(file.model_copy(update=asked), tmp_path)]
             assert {name.rpartition(":")[2][0] for name in names} == own and len(names) == 3 * len(own) > 0
     with pytest.raises(ValidationError, match="expected parts from 0 to 2; got 3"):
-        Parts(by="speaker", of=3, take=(0, 3))
+        RecordingParts(by="speaker", of=3, take=(0, 3))
     with pytest.raises(ValidationError, match=r"parts\.by: expected a group of pattern \(text\); got speaker"):
-        RecordingFile(file="all.tar", pattern=r"(?P<text>\d)", parts=Parts(by="speaker", take=(0,)))
+        RecordingFile(file="all.tar", pattern=r"(?P<text>\d)", parts=RecordingParts(by="speaker", take=(0,)))
 
 
 def names_of(corpus: Path, count: int = 8) -> tuple[list[str], list[str]]:

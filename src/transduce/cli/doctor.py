@@ -59,19 +59,20 @@ def doctor(
     """Find errors in a corpus before you train on it.
 
         transduce doctor --source train.en --target train.sw
-        transduce doctor recipes/fsdd.toml
 
-    It finds shifted lines, copies, duplicates, bad characters and leaked test sets, and can write a cleaned copy. Of
-    recordings it tells the durations, and finds silence, clipping, missing texts, leaks and files that cannot be read.
+    It finds shifted lines, copies, duplicates, bad characters and leaked test sets, and can write a cleaned copy.
+
+    Given a recipe of speech recognition, as in `transduce doctor recipes/fsdd.toml`, it tells the durations of its
+    recordings, and finds silence, clipping, missing texts, leaks and files that cannot be read.
 
     Exit code 0: no finding of severity "error". 1: at least one. 2: wrong arguments or files.
     """
-    tests, cleans = (test_source, test_target), (clean_source, clean_target)
+    held_out, cleans = (test_source, test_target), (clean_source, clean_target)
     if recipe is not None:
-        _check_alone(recipe, [source, target, tsv, text, test_tsv, *tests, *cleans])
+        _check_alone(recipe, [source, target, tsv, text, test_tsv, *held_out, *cleans])
         _tell(_of_recordings(recipe), None, as_json)
         return
-    _check_arguments((source, target), tsv, text, tests, cleans)
+    _check_arguments((source, target), tsv, text, held_out, cleans)
     places = source_column, target_column
     _check_columns(tsv, text, test_tsv, (test_source, test_target), places, column)
     from transduce.data.doctor import ScannedFile, clean, columns_of, examine, examine_text

@@ -44,7 +44,7 @@ class Strings(Config):
         return self
 
 
-class Parts(Config):
+class RecordingParts(Config):
     """Recordings by the value of a column or a group: equal values are in the same part, whatever their order."""
 
     by: str
@@ -88,7 +88,7 @@ class RecordingFile(Config):
     pattern: str | None = None
     """Of an archive: what the names of its recordings look like, with a group (?P<text>..), and (?P<speaker>..) where a
     string of recordings is to be of one speaker. Others are left out."""
-    parts: Parts | None = None
+    parts: RecordingParts | None = None
     """Only some parts of the recordings, where nobody has split them: { by = "speaker", take = [0] }."""
     strings: Strings | None = None
     """Strings of these recordings instead of single ones."""

@@ -4,7 +4,7 @@ Shapes: B batch, T target positions, V vocabulary.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from transduce.metrics.exposure import Exposure
 from transduce.models.protocols import writes_at_once
 
 
-def reports_exposure(model: Any, task: Any, asked: bool | None) -> bool:
+def reports_exposure(task: Any, model: Any, asked: bool | None) -> TypeGuard[Generates]:
     """Whether exposure bias is reported: by the recipe or else the task, where the model has next tokens."""
     wanted = task.exposure_bias if asked is None else asked
     return bool(wanted and isinstance(task, Generates) and "source" in task.columns and not writes_at_once(model))

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 from torch import Tensor, nn
 
-from transduce.attention import masks
+from transduce.attention import KeyValue, masks
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.layers.embedding import Tied
@@ -69,7 +69,7 @@ class Transformer(nn.Module):
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) for the token after each target position (teacher forcing)."""
         assert source is not None
-        memory = self._remember(source, self.encode(source))
+        memory = TransformerMemory(*self._remember(source, self.encode(source)))
         return self._decode(target.values, memory, None, target.mask())[0]
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor] | None:
@@ -77,14 +77,15 @@ class Transformer(nn.Module):
         if self.pointer:
             return None
         assert source is not None
-        memory = self._remember(source, self.encode(source))
+        memory = TransformerMemory(*self._remember(source, self.encode(source)))
         hidden_BTD, _ = self._hidden(target.values, memory, None, target.mask())
         return hidden_BTD, self.output.weight
 
     def joint_logits(self, source: Padded, target: Padded) -> tuple[Tensor, Padded]:
         """See `transduce.models.protocols.PredictsJointly`."""
         encoded = self.encode(source)
-        logits_BTV, _ = self._decode(target.values, self._remember(source, encoded), None, target.mask())
+        memory = TransformerMemory(*self._remember(source, encoded))
+        logits_BTV, _ = self._decode(target.values, memory, None, target.mask())
         return logits_BTV, self._aligned(encoded)
 
     def align_encoder(self, source: Padded) -> Padded:
@@ -99,9 +100,12 @@ class Transformer(nn.Module):
     def start(self, source: Padded | None, rows: int) -> tuple[TransformerMemory, State]:
         """The source's keys and values for every decoder block, and empty caches."""
         assert source is not None
-        memory = self._remember(source, self.encode(source))
-        shared = self.decoder.shared(memory.sources, memory.allowed)
-        return memory if shared is None else TransformerMemory(shared, None, memory.copies), self.decoder.begin(rows)
+        sources, allowed, copies = self._remember(source, self.encode(source))
+        shared = self.decoder.shared(sources, allowed)
+        memory = (
+            TransformerMemory(sources, allowed, copies) if shared is None else TransformerMemory(shared, None, copies)
+        )
+        return memory, self.decoder.begin(rows)
 
     def step(self, token_B: Tensor, memory: TransformerMemory, state: State) -> tuple[Tensor, State]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
@@ -115,9 +119,9 @@ class Transformer(nn.Module):
             return None
         return self.decoder.fused.search(self.decoder, self.target_embedding, self.output, memory.sources, longest)
 
-    def _remember(self, source: Padded, encoded: Padded) -> TransformerMemory:
+    def _remember(self, source: Padded, encoded: Padded) -> tuple[tuple[KeyValue, ...], Tensor, Copies | None]:
         copies = self.pointer.remember(source.values, encoded.values, encoded.mask()) if self.pointer else None
-        return TransformerMemory(self.decoder.keys_values(encoded.values), masks.padding(encoded.mask()), copies)
+        return self.decoder.keys_values(encoded.values), masks.padding(encoded.mask()), copies
 
     def _aligned(self, encoded: Padded) -> Padded:
         assert self.ctc_output is not None

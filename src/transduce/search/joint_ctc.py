@@ -24,14 +24,14 @@ from transduce.layers.ctc import IMPOSSIBLE
 from transduce.models.protocols import PredictsJointly, Tree
 
 
-class Heard(NamedTuple):
+class JointMemory(NamedTuple):
     """A model's memory, and log-probabilities (N, P, V) of each place; behind a row's last, the blank is certain."""
 
     inner: Tree
     places: Tensor
 
 
-class Aligned(NamedTuple):
+class JointState(NamedTuple):
     """A model's state, and what CTC keeps of each hypothesis h.
 
     token: (N, Q) n after each number of places. blank: (N, Q) b. last: (N,) the last token of h; the blank at first.
@@ -65,7 +65,7 @@ class JointlyDecoded:
         self.model: Any = model
         self.weight, self.blank, self.end = weight, blank, end
 
-    def start(self, source: Padded | None, rows: int) -> tuple[Heard, Aligned]:
+    def start(self, source: Padded | None, rows: int) -> tuple[JointMemory, JointState]:
         """The model's memory and state, with those of CTC."""
         assert source is not None
         memory, state = self.model.start(source, rows)
@@ -78,11 +78,11 @@ class JointlyDecoded:
         blank_NQ = torch.cat((torch.zeros_like(blank_NP[:, :1]), blank_NP), 1)
         last_N = torch.full((rows,), self.blank, device=count_N.device)
         begun_NV = torch.zeros_like(places_NPV[:, 0], dtype=torch.float64)  # every output begins with nothing
-        return Heard(memory, places_NPV), Aligned(
+        return JointMemory(memory, places_NPV), JointState(
             state, torch.full_like(blank_NQ, IMPOSSIBLE), blank_NQ, last_N, begun_NV
         )
 
-    def step(self, token: Tensor, memory: Heard, state: Aligned) -> tuple[Tensor, Aligned]:
+    def step(self, token: Tensor, memory: JointMemory, state: JointState) -> tuple[Tensor, JointState]:
         """The scores (N, V) above, each at most 0, and the state after `token`."""
         attention_NV, inner = self.model.step(token, memory.inner, state.inner)
         token_NQ, blank_NQ = self._read(token, memory.places, state)
@@ -91,9 +91,9 @@ class JointlyDecoded:
         more_NV = (prefixes_NV - own_N1).clamp(max=0.0)
         more_NV[:, self.blank] = -torch.inf
         scores_NV = (1 - self.weight) * attention_NV + self.weight * more_NV.to(attention_NV.dtype)
-        return scores_NV, Aligned(inner, token_NQ, blank_NQ, token, prefixes_NV)
+        return scores_NV, JointState(inner, token_NQ, blank_NQ, token, prefixes_NV)
 
-    def _read(self, token_N: Tensor, places_NPV: Tensor, before: Aligned) -> tuple[Tensor, Tensor]:
+    def _read(self, token_N: Tensor, places_NPV: Tensor, before: JointState) -> tuple[Tensor, Tensor]:
         """n and b (N, Q) of the hypotheses with one more token; of those without any yet, as they are."""
         count = places_NPV.shape[1]
         said_NP = places_NPV.gather(2, token_N[:, None, None].expand(-1, count, 1))[..., 0].double()

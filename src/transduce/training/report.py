@@ -76,8 +76,8 @@ def _signatures(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) ->
     method = f"search:{quickest(model).method}|" if isinstance(task, Generates) else ""
     searched = f"{method}sentences:at most {decoded}"
     found = {name: f"{score.signature}|{searched}" for name, score in scores.items()}
-    if texts and isinstance(task, Generates) and reports_exposure(model, task, recipe.training.exposure_bias):
-        told = signatures(unit_of(references, task.columns["target"].encode(references)))
+    if texts and reports_exposure(task, model, recipe.training.exposure_bias):
+        told = signatures(unit_of(references, task.tokenizers["target"].encode(references)))
         found |= {name: f"{each}|{searched}" for name, each in told.items()}
     return {"loss": f"{signature(task.objective(model).unit)}|context:{likelihood_context(model, task)}", **found}
 
@@ -93,7 +93,7 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
         if isinstance(task, Generates):
             result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
         scores = task.evaluate([each.text for each in outputs], dataset.references)
-        if reports_exposure(model, task, recipe.training.exposure_bias):
+        if reports_exposure(task, model, recipe.training.exposure_bias):
             found = exposure(model, task, dataset.texts, outputs)
             scores |= {name: tally.score() for name, tally in found.tallies().items()}
             result["errors_by_position"] = found.by_position()

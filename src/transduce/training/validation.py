@@ -51,7 +51,7 @@ class Validator:
             every = spread(self.dataset.references, self.config.decode_sentences)
             scores = self.task.evaluate(outputs, every)
             metrics |= {name: score.value for name, score in scores.items()}
-            if reports_exposure(self.model, self.task, self.config.exposure_bias):
+            if reports_exposure(self.task, self.model, self.config.exposure_bias):
                 found = exposure(self.model, self.task, texts, predictions).tallies()
                 metrics |= {name: tally.value for name, tally in found.items()}
         self.display.where()

@@ -27,7 +27,7 @@ QUIET = 0.01  # a frame is quiet below this share of the loudest: -40 dB
 FASTEST = 25  # characters a second; nobody speaks faster
 
 
-class Heard(NamedTuple):
+class Examined(NamedTuple):
     """What one recording is. content: a hash of its samples; kinds: of what is wrong with it."""
 
     line: int
@@ -81,7 +81,7 @@ def examine_recordings(
     Raises:
         InputError: a table or an archive cannot be read.
     """
-    findings, heard = list[Finding](), dict[str, list[Heard]]()
+    findings, heard = list[Finding](), dict[str, list[Examined]]()
     for role, file in files.items():
         single = file.model_copy(update={"strings": None})
         longest = max_frames if role.startswith("train") else None
@@ -100,12 +100,12 @@ def _examined(
     rate: int | None,
     max_frames: int | None,
     advance: Callable[[], None],
-) -> Iterator[Heard]:
+) -> Iterator[Examined]:
     for line, name, text in read_recordings(file, root, words):
         try:
             found = _features(name, root) if ARRAY.fullmatch(name) else _sound(name, root, rate)
         except InputError as error:
-            yield Heard(line, name, text, kinds=("unreadable",), problem="; ".join(error.problems))
+            yield Examined(line, name, text, kinds=("unreadable",), problem="; ".join(error.problems))
         else:
             kinds = [*found.kinds, *([] if text.strip() else ["no_text"])]
             kinds += ["too_long"] if max_frames and found.seconds > max_frames * SHIFT + WINDOW else []
@@ -114,7 +114,7 @@ def _examined(
         advance()
 
 
-def _sound(name: str, root: Path, rate: int | None) -> Heard:
+def _sound(name: str, root: Path, rate: int | None) -> Examined:
     parts = [read_samples(part.strip(), root) for part in name.split(JOIN)]
     wave_N, rates = np.concatenate([wave.numpy() for wave, _ in parts]), [each for _, each in parts]
     seconds = sum(len(wave) / each for wave, each in parts)
@@ -127,10 +127,10 @@ def _sound(name: str, root: Path, rate: int | None) -> Heard:
         "upsampled": rate is not None and min(rates) < rate,
     }
     content = hashlib.sha256(wave_N.tobytes()).hexdigest()
-    return Heard(0, name, "", seconds, min(rates), content, tuple(kind for kind, found in checks.items() if found))
+    return Examined(0, name, "", seconds, min(rates), content, tuple(kind for kind, found in checks.items() if found))
 
 
-def _features(name: str, root: Path) -> Heard:
+def _features(name: str, root: Path) -> Examined:
     features_SF = np.concatenate([read_features(part.strip(), root) for part in name.split(JOIN)])
     finite = bool(np.isfinite(features_SF).all())
     checks = {
@@ -140,7 +140,7 @@ def _features(name: str, root: Path) -> Heard:
     }
     content = hashlib.sha256(features_SF.tobytes()).hexdigest()
     kinds = tuple(kind for kind, found in checks.items() if found)
-    return Heard(0, name, "", len(features_SF) * SHIFT, None, content, kinds)
+    return Examined(0, name, "", len(features_SF) * SHIFT, None, content, kinds)
 
 
 def _longest_run(which_N: NDArray[np.bool_]) -> int:
@@ -158,7 +158,7 @@ def _quiet_share(wave_N: NDArray[np.float32], shift: int) -> float:
     return float((level_S < QUIET * level_S.max()).mean())
 
 
-def _findings(heard: Sequence[Heard], role: str) -> list[Finding]:
+def _findings(heard: Sequence[Examined], role: str) -> list[Finding]:
     """How long the recordings are, and one finding for each kind of what is wrong."""
     if not heard:
         return [Finding("no_recordings", Severity.ERROR, "There is no recording.", 0, side=role)]
@@ -171,7 +171,7 @@ def _findings(heard: Sequence[Heard], role: str) -> list[Finding]:
     return found
 
 
-def _durations(heard: Sequence[Heard], role: str) -> Finding:
+def _durations(heard: Sequence[Examined], role: str) -> Finding:
     seconds = sorted(each.seconds for each in heard if "unreadable" not in each.kinds) or [0.0]
     minutes, rest = divmod(round(sum(seconds)), 60)
     rates = Counter(each.rate for each in heard if each.rate)
@@ -183,7 +183,7 @@ def _durations(heard: Sequence[Heard], role: str) -> Finding:
     return Finding("durations", Severity.NOTE, sentence, len(heard), side=role)
 
 
-def _leaks(heard: Mapping[str, Sequence[Heard]]) -> list[Finding]:
+def _leaks(heard: Mapping[str, Sequence[Examined]]) -> list[Finding]:
     """Recordings of held-out files that training hears too."""
     trained = {each.content for role, rows in heard.items() if role.startswith("train") for each in rows}
     found = []
@@ -195,7 +195,7 @@ def _leaks(heard: Mapping[str, Sequence[Heard]]) -> list[Finding]:
     return found
 
 
-def _contradictions(heard: Mapping[str, Sequence[Heard]]) -> list[Finding]:
+def _contradictions(heard: Mapping[str, Sequence[Examined]]) -> list[Finding]:
     """Recordings of a training file that stand there twice, with different texts."""
     found = []
     for role, rows in heard.items():
@@ -210,7 +210,7 @@ def _contradictions(heard: Mapping[str, Sequence[Heard]]) -> list[Finding]:
     return found
 
 
-def _finding(kind: str, severity: Severity, sentence: str, rows: Sequence[Heard], role: str) -> Finding:
+def _finding(kind: str, severity: Severity, sentence: str, rows: Sequence[Examined], role: str) -> Finding:
     lines = [each.line for each in rows[:LINES_NAMED]]
     examples = [each.problem or f"{each.name}  {each.text}".strip() for each in rows[:LINES_NAMED]]
     return Finding(kind, severity, sentence, len(rows), lines, role, examples)
