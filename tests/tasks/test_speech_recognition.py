@@ -22,11 +22,15 @@ from served import serving
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
 from transduce.core.padded import Padded
+from transduce.data import encoding
 from transduce.data.recordings import RecordingFile, RecordingParts, Strings, read_recordings
 from transduce.interpret.attention import attention_of
 from transduce.interpret.exposure_figure import exposure_figure
 from transduce.models.protocols import writes_at_once
+from transduce.pipeline.outline import make_task
+from transduce.recipe.recipe import load_recipe
 from transduce.runtime.event_log import read_log
+from transduce.tasks import speech_recognition
 
 RATE, TONES = 8000, {"a": 300, "b": 700, "c": 1300, "d": 2200}
 SIZES = {
@@ -182,6 +186,22 @@ def test_parts_split_recordings_by_the_hash_of_a_value(tmp_path: Path) -> None:
         RecordingParts(by="speaker", of=3, take=(0, 3))
     with pytest.raises(ValidationError, match=r"parts\.by: expected a group of pattern \(text\); got speaker"):
         RecordingFile(file="all.tar", pattern=r"(?P<text>\d)", parts=RecordingParts(by="speaker", take=(0,)))
+
+
+def test_computing_features_says_the_time_left(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speech_recognition, "SILENCE", 0.0)
+    monkeypatch.setattr(encoding, "UTTERANCES", 60)
+    recipe = load_recipe(recipe_at(corpus, tmp_path / "recipe.toml", "rnn"))
+    task = make_task(recipe, speech_recognition.SpeechRecognition.learn_columns(recipe.tokenizer, recipe.data))
+    told: list[str] = []
+    task.open(tmp_path / "cache", told.append)
+    left = [line for line in told if "left" in line]
+    assert [line.split(" of the")[0].rsplit(" ", 1)[1] for line in left] == ["40%", "80%"] * 3  # of 150, thrice
+    assert "train.tsv, at speed 0.9: features of 40% of the recordings are computed, " in left[2]
+    assert any("All 150 recordings kept." in line for line in told)
+    told.clear()
+    task.open(tmp_path / "cache", told.append)
+    assert not any("left" in line for line in told), "they are in the cache"
 
 
 def names_of(corpus: Path, count: int = 8) -> tuple[list[str], list[str]]:
