@@ -221,13 +221,17 @@ def test_the_same_alone_and_in_any_batch(trained: Path, corpus: Path) -> None:
 
 def test_a_killed_training_ends_in_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
     recipe = recipe_at(corpus, tmp_path / "recipe.toml", "rnn", updates=20, more="")
-    recipe.write_text(recipe.read_text().replace("checkpoint_every = 50", "checkpoint_every = 6"))
+    joint = recipe.read_text().replace("hidden = 24", "hidden = 24\nctc_weight = 0.3")
+    recipe.write_text(joint.replace("checkpoint_every = 50", "checkpoint_every = 6"))
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert command(tmp_path, "train", recipe, "--run", whole).code == 0
     assert command(tmp_path, "train", recipe, "--run", killed, fate=Fate(dies_in_write=3)).code != 0
     assert command(tmp_path, "train", recipe, "--run", killed).code == 0
     assert (whole / NAME).read_bytes() == (killed / NAME).read_bytes()
     assert b"train0.wav" not in (whole / NAME).read_bytes()
+    model, (names, _) = transduce.load(killed), names_of(corpus)
+    found, alone = model.predict(names, ctc_weight=0.5), model.predict(names)
+    assert [each.log_probability for each in found] != [each.log_probability for each in alone]
 
 
 def test_lists_of_files_are_predicted_evaluated_and_compared(trained: Path, corpus: Path, tmp_path: Path) -> None:
