@@ -17,7 +17,7 @@ from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.labelled import LabelledFile
-from transduce.data.recordings import RecordingFile, Strings
+from transduce.data.recordings import RecordingFile, RecordingParts, Strings
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.models.bidaf import BidafConfig
 from transduce.models.classifier import ClassifierConfig
@@ -91,6 +91,7 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         SpeechData,
     ),
     ("an entry of data.train, data.validation, data.test.NAME", "Recordings.", RecordingFile),
+    ("`parts` of such an entry", "Which recordings are read, where nobody has split them.", RecordingParts),
     ("`strings` of such an entry", "Utterances made of several recordings.", Strings),
     ("[data.spec_augment]", "Training hides stretches of time and bands of features.", SpecAugmentConfig),
     ('[task] kind = "extractive_qa"', "Questions on texts, answered by spans of the texts.", ExtractiveQaConfig),

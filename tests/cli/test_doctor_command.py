@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import soundfile
 import typer
 from typer.testing import CliRunner, Result
 
@@ -115,3 +116,37 @@ def test_help_imports_nothing_heavy() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "torch", "pyarrow"} & set(loaded)
     assert "Exit code 0" in " ".join(run("--help").stdout.split())
+
+
+def test_recordings_of_a_recipe_are_examined(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        soundfile.write(tmp_path / f"{name}.wav", [0.3, -0.3] * 2000, 8000, subtype="PCM_16")
+    (tmp_path / "train.tsv").write_text("a.wav\tyes\n")
+    (tmp_path / "test.tsv").write_text("b.wav\tno\ngone.wav\tno\n")
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(f"""
+[task]
+kind = "speech_recognition"
+[data]
+root = "{tmp_path}"
+rate = 8000
+train = [{{ file = "train.tsv" }}]
+test = {{ a = {{ file = "test.tsv" }} }}
+[model]
+kind = "rnn"
+""")
+    result = run(recipe, "--json")
+    assert result.exit_code == 1
+    found = {(each["kind"], each["side"]): each for each in json.loads(result.stdout)["findings"]}
+    assert found["leak", "test a"]["lines"] == [1] and found["unreadable", "test a"]["lines"] == [2]
+    assert "train: 1 recording, 0:00 minutes" in found["durations", "train"]["sentence"]
+    shown = run(recipe)
+    assert shown.exit_code == 1 and "test.tsv, 2 recordings" in shown.stdout.replace("\n", "")
+
+
+def test_a_recipe_stands_alone_and_is_of_speech(tmp_path: Path, sides: tuple[Path, Path]) -> None:
+    recipe = Path(__file__).parents[2] / "recipes" / "multi30k-de-en.toml"
+    with pytest.raises(InputError, match="expected a recipe of speech_recognition"):
+        run(recipe)
+    with pytest.raises(InputError, match="give no other files beside it"):
+        run(recipe, "--source", sides[0])

@@ -1,5 +1,6 @@
 """Fitted exponents, layers, and that measured operations grow as the textbooks say."""
 
+import itertools
 import math
 
 import pytest
@@ -58,6 +59,18 @@ def test_a_language_model_reads_no_source() -> None:
     decoder = {"kind": "transformer_decoder", "layers": 1, "d_model": 16, "heads": 2}
     text = {"task": {"kind": "language_modelling"}, "data": {"train": [{"text": "a"}]}, "model": decoder}
     assert len(measure_growth(parse_recipe(text, "test"), [4, 8])["seconds_a_layer"]) == 2
+
+
+@pytest.mark.parametrize("kind", ["transformer", "rnn", "ctc"])
+def test_lengths_of_speech_are_frames(kind: str) -> None:
+    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
+    sizes |= {"hidden": 16} if kind == "rnn" else {"heads": 2, "feed_forward": 16}
+    data = {"train": [{"file": "train.tsv"}]}
+    table = {"task": {"kind": "speech_recognition"}, "data": data, "model": {"kind": kind, **sizes}}
+    found = measure_growth(parse_recipe(table, "test"), [16, 32, 64])
+    assert (found["unit"], found["lengths"], found["layers"]) == ("frame", [16, 32, 64], 2)
+    assert all(after > before for before, after in itertools.pairwise(found["operations_a_layer"]))
+    assert measure_growth(recipe(), [4, 8])["unit"] == "token"
 
 
 def test_the_table_of_the_textbooks() -> None:

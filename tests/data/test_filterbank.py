@@ -48,6 +48,15 @@ def test_normalized_features_have_mean_0_and_variance_1() -> None:
     assert torch.allclose(normalized(features * 3 + 2), found, atol=1e-3), "loudness and offset change nothing"
 
 
+def test_an_utterance_normalised_as_a_whole_keeps_its_spectrum() -> None:
+    features = filterbank(noisy_tone(8000, 8000, 1), 8000, 40)
+    found = normalized(features, "utterance")
+    whole = features.double()
+    wanted = (whole - whole.mean()) / whole.std(correction=0)
+    assert torch.allclose(found.double(), wanted, atol=1e-4)
+    assert torch.equal(normalized(torch.full((3, 4), 7.0), "utterance"), torch.zeros(3, 4))
+
+
 @pytest.mark.parametrize(("rate", "wanted"), [(16000, 8000), (8000, 16000), (44100, 16000), (7200, 8000), (8800, 8000)])
 def test_a_resampled_tone_is_the_same_tone(rate: int, wanted: int) -> None:
     def tone(each: int) -> Tensor:

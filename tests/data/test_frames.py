@@ -46,6 +46,16 @@ def test_sound_is_the_normalised_filterbank_of_its_samples(sounds: Path) -> None
     assert members(sounds / "all.tar.gz") == ["inner/a.wav"]
 
 
+def test_the_normalization_is_kept_in_the_model_file(sounds: Path) -> None:
+    whole = Frames(40, 8000, sounds, normalization="utterance")
+    wave_N = torch.from_numpy(soundfile.read(sounds / "a.wav", dtype="float32")[0])
+    wanted = normalized(filterbank(wave_N, 8000, 40), "utterance")
+    assert torch.equal(torch.from_numpy(whole.encode(["a.wav"])[0]), wanted)
+    assert Frames.from_dict(whole.to_dict()) == whole != Frames(40, 8000)
+    with pytest.raises(InputError, match="expected feature or utterance; got 'loud'"):
+        Frames.from_dict({**whole.to_dict(), "normalization": "loud"})
+
+
 def test_bytes_of_a_file_are_read_as_the_file(sounds: Path) -> None:
     url = "data:audio/wav;base64," + base64.b64encode((sounds / "a.wav").read_bytes()).decode()
     column = Frames(40, 8000, sounds)

@@ -55,6 +55,15 @@ def test_an4_is_the_official_split(tmp_path: Path) -> None:
     assert np.allclose(row.mean(0), 0, atol=1e-4) and np.allclose(row.std(0), 1, atol=1e-3)
 
 
+def test_syllables_of_the_test_set_are_in_no_other_tone_in_training(tmp_path: Path) -> None:
+    data, _ = opened("mandarin-syllables", "mandarin_syllables", tmp_path)
+    [(train, _)] = data.corpora
+    assert data.validation is not None
+    assert (len(train), len(data.validation.store), len(data.tests["syllables"].store)) == (1384, 154, 169)
+    held_out, tested = ({text[:-1] for _, text in each.texts} for each in (data.validation, data.tests["syllables"]))
+    assert not held_out & tested and {text[-1] for _, text in data.tests["syllables"].texts} == set("12345")
+
+
 def test_hsk_words_are_the_official_split(tmp_path: Path) -> None:
     data, columns = opened("hsk-words", "mandarin_hsk_words", tmp_path)
     [(train, _)] = data.corpora

@@ -1,15 +1,19 @@
 """Speech recognition: recordings are read; it is trained, resumed, evaluated, explored and served as others are."""
 
+import hashlib
 import io
 import json
 import math
 import random
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
+import torch
+from pydantic import ValidationError
 
 import transduce
 from forked import Fate
@@ -17,8 +21,16 @@ from forked import transduce as command
 from served import serving
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
-from transduce.data.recordings import RecordingFile, Strings, read_recordings
+from transduce.core.padded import Padded
+from transduce.data import encoding
+from transduce.data.recordings import RecordingFile, RecordingParts, Strings, read_recordings
 from transduce.interpret.attention import attention_of
+from transduce.interpret.exposure_figure import exposure_figure
+from transduce.models.protocols import writes_at_once
+from transduce.pipeline.outline import make_task
+from transduce.recipe.recipe import load_recipe
+from transduce.runtime.event_log import read_log
+from transduce.tasks import speech_recognition
 
 RATE, TONES = 8000, {"a": 300, "b": 700, "c": 1300, "d": 2200}
 SIZES = {
@@ -117,6 +129,81 @@ def test_it_learns_what_is_said(trained: Path, corpus: Path) -> None:
     assert scores["exact_match"]["value"] == pytest.approx(exact)
 
 
+def slow_teacher_forced_errors(pipeline: Any, name: str, text: str) -> int:
+    """Of one utterance, token by token: each is predicted by a step after the true ones before."""
+    task, model = pipeline.task, pipeline.model.eval()
+    tokenizer = task.tokenizers["target"]
+    frames = torch.from_numpy(task.columns["source"].encode([name])[0])[None]
+    memory, state = model.start(Padded(frames, torch.tensor([frames.shape[1]])), 1)
+    before, errors = task.start, 0
+    for wanted in [*tokenizer.encode([text])[0], task.end]:
+        said, state = model.step(torch.tensor([before]), memory, state)
+        said[0, [tokenizer.pad, tokenizer.start, tokenizer.unknown]] = -math.inf
+        errors += int(said[0].argmax()) != wanted
+        before = wanted
+    return errors
+
+
+def test_exposure_bias_is_reported_where_there_are_next_tokens(trained: Path, corpus: Path) -> None:
+    report = json.loads((trained / "report.json").read_text())
+    test, [last] = report["tests"]["held_out"], read_log(trained / "log.jsonl")[-1:]
+    pipeline = transduce.load(trained)
+    if writes_at_once(pipeline.model):
+        assert "exposure_bias" not in test["scores"] and "exposure_bias" not in last
+        return
+    rows = [line.split("\t") for line in (corpus / "test.tsv").read_text().splitlines()]
+    with torch.inference_mode():
+        errors = sum(slow_teacher_forced_errors(pipeline, str(corpus / name), text) for name, text in rows)
+    rate = 100 * errors / sum(len(text) for _, text in rows)
+    assert test["scores"]["teacher_forced"]["value"] == pytest.approx(rate)
+    assert test["scores"]["exposure_bias"]["value"] == pytest.approx(test["scores"]["cer"]["value"] - rate)
+    assert last["event"] == "validation" and last["teacher_forced"] + last["exposure_bias"] == pytest.approx(
+        last["cer"]
+    )
+    assert {"teacher_forced", "exposure_bias"} < report["validation_signatures"].keys()
+    drawn = exposure_figure(read_log(trained / "log.jsonl"), test["errors_by_position"])
+    over_updates, over_positions = ([line.get_label() for line in axes.lines] for axes in drawn.axes)
+    assert over_updates == over_positions == ["outputs", "teacher-forced"]
+    places, rates = drawn.axes[1].lines[1].get_data()
+    assert list(places) == [1, 2, 3] and list(rates) == test["errors_by_position"]["teacher_forced"]
+
+
+def test_parts_split_recordings_by_the_hash_of_a_value(tmp_path: Path) -> None:
+    lines = [f"{speaker}{number}.wav\t{number}\t{speaker}\n" for speaker in "abcdefghijkl" for number in range(3)]
+    (tmp_path / "all.tsv").write_text("sound\tsaid\tspeaker\n" + "".join(lines))
+    with tarfile.open(tmp_path / "all.tar", "w") as archive:
+        for line in lines:
+            archive.addfile(tarfile.TarInfo(line.split("\t")[0]))
+    table = RecordingFile(file="all.tsv", audio="sound", text="said")
+    named = RecordingFile(file="all.tar", pattern=r"(?P<speaker>[a-z])(?P<text>\d)\.wav")
+    for part in range(3):
+        asked = {"parts": RecordingParts(by="speaker", of=3, take=(part,))}
+        own = {each for each in "abcdefghijkl" if int(hashlib.md5(each.encode()).hexdigest(), 16) % 3 == part}
+        for file in (table, named):
+            names = [name for _, name, _ in read_recordings(file.model_copy(update=asked), tmp_path)]
+            assert {name.rpartition(":")[2][0] for name in names} == own and len(names) == 3 * len(own) > 0
+    with pytest.raises(ValidationError, match="expected parts from 0 to 2; got 3"):
+        RecordingParts(by="speaker", of=3, take=(0, 3))
+    with pytest.raises(ValidationError, match=r"parts\.by: expected a group of pattern \(text\); got speaker"):
+        RecordingFile(file="all.tar", pattern=r"(?P<text>\d)", parts=RecordingParts(by="speaker", take=(0,)))
+
+
+def test_computing_features_says_the_time_left(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speech_recognition, "SILENCE", 0.0)
+    monkeypatch.setattr(encoding, "UTTERANCES", 60)
+    recipe = load_recipe(recipe_at(corpus, tmp_path / "recipe.toml", "rnn"))
+    task = make_task(recipe, speech_recognition.SpeechRecognition.learn_columns(recipe.tokenizer, recipe.data))
+    told: list[str] = []
+    task.open(tmp_path / "cache", told.append)
+    left = [line for line in told if "left" in line]
+    assert [line.split(" of the")[0].rsplit(" ", 1)[1] for line in left] == ["40%", "80%"] * 3  # of 150, thrice
+    assert "train.tsv, at speed 0.9: features of 40% of the recordings are computed, " in left[2]
+    assert any("All 150 recordings kept." in line for line in told)
+    told.clear()
+    task.open(tmp_path / "cache", told.append)
+    assert not any("left" in line for line in told), "they are in the cache"
+
+
 def names_of(corpus: Path, count: int = 8) -> tuple[list[str], list[str]]:
     rows = [line.split("\t") for line in (corpus / "test.tsv").read_text().splitlines()[:count]]
     return [str(corpus / name) for name, _ in rows], [text for _, text in rows]
@@ -134,13 +221,17 @@ def test_the_same_alone_and_in_any_batch(trained: Path, corpus: Path) -> None:
 
 def test_a_killed_training_ends_in_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
     recipe = recipe_at(corpus, tmp_path / "recipe.toml", "rnn", updates=20, more="")
-    recipe.write_text(recipe.read_text().replace("checkpoint_every = 50", "checkpoint_every = 6"))
+    joint = recipe.read_text().replace("hidden = 24", "hidden = 24\nctc_weight = 0.3")
+    recipe.write_text(joint.replace("checkpoint_every = 50", "checkpoint_every = 6"))
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert command(tmp_path, "train", recipe, "--run", whole).code == 0
     assert command(tmp_path, "train", recipe, "--run", killed, fate=Fate(dies_in_write=3)).code != 0
     assert command(tmp_path, "train", recipe, "--run", killed).code == 0
     assert (whole / NAME).read_bytes() == (killed / NAME).read_bytes()
     assert b"train0.wav" not in (whole / NAME).read_bytes()
+    model, (names, _) = transduce.load(killed), names_of(corpus)
+    found, alone = model.predict(names, ctc_weight=0.5), model.predict(names)
+    assert [each.log_probability for each in found] != [each.log_probability for each in alone]
 
 
 def test_lists_of_files_are_predicted_evaluated_and_compared(trained: Path, corpus: Path, tmp_path: Path) -> None:

@@ -33,10 +33,14 @@ TestTsv = Annotated[Path | None, typer.Option(help="A test set as a tab-separate
 TestTarget = Annotated[Path | None, typer.Option(help="The target side of the test set.")]
 CleanSource = Annotated[Path | None, typer.Option(help="Write the cleaned source side to this file.")]
 CleanTarget = Annotated[Path | None, typer.Option(help="Write the cleaned target side to this file.")]
+SpeechRecipe = Annotated[
+    Path | None, typer.Argument(help="A recipe of speech recognition, whose recordings are examined instead of texts.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print only the report, as JSON.")]
 
 
 def doctor(
+    recipe: SpeechRecipe = None,
     *,
     source: SourceFile = None,
     target: TargetFile = None,
@@ -58,9 +62,17 @@ def doctor(
 
     It finds shifted lines, copies, duplicates, bad characters and leaked test sets, and can write a cleaned copy.
 
+    Given a recipe of speech recognition, as in `transduce doctor recipes/fsdd.toml`, it tells the durations of its
+    recordings, and finds silence, clipping, missing texts, leaks and files that cannot be read.
+
     Exit code 0: no finding of severity "error". 1: at least one. 2: wrong arguments or files.
     """
-    _check_arguments((source, target), tsv, text, (test_source, test_target), (clean_source, clean_target))
+    held_out, cleans = (test_source, test_target), (clean_source, clean_target)
+    if recipe is not None:
+        _check_alone(recipe, [source, target, tsv, text, test_tsv, *held_out, *cleans])
+        _tell(_of_recordings(recipe), None, as_json)
+        return
+    _check_arguments((source, target), tsv, text, held_out, cleans)
     places = source_column, target_column
     _check_columns(tsv, text, test_tsv, (test_source, test_target), places, column)
     from transduce.data.doctor import ScannedFile, clean, columns_of, examine, examine_text
@@ -76,12 +88,43 @@ def doctor(
             report = examine(sides[0], sides[1], tests[0], tests[1], progress)
             if clean_source and clean_target:
                 cleaned = clean(sides[0], sides[1], clean_source, clean_target, report, progress=progress)
+    _tell(report, cleaned, as_json)
+
+
+def _tell(report: "Report", cleaned: "Cleaned | None", as_json: bool) -> None:
     if as_json:
         _print_json(report, cleaned)
     else:
         _print_tables(report, cleaned)
     if report.has_errors:
         raise typer.Exit(1)
+
+
+def _check_alone(recipe: Path, others: list[Path | None]) -> None:
+    if any(others):
+        raise InputError(f"{recipe}: a recipe names its files itself: give no other files beside it.")
+
+
+def _of_recordings(path: Path) -> "Report":
+    """Of all files that a recipe of speech recognition names."""
+    from transduce.data.doctor import examine_recordings
+    from transduce.data.recordings import RecordingFile
+    from transduce.recipe.recipe import load_recipe
+    from transduce.tasks.speech_recognition import SpeechData
+
+    data = load_recipe(path).data
+    if not isinstance(data, SpeechData):
+        raise InputError(
+            f"{path}: expected a recipe of speech_recognition. For files of text give --source and --target, --tsv or "
+            "--text."
+        )
+    files: dict[str, RecordingFile] = {"train": data.train[0]}
+    files |= {f"train {number}": file for number, file in enumerate(data.train[1:], 2)}
+    files |= {"validation": data.validation} if data.validation else {}
+    files |= {f"test {name}": file for name, file in data.test.items()}
+    root = Path(data.root)
+    with _progress([each for file in files.values() for each in file.paths(root)], "recordings") as progress:
+        return examine_recordings(files, root, data.words, data.rate, data.max_frames, progress)
 
 
 Two = tuple[Path | None, Path | None]
@@ -129,8 +172,8 @@ def _check_columns(
 
 
 @contextmanager
-def _progress(paths: list[Path]) -> "Iterator[Progress]":
-    """Lines done so far on standard error, when the files are big and someone is watching."""
+def _progress(paths: list[Path], unit: str = "lines") -> "Iterator[Progress]":
+    """How many units are done so far on standard error, when the files are big and someone is watching."""
     from transduce.cli.text import is_terminal
     from transduce.data.doctor.scan import in_silence
 
@@ -145,7 +188,7 @@ def _progress(paths: list[Path]) -> "Iterator[Progress]":
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
-        TextColumn("{task.completed:,.0f} lines"),
+        TextColumn("{task.completed:,.0f} " + unit),
         TimeElapsedColumn(),
     )
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
@@ -167,9 +210,11 @@ def _print_json(report: "Report", cleaned: "Cleaned | None") -> None:
 def _print_tables(report: "Report", cleaned: "Cleaned | None") -> None:
     from rich.console import Console
 
+    from transduce.data.doctor.report import plural
+
     console = Console(highlight=False)
     for role, file in report.files.items():
-        console.print(f"{role}: {file}, {report.lines[role]:,} lines", markup=False, soft_wrap=True)
+        console.print(f"{role}: {file}, {plural(report.lines[role], report.unit)}", markup=False, soft_wrap=True)
     if report.findings:
         console.print(_findings_table(report))
     else:

@@ -1,7 +1,8 @@
 """Measure how a model's time grows with the length of its sequences.
 
 A model of the recipe's sizes, with a vocabulary so small that its embedding and output cost nothing, reads one random
-source of n tokens and writes one target of n tokens, forward and backward. The exponent p of t = c n^p is fitted by
+source of n tokens and writes one target of n tokens, forward and backward; of speech it reads n frames, and writes a
+token every 100 ms. The exponent p of t = c n^p is fitted by
 least squares on the logarithms of the longer half of the lengths: on short ones, starting each operation takes longer
 than doing it.
 
@@ -24,7 +25,8 @@ from transduce.models.protocols import Aligns, Classifies, Fills
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.settings import random_numbers
 
-VOCABULARY = 16
+VOCABULARY = 16  # and features of a frame
+FRAMES_A_TOKEN = 10
 REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so long
 
 
@@ -34,19 +36,19 @@ def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     kind: str = recipe.model.kind  # type: ignore[attr-defined]
     torch.manual_seed(0)
     kinds: dict[str, str] = resolve("tasks", recipe.task.kind).kinds  # type: ignore[attr-defined]
-    reads = "source" in kinds
-    source = ColumnSpec(kinds["source"], VOCABULARY) if reads else None
+    source = ColumnSpec(kinds["source"], VOCABULARY) if "source" in kinds else None
     model = resolve("models", kind)(recipe.model, Specs(source, ColumnSpec(kinds["target"], VOCABULARY)))
     model.train()
     layers = layer_count(recipe)
     seconds, operations = [], []
     for length in lengths:
-        step = _pass(model, length, reads)
+        step = _pass(model, length, kinds.get("source"))
         seconds.append(_timed(step) / layers)
         operations.append(count_operations(step) / layers)
     longer = min(len(lengths) // 2, len(lengths) - 2)
     return {
         "lengths": list(lengths),
+        "unit": "frame" if kinds.get("source") == "frames" else "token",
         "layers": layers,
         "seconds_a_layer": seconds,
         "operations_a_layer": operations,
@@ -73,11 +75,19 @@ def fitted_exponent(lengths: Sequence[int], values: Sequence[float]) -> float | 
     return along / sum((one - x_mean) ** 2 for one in x)
 
 
-def _pass(model: nn.Module, length: int, reads: bool) -> Callable[[], None]:
-    """Forward and backward over one pair of `length` tokens each."""
+def _pass(model: nn.Module, length: int, reads: str | None) -> Callable[[], None]:
+    """Forward and backward over one pair of `length` tokens each, or frames and the tokens spoken in them.
+
+    reads: the kind of the source; None = there is none.
+    """
     generator = torch.Generator().manual_seed(length)
-    source = _random(length, generator) if reads else None
-    target = _random(length, generator)
+    if reads == "frames":
+        frames_BSF = torch.randn(1, length, VOCABULARY, generator=generator)
+        source: Padded | None = Padded(frames_BSF, torch.tensor([length]))
+        target = _random(-(-length // FRAMES_A_TOKEN), generator)
+    else:
+        source = _random(length, generator) if reads else None
+        target = _random(length, generator)
 
     def step() -> None:
         _logits(model, source, target).logsumexp(-1).sum().backward()  # type: ignore[no-untyped-call]

@@ -77,6 +77,7 @@ def open_examples(
     filters: FilterConfig,
     cache: Path,
     settings: Mapping[str, Any] = MappingProxyType({}),
+    progress: Progress | None = None,
 ) -> Store:
     """What `read` gives of the files, as (line number from 1, source, target), encoded once, later opened from `cache`.
 
@@ -92,7 +93,7 @@ def open_examples(
     source, target = columns["source"], columns["target"]
     stored = source.spec.stored, target.spec.stored
     chunk = UTTERANCES if source.spec.kind == "frames" else CHUNK
-    return _open_pairs(paths, parts, read, (source, target), stored, filters, cache, chunk=chunk)
+    return _open_pairs(paths, parts, read, (source, target), stored, filters, cache, progress, chunk)
 
 
 def open_rows(

@@ -7,6 +7,7 @@ Shapes: N samples, S frames, W samples of a frame, P samples of the padded frame
 """
 
 import math
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +17,7 @@ WINDOW, SHIFT = 0.025, 0.010  # seconds
 PREEMPHASIS, LOWEST = 0.97, 20.0
 FULL_SCALE = 32768.0  # Kaldi reads 16-bit integers
 MOST_COEFFICIENTS, ROUND = 16_000_000, 100  # of a resampling filter; the rates that need no more, in samples a second
+Normalization = Literal["feature", "utterance"]
 ZEROS, ROLLOFF = 16, 0.95  # of the resampling filter: zero crossings on either side, cutoff as a share of the limit
 
 
@@ -52,8 +54,13 @@ def mel_filters(filters: int, padded: int, rate: int) -> Tensor:
     return filters_FK.float()
 
 
-def normalized(features_SF: Tensor) -> Tensor:
-    """(S, F) each feature with mean 0 and variance 1 over the utterance; one that never changes is 0."""
+def normalized(features_SF: Tensor, by: Normalization = "feature") -> Tensor:
+    """(S, F) with mean 0 and variance 1 over the utterance; what never changes is 0.
+
+    by: "feature", each by itself; "utterance", all together, which keeps how they differ from each other.
+    """
+    if by == "utterance":
+        return normalized(features_SF.reshape(-1, 1)).reshape(features_SF.shape)
     centred_SF = features_SF - features_SF.mean(0)
     return centred_SF / centred_SF.square().mean(0).sqrt().clamp(min=1e-5)
 

@@ -63,12 +63,12 @@ class Dropped:
         if len(first) < LINES_NAMED:
             first.append(line)
 
-    def report(self) -> str:
+    def report(self, units: str = "pairs") -> str:
         """One sentence for people: how many of how many, why, and where to look."""
         if not self.total:
-            return f"All {self.kept:,} pairs kept."
+            return f"All {self.kept:,} {units} kept."
         parts = (f"{count:,} {reason} ({self._where(reason)})" for reason, count in self.counts.items())
-        return f"Dropped {self.total:,} of {self.kept + self.total:,} pairs: {'; '.join(parts)}."
+        return f"Dropped {self.total:,} of {self.kept + self.total:,} {units}: {'; '.join(parts)}."
 
     def _where(self, reason: str) -> str:
         named, count = self.lines[reason], self.counts[reason]

@@ -44,6 +44,27 @@ class Strings(Config):
         return self
 
 
+class RecordingParts(Config):
+    """Recordings by the value of a column or a group: equal values are in the same part, whatever their order."""
+
+    by: str
+    """The column of the table, or the group of `pattern`, such as speaker."""
+    of: int = Field(default=10, ge=2)
+    """How many parts there are. A value's part is the MD5 of its UTF-8, as a number, modulo this."""
+    take: tuple[int, ...] = Field(min_length=1)
+    """Which parts are read: [0] for a tenth as a test set, [2, 3, 4, 5, 6, 7, 8, 9] for most of the rest."""
+
+    @model_validator(mode="after")
+    def _are_parts(self) -> Self:
+        if wrong := [part for part in self.take if not 0 <= part < self.of]:
+            raise ValueError(f"expected parts from 0 to {self.of - 1}; got {', '.join(map(str, wrong))}")
+        return self
+
+    def takes(self, value: str) -> bool:
+        """Whether recordings with this value are read."""
+        return int(hashlib.md5(value.encode(), usedforsecurity=False).hexdigest(), 16) % self.of in self.take
+
+
 class RecordingFile(Config):
     """Recordings with their texts: a tab-separated table, or a tar archive with a `pattern`."""
 
@@ -67,6 +88,8 @@ class RecordingFile(Config):
     pattern: str | None = None
     """Of an archive: what the names of its recordings look like, with a group (?P<text>..), and (?P<speaker>..) where a
     string of recordings is to be of one speaker. Others are left out."""
+    parts: RecordingParts | None = None
+    """Only some parts of the recordings, where nobody has split them: { by = "speaker", take = [0] }."""
     strings: Strings | None = None
     """Strings of these recordings instead of single ones."""
     weight: float = Field(default=1.0, gt=0)
@@ -82,6 +105,13 @@ class RecordingFile(Config):
         if "text" not in groups:
             raise ValueError("expected a group (?P<text>..), which is what a recording says")
         return pattern
+
+    @model_validator(mode="after")
+    def _parts_by_a_group(self) -> Self:
+        groups = re.compile(self.pattern or "").groupindex
+        if self.parts and self.pattern is not None and self.parts.by not in groups:
+            raise ValueError(f"parts.by: expected a group of pattern ({', '.join(groups)}); got {self.parts.by}")
+        return self
 
     def paths(self, root: Path) -> list[Path]:
         """The file itself, and its array of features."""
@@ -136,11 +166,14 @@ def _archived(file: RecordingFile, root: Path) -> Iterator[Recording]:
     pattern, count = re.compile(file.pattern or ""), 0
     for name in sorted(members(root / file.file)):
         if found := pattern.fullmatch(name.rpartition("/")[2]):
-            count += 1
             said = found.groupdict()
+            if file.parts and not file.parts.takes(said[file.parts.by] or ""):
+                continue
+            count += 1
             yield Recording(count, f"{file.file}:{name}", said["text"], said.get("speaker") or "")
     if not count:
-        raise InputError(f"{root / file.file}: no file in the archive has a name like {file.pattern}.")
+        parts = " in these parts" if file.parts else ""
+        raise InputError(f"{root / file.file}: no file in the archive has a name like {file.pattern}{parts}.")
 
 
 def _listed(file: RecordingFile, root: Path) -> Iterator[Recording]:
@@ -148,9 +181,10 @@ def _listed(file: RecordingFile, root: Path) -> Iterator[Recording]:
     asked: dict[str, Any] = {"text": file.text}
     asked |= {"start": file.start, "frames": file.frames} if file.features else {"audio": file.audio}
     rows = ((line, text.split("\t")) for line, text in enumerate(read_lines(path), 1))
-    named = bool(file.where or file.but) or any(isinstance(each, str) for each in asked.values())
+    by = [file.parts.by] if file.parts else []
+    named = bool(file.where or file.but or by) or any(isinstance(each, str) for each in asked.values())
     header = next(rows, (1, []))[1] if named else []
-    places = _places(path, [*asked.values(), *file.where, *file.but], header)
+    places = _places(path, [*asked.values(), *file.where, *file.but, *by], header)
     wanted = [(places[column], _several(value), True) for column, value in file.where.items()]
     wanted += [(places[column], _several(value), False) for column, value in file.but.items()]
     least, short = max(places.values()), list[int]()
@@ -158,6 +192,8 @@ def _listed(file: RecordingFile, root: Path) -> Iterator[Recording]:
         if len(row) <= least:
             short.append(line)
         elif not short and all((row[place] in values) == should for place, values, should in wanted):
+            if file.parts and not file.parts.takes(row[places[file.parts.by]]):
+                continue
             found = {key: row[places[column]] for key, column in asked.items()}
             name = f"{file.features}:{found['start']}:{found['frames']}" if file.features else found["audio"]
             yield Recording(line, name, found["text"])

@@ -51,6 +51,36 @@ def edits(hypothesis: Sequence[Hashable], reference: Sequence[Hashable]) -> int:
     return int(row[-1])
 
 
+def errors_at(hypothesis: Sequence[Hashable], reference: Sequence[Hashable]) -> "NDArray[Any]":
+    """(N + 1,) where in the reference the least edits are: at each of its N symbols, and behind the last.
+
+    An insertion is counted at the symbol before which it stands. Where several edits are least, a matched or replaced
+    symbol is preferred, from the end on.
+    """
+    import numpy as np
+
+    table = [list(range(len(reference) + 1))]
+    for said in hypothesis:
+        above, row_of = table[-1], [table[-1][0] + 1]
+        for column, wanted in enumerate(reference):
+            row_of.append(min(above[column] + (said != wanted), above[column + 1] + 1, row_of[column] + 1))
+        table.append(row_of)
+    errors_N = np.zeros(len(reference) + 1, np.int64)
+    row, column = len(hypothesis), len(reference)
+    while row or column:
+        differs = int(row and column and hypothesis[row - 1] != reference[column - 1])
+        if row and column and table[row][column] == table[row - 1][column - 1] + differs:
+            row, column = row - 1, column - 1
+            errors_N[column] += differs
+        elif row and table[row][column] == table[row - 1][column] + 1:
+            row -= 1
+            errors_N[column] += 1
+        else:
+            column -= 1
+            errors_N[column] += 1
+    return errors_N
+
+
 def _tally(
     name: str, unit: str, hypotheses: Sequence[str], references: References, units: Callable[[str], list[str]]
 ) -> Tally:

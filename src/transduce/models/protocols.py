@@ -59,6 +59,24 @@ class PredictsByProduct(Protocol):
 
 
 @runtime_checkable
+class PredictsJointly(Protocol):
+    """Predicts, and with a `ctc_weight` above 0 also aligns by its encoder alone; see `transduce.layers.joint_ctc`.
+
+    The blank is the start token, as of `Aligns`. With a weight of 0, only `Predicts` is promised.
+    """
+
+    ctc_weight: float
+
+    def joint_logits(self, source: Padded, target: Padded) -> tuple[Tensor, Padded]:
+        """The logits (B, T, V) of a call, and those of `align_encoder`, from one pass of the encoder."""
+        ...
+
+    def align_encoder(self, source: Padded) -> Padded:
+        """Logits (B, P, V) of each position of the encoder, and the number of positions (B,) of each row."""
+        ...
+
+
+@runtime_checkable
 class Stateful(Protocol):
     """Predicts a running text window by window, and carries its state from one window to the next."""
 

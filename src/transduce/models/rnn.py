@@ -15,6 +15,7 @@ from transduce.attention.dropout import Dropout
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.layers.embedding import Tied
+from transduce.layers.joint_ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.recurrent_decoder import (
@@ -26,10 +27,10 @@ from transduce.layers.recurrent_decoder import (
     RecurrentState,
 )
 from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackParts
-from transduce.layers.subsampling import SubsamplingConfig, embedded, make_front_ends, refuse_pointer
+from transduce.layers.subsampling import embedded, make_front_ends, refuse_pointer
 
 
-class RnnConfig(DecoderConfig, SubsamplingConfig):
+class RnnConfig(DecoderConfig, JointCtcConfig):
     """The settings of the decoder, which the encoder shares, and those of the encoder only."""
 
     kind: Literal["rnn"] = "rnn"
@@ -62,7 +63,7 @@ class RnnMemory(NamedTuple):
 
 
 class Rnn(nn.Module):
-    """Implements `Encodes`, `Predicts` and `Steps` (see `transduce.models.protocols`)."""
+    """Implements `Encodes`, `Predicts`, `PredictsJointly` and `Steps` (see `transduce.models.protocols`)."""
 
     Config = RnnConfig
 
@@ -76,11 +77,22 @@ class Rnn(nn.Module):
         self.encoder = RecurrentEncoder(config.cell, config.d_model, config.hidden, *layers)
         self.decoder = {"none": NoAttention, "bahdanau": Bahdanau, "luong": Luong}[config.attention](config)
         self.pointer = Pointer(config.d_model, config.hidden, *specs.sizes) if config.pointer else None
+        self.ctc_weight = config.ctc_weight
+        self.ctc_output = make_ctc_output(config, specs, config.hidden)
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) for the token after each target position (teacher forcing)."""
         assert source is not None
         return self._decode(target.values, *self.start(source, len(target.values)))[0]
+
+    def joint_logits(self, source: Padded, target: Padded) -> tuple[Tensor, Padded]:
+        """See `transduce.models.protocols.PredictsJointly`."""
+        encoded, last = self._read(source)
+        return self._decode(target.values, *self._begin(source, encoded, last))[0], self._aligned(encoded)
+
+    def align_encoder(self, source: Padded) -> Padded:
+        """See `transduce.models.protocols.PredictsJointly`."""
+        return self._aligned(self.encode(source))
 
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S), or frames (B, S, F), -> states (B, S', H)."""
@@ -89,11 +101,7 @@ class Rnn(nn.Module):
     def start(self, source: Padded | None, rows: int) -> tuple[RnnMemory, RecurrentState]:
         """The source as the decoder uses it, and the initial state."""
         assert source is not None
-        (states_BSH, lengths_B), last = self._read(source)
-        real_BS = Padded(states_BSH, lengths_B).mask()
-        copies = self.pointer.remember(source.values, states_BSH, real_BS) if self.pointer else None
-        memory, state = self.decoder.start(states_BSH, real_BS, last)
-        return RnnMemory(memory, copies), state
+        return self._begin(source, *self._read(source))
 
     def step(self, token_B: Tensor, memory: RnnMemory, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
@@ -104,6 +112,15 @@ class Rnn(nn.Module):
         read = embedded(self.source_embedding, source)
         states_BSH, last = self.encoder(self.dropout(read.values), read.lengths)
         return Padded(states_BSH, read.lengths), last
+
+    def _begin(self, source: Padded, encoded: Padded, last: StackParts) -> tuple[RnnMemory, RecurrentState]:
+        copies = self.pointer.remember(source.values, encoded.values, encoded.mask()) if self.pointer else None
+        memory, state = self.decoder.start(encoded.values, encoded.mask(), last)
+        return RnnMemory(memory, copies), state
+
+    def _aligned(self, encoded: Padded) -> Padded:
+        assert self.ctc_output is not None
+        return Padded(self.ctc_output(encoded.values), encoded.lengths)
 
     def _decode(self, target_BT: Tensor, source: RnnMemory, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """Logits (B, T, V) after each of T more tokens, and the new state."""

@@ -13,16 +13,18 @@ from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.layers.embedding import Tied
 from transduce.layers.fused_search import FusedSearch
+from transduce.layers.joint_ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Sources, Stack, StackConfig, State
-from transduce.layers.subsampling import SubsamplingConfig, embedded, make_front_ends, refuse_pointer
+from transduce.layers.subsampling import embedded, make_front_ends, refuse_pointer
 
 PLAIN = {"target_embedding", "source_embedding", "output", "encoder", "decoder"}  # the parts that fused search supports
+UNUSED = {"ctc_output"}  # the part that decoding does not use
 
 
-class TransformerConfig(StackConfig, SubsamplingConfig):
-    """The settings of `StackConfig`, the numbers of layers, and how frames are subsampled."""
+class TransformerConfig(StackConfig, JointCtcConfig):
+    """The settings of `StackConfig`, the numbers of layers, and how frames are read."""
 
     kind: Literal["transformer"] = "transformer"
     encoder_layers: int = Field(default=3, ge=1)
@@ -49,7 +51,7 @@ class TransformerMemory(NamedTuple):
 
 
 class Transformer(nn.Module):
-    """Implements `Encodes`, `Predicts` and `Steps` (see `transduce.models.protocols`)."""
+    """Implements `Encodes`, `Predicts`, `PredictsJointly` and `Steps` (see `transduce.models.protocols`)."""
 
     Config = TransformerConfig
 
@@ -61,19 +63,34 @@ class Transformer(nn.Module):
         self.encoder = Stack(config, config.encoder_layers, side="encoder")
         self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True, side="decoder")
         self.pointer = Pointer(config.d_model, config.d_model, *specs.sizes) if config.pointer else None
+        self.ctc_weight = config.ctc_weight
+        self.ctc_output = make_ctc_output(config, specs, config.d_model)
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) for the token after each target position (teacher forcing)."""
         assert source is not None
-        return self._decode(target.values, TransformerMemory(*self._remember(source)), None, target.mask())[0]
+        memory = TransformerMemory(*self._remember(source, self.encode(source)))
+        return self._decode(target.values, memory, None, target.mask())[0]
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor] | None:
         """See `transduce.models.protocols.PredictsByProduct`."""
         if self.pointer:
             return None
         assert source is not None
-        hidden_BTD, _ = self._hidden(target.values, TransformerMemory(*self._remember(source)), None, target.mask())
+        memory = TransformerMemory(*self._remember(source, self.encode(source)))
+        hidden_BTD, _ = self._hidden(target.values, memory, None, target.mask())
         return hidden_BTD, self.output.weight
+
+    def joint_logits(self, source: Padded, target: Padded) -> tuple[Tensor, Padded]:
+        """See `transduce.models.protocols.PredictsJointly`."""
+        encoded = self.encode(source)
+        memory = TransformerMemory(*self._remember(source, encoded))
+        logits_BTV, _ = self._decode(target.values, memory, None, target.mask())
+        return logits_BTV, self._aligned(encoded)
+
+    def align_encoder(self, source: Padded) -> Padded:
+        """See `transduce.models.protocols.PredictsJointly`."""
+        return self._aligned(self.encode(source))
 
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S), or frames (B, S, F), -> states (B, S', D)."""
@@ -83,7 +100,7 @@ class Transformer(nn.Module):
     def start(self, source: Padded | None, rows: int) -> tuple[TransformerMemory, State]:
         """The source's keys and values for every decoder block, and empty caches."""
         assert source is not None
-        sources, allowed, copies = self._remember(source)
+        sources, allowed, copies = self._remember(source, self.encode(source))
         shared = self.decoder.shared(sources, allowed)
         memory = (
             TransformerMemory(sources, allowed, copies) if shared is None else TransformerMemory(shared, None, copies)
@@ -98,14 +115,17 @@ class Transformer(nn.Module):
     def fused_search(self, memory: TransformerMemory, longest: int) -> FusedSearch | None:
         """See `transduce.models.protocols.HasFusedSearch`."""
         parts = {name for name, part in self._modules.items() if part is not None}
-        if parts != PLAIN or self._parameters or self._buffers or self.decoder.fused is None:
+        if parts - UNUSED != PLAIN or self._parameters or self._buffers or self.decoder.fused is None:
             return None
         return self.decoder.fused.search(self.decoder, self.target_embedding, self.output, memory.sources, longest)
 
-    def _remember(self, source: Padded) -> tuple[tuple[KeyValue, ...], Tensor, Copies | None]:
-        encoded = self.encode(source)
+    def _remember(self, source: Padded, encoded: Padded) -> tuple[tuple[KeyValue, ...], Tensor, Copies | None]:
         copies = self.pointer.remember(source.values, encoded.values, encoded.mask()) if self.pointer else None
         return self.decoder.keys_values(encoded.values), masks.padding(encoded.mask()), copies
+
+    def _aligned(self, encoded: Padded) -> Padded:
+        assert self.ctc_output is not None
+        return Padded(self.ctc_output(encoded.values), encoded.lengths)
 
     def _decode(
         self, target_BT: Tensor, memory: TransformerMemory, past: State | None, real_BT: Tensor | None = None

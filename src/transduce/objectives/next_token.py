@@ -71,6 +71,12 @@ class NextToken:
             loss, logits = _cross_entropy(model, batch, next_BT, self.smoothing, drawn)
         return Loss(_with_choices(loss, made, logits, next_BT), loss.detach())
 
+    def of_logits(self, logits_BTV: Tensor, made: Choices, batch: Batch) -> Loss:
+        """The cross-entropy of logits that are there, with the choices of attention on the way to them."""
+        next_BT = _next_tokens(batch.targets)
+        loss = smoothed_cross_entropy(logits_BTV.flatten(0, 1), next_BT.flatten(), self.smoothing)
+        return Loss(_with_choices(loss, made, lambda: logits_BTV, next_BT), loss.detach())
+
     @torch.inference_mode()
     def log_probabilities(self, model: Any, batch: Batch) -> Tensor:
         """(B, T - 1): of each target token after the first."""

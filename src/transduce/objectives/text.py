@@ -5,8 +5,9 @@ from typing import Protocol
 from torch import nn
 
 from transduce.core.errors import InputError
-from transduce.models.protocols import Aligns, Classifies, Fills, writes_at_once
+from transduce.models.protocols import Aligns, Classifies, Fills, PredictsJointly, writes_at_once
 from transduce.objectives.ctc import CtcLoss
+from transduce.objectives.joint_ctc import JointCtcLoss
 from transduce.objectives.masked_lm import MaskedLm
 from transduce.objectives.next_token import NextToken
 from transduce.objectives.protocols import Objective
@@ -26,10 +27,11 @@ class LossConfig(Protocol):
 
 
 def text_objective(model: nn.Module, config: LossConfig | None = None) -> Objective:
-    """Whole targets where a model aligns, hidden words where it fills, else the next token.
+    """Whole targets where a model aligns, hidden words where it fills, else the next token; both with joint CTC.
 
     Raises:
-        InputError: a model that writes no text; R-Drop, or sampled words, of a model that has no next token.
+        InputError: a model that writes no text; R-Drop, or sampled words, of a model that has no next token, or that
+            has one and aligns as well.
     """
     smoothing, r_drop, sampled = (config.label_smoothing, config.r_drop, config.sampled_words) if config else PLAIN
     if writes_at_once(model):
@@ -43,4 +45,10 @@ def text_objective(model: nn.Module, config: LossConfig | None = None) -> Object
         return CtcLoss(smoothing)
     if isinstance(model, Fills):
         return MaskedLm(smoothing)
+    if isinstance(model, PredictsJointly) and model.ctc_weight:
+        problems = ["training.r_drop: cannot be used with model.ctc_weight: leave out one of them."]
+        problems += ["training.sampled_words: cannot be used with model.ctc_weight: leave out one of them."]
+        if found := [each for each, key in zip(problems, (r_drop, sampled), strict=True) if key]:
+            raise InputError(found)
+        return JointCtcLoss(model.ctc_weight, smoothing)
     return NextToken(smoothing, r_drop, sampled)

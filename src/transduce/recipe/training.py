@@ -67,6 +67,9 @@ class TrainingConfig(Config):
     """Stop after this many validations without improvement."""
     decode_sentences: int = Field(default=500, ge=0)
     """Number of sentences to translate at each validation."""
+    exposure_bias: bool | None = None
+    """Also report the error rate of each next token after the reference's tokens (teacher-forced), and how much higher
+    that of the outputs is. Unset: for speech recognition. It has no meaning for models that write all words at once."""
     samples: int = Field(default=2, ge=0)
     """Number of sample translations to show at each validation."""
     examples: int = Field(default=4, ge=0, le=16)

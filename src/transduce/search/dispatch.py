@@ -15,6 +15,7 @@ from transduce.search.constraint import Constraint
 from transduce.search.coverage import Coverage
 from transduce.search.grammar import OutputGrammar
 from transduce.search.hypothesis import Hypothesis
+from transduce.search.joint_ctc import JointlyDecoded
 from transduce.search.lattice import Lattice, Lattices
 from transduce.search.request import BatchRequest, OnStep
 from transduce.search.rules import Rules
@@ -103,6 +104,8 @@ def search(
     _check_shortlist(job, settings.method, shortlist)
     if rows == 0:
         return []
+    if settings.ctc_weight:
+        job = replace(job, model=JointlyDecoded(model, settings.ctc_weight, start, end))
     if settings.coverage > 0 and isinstance(model, Steps):
         covered = Coverage(model, settings.coverage)
         job = replace(job, model=covered, coverage=covered)
@@ -183,6 +186,11 @@ def _check_method(job: BatchRequest, settings: Search) -> None:
     if must and settings.groups > 1:
         problems.append(
             "search: a beam is divided among the phrases that must appear, so it cannot have groups as well."
+        )
+    if settings.ctc_weight and (settings.method in AT_ONCE or settings.coverage > 0 or settings.shortlist is not None):
+        problems.append(
+            "search.ctc_weight: joins CTC to a model that writes token by token; it takes no coverage, no shortlist, "
+            'and no method "mask_predict" or "ctc". Leave out one of them.'
         )
     if job.on_step is not None and settings.method not in STEPWISE:
         problems.append(

@@ -42,6 +42,9 @@ class Search(Config):
     """See `length_rule`; each rule needs its own value. 0 ranks by probability, which favours short outputs."""
     coverage: float = Field(default=0.0, ge=0, le=1000, allow_inf_nan=False)
     """Coverage penalty: score += coverage * sum_s log(min(sum_t alpha_ts, 1)) (Wu et al. 2016 use 0.2)."""
+    ctc_weight: float = Field(default=0.0, ge=0, lt=1)
+    """For models with model.ctc_weight: weight of CTC's prefix probabilities, beside attention's (Watanabe et al. 2017
+    use 0.3)."""
     nbest: int = Field(default=1, ge=1, le=10_000)
     """Number of hypotheses for each source; for `sample`, of independent samples."""
     max_length_factor: float = Field(default=1.5, ge=0, le=1000, allow_inf_nan=False)

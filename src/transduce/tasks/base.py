@@ -32,11 +32,13 @@ class BaseTask:
     whole: an input is always read as one, however many sentences it has and however long it is.
     drawing: the file in `interpret` whose class draws a prediction; "" = its text says all.
     columns_version: raised whenever `learn_columns` learns something else from the same data.
+    exposure_bias: it is reported unless the recipe says otherwise (`training.exposure_bias`).
     """
 
     whole: ClassVar[bool] = False
     drawing: ClassVar[str] = ""
     columns_version: ClassVar[int] = 1
+    exposure_bias: ClassVar[bool] = False
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None:
         self.config, self.data, self.columns = config, data, columns

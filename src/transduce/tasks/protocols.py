@@ -138,6 +138,8 @@ class Task(Protocol):
     """The file in `interpret` whose class is a `transduce.interpret.drawings.Drawing`; "" = the text says all."""
     columns_version: ClassVar[int]
     """Raised whenever `learn_columns` learns something else from the same data; what a cache holds is then not used."""
+    exposure_bias: ClassVar[bool]
+    """Whether it is reported unless the recipe says otherwise; see `transduce.metrics.exposure`."""
     columns: Columns
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None: ...

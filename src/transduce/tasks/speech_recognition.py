@@ -1,6 +1,7 @@
 """Speech in, what is said out."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from transduce.data.columns.frames import Frames
 from transduce.data.columns.tokens import Tokens
 from transduce.data.encoding import open_examples
 from transduce.data.files import fingerprint
+from transduce.data.filterbank import Normalization
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.recordings import RecordingFile, read_recordings, recordings_digest
 from transduce.data.store import Store
@@ -33,6 +35,7 @@ from transduce.tasks.base import TextTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 NO_LIMIT = 1_000_000  # frames, and frames for a token
+SILENCE = 5.0  # seconds of computing features before anything is told
 FRAMES_A_TOKEN = 4  # nobody speaks a character in less than 40 ms; the limit of an output is counted in these
 
 
@@ -63,6 +66,9 @@ class SpeechData(Config):
     """Samples a second that sound is brought to."""
     mels: int = Field(default=80, ge=1, le=1000)
     """Mel filters of a frame, which are computed from sound; ready-made features have as many as they have."""
+    normalization: Normalization = "feature"
+    """What gets mean 0 and variance 1 over an utterance. feature: each feature by itself, which takes away microphone
+    and room. utterance: all features together, which keeps what tells one short word from another."""
     max_frames: int = Field(default=3000, ge=1)
     """Training leaves out longer utterances; a frame begins every 10 ms."""
     speeds: tuple[float, ...] = ()
@@ -90,6 +96,7 @@ class SpeechRecognition(TextTask):
     Config = SpeechRecognitionConfig
     Data = SpeechData
     kinds: ClassVar[dict[str, str]] = {"source": "frames", "target": "tokens"}
+    exposure_bias: ClassVar[bool] = True
 
     def __init__(self, config: SpeechRecognitionConfig, data: SpeechData, columns: Columns) -> None:
         super().__init__(config, data, columns)
@@ -161,15 +168,17 @@ class SpeechRecognition(TextTask):
     def _speeds(self, file: RecordingFile, cache: Path, tell: Tell) -> list[tuple[Store, float]]:
         """As it was spoken, and at other speeds, which share its weight."""
         speeds = (1.0, *self.data.speeds)
-        stores = [self._store(file, self.data.max_frames, cache, speed) for speed in speeds]
+        stores = [self._store(file, self.data.max_frames, cache, tell, speed) for speed in speeds]
         dropped = Dropped.from_dict(stores[0].metadata["dropped"])
         at = f" At speeds {', '.join(map(str, speeds))}." if self.data.speeds else ""
-        tell(f"{self.root / file.file}: {dropped.report()}{at}")
+        tell(f"{self.root / file.file}: {dropped.report('recordings')}{at}")
         return [(store, file.weight / len(speeds)) for store in stores]
 
-    def _store(self, file: RecordingFile, max_frames: int, cache: Path, speed: float = 1.0) -> Store:
+    def _store(self, file: RecordingFile, max_frames: int, cache: Path, tell: Tell, speed: float = 1.0) -> Store:
         read = partial(read_recordings, file, self.root, self.data.words)
-        digest = recordings_digest([name for _, name, _ in read()], self.root)
+        recordings = list(read())
+        digest = recordings_digest([name for _, name, _ in recordings], self.root)
+        last = recordings[-1][0] if recordings else 0
         settings = {
             **file.model_dump(exclude={"file", "weight", "features"}),
             "words": self.data.words,
@@ -178,13 +187,14 @@ class SpeechRecognition(TextTask):
         }
         filters = FilterConfig(max_tokens=max_frames, max_ratio=NO_LIMIT)
         columns = {**self.columns, "source": replace(self.hears, speed=speed)}
-        return open_examples(file.paths(self.root), read, columns, filters, cache, settings)
+        pace = _pace(tell, f"{self.root / file.file}{'' if speed == 1 else f', at speed {speed}'}", last)
+        return open_examples(file.paths(self.root), read, columns, filters, cache, settings, pace)
 
     def _held_out(self, name: str, file: RecordingFile, cache: Path, tell: Tell) -> Dataset:
-        store = self._store(file, NO_LIMIT, cache)
+        store = self._store(file, NO_LIMIT, cache, tell)
         dropped = Dropped.from_dict(store.metadata["dropped"])
         if dropped.total:
-            tell(f"{name}: the loss leaves out what has an empty side. {dropped.report()}")
+            tell(f"{name}: the loss leaves out what has an empty side. {dropped.report('recordings')}")
         return Dataset(store, [(said, text) for _, said, text in read_recordings(file, self.root, self.data.words)])
 
 
@@ -194,14 +204,29 @@ def _frames(data: SpeechData, root: Path) -> Frames:
     names = [first[1] for first in firsts if first]
     arrays = [name for name in names if ARRAY.fullmatch(name)]
     if not arrays:
-        return Frames(data.mels, data.rate)
+        return Frames(data.mels, data.rate, normalization=data.normalization)
     widths = {read_features(name, root).shape[1] for name in arrays}
     if len(arrays) < len(names) or len(widths) > 1:
         told = " and ".join(f"{width} features a frame" for width in sorted(widths))
         raise InputError(
             f"data.train: expected recordings of one kind; got {told}{' and sound' * (len(arrays) < len(names))}."
         )
-    return Frames(widths.pop(), None)
+    return Frames(widths.pop(), None, normalization=data.normalization)
+
+
+def _pace(tell: Tell, named: str, last: int) -> Callable[[int], None]:
+    """To be told the line up to which features are computed; tells now and then how long the rest will take."""
+    begun = told = time.monotonic()
+
+    def progress(line: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= SILENCE and line < last:
+            told = now
+            left = round((now - begun) * (last - line) / line)
+            tell(f"{named}: features of {line / last:.0%} of the recordings are computed, {left} s left.")
+
+    return progress
 
 
 def _named(file: RecordingFile, root: Path) -> dict[str, Any]:

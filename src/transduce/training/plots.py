@@ -1,5 +1,5 @@
-"""What a finished run looks like: `figures/training.png`, `figures/attention.png` of one held-out sentence, and for
-labels `figures/confusion.png` of a test set.
+"""What a finished run looks like: `figures/training.png`, `figures/attention.png` of one held-out sentence,
+`figures/exposure_bias.png` where it was measured, and for labels `figures/confusion.png` of a test set.
 
 Shapes: T target positions, S source positions.
 """
@@ -17,6 +17,7 @@ from transduce.core.errors import InputError
 from transduce.interpret.attention import attention_of
 from transduce.interpret.confusion import confusion_figure
 from transduce.interpret.drawing import save
+from transduce.interpret.exposure_figure import exposure_figure
 from transduce.interpret.figures import attention_figure, training_curves
 from transduce.metrics.confusion import Confusion
 from transduce.models.protocols import writes_at_once
@@ -41,7 +42,11 @@ def write_figures(
         tests: of the report.
     """
     try:
-        save(training_curves(read_log(run / "log.jsonl")), run / "figures" / "training.png")
+        records = read_log(run / "log.jsonl")
+        save(training_curves(records), run / "figures" / "training.png")
+        by_position = [test["errors_by_position"] for test in tests.values() if "errors_by_position" in test]
+        if by_position:
+            save(exposure_figure(records, by_position[0]), run / "figures" / "exposure_bias.png")
         pairs = shown(model, task, sentence(data)) if sentence(data) else None
         if pairs:
             title = "What each word of the output attends to: mean of all layers and heads"

@@ -11,6 +11,8 @@ from torch import nn
 from transduce.core.errors import InputError
 from transduce.inference.likelihood import dataset_likelihood, likelihood_context, signature
 from transduce.inference.request import Generates
+from transduce.inference.teacher_forcing import exposure, reports_exposure, unit_of
+from transduce.metrics.exposure import signatures
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions, machine, peak_memory_bytes, source_commit
 from transduce.search.dispatch import quickest
@@ -78,6 +80,9 @@ def _signatures(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) ->
     method = f"search:{quickest(model).method}|" if isinstance(task, Generates) else ""
     searched = f"{method}sentences:at most {decoded}"
     found = {name: f"{score.signature}|{searched}" for name, score in scores.items()}
+    if texts and reports_exposure(task, model, recipe.training.exposure_bias):
+        told = signatures(unit_of(references, task.tokenizers["target"].encode(references)))
+        found |= {name: f"{each}|{searched}" for name, each in told.items()}
     return {"loss": f"{signature(task.objective(model).unit)}|context:{likelihood_context(model, task)}", **found}
 
 
@@ -93,6 +98,10 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
             result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
         texts = [each.text for each in outputs]
         scores = task.evaluate(texts, dataset.references)
+        if reports_exposure(task, model, recipe.training.exposure_bias):
+            found = exposure(model, task, dataset.texts, outputs)
+            scores |= {name: tally.score() for name, tally in found.tallies().items()}
+            result["errors_by_position"] = found.by_position()
         result["scores"] = {name: score.to_dict() for name, score in scores.items()}
         confusion = task.confusion(texts, dataset.references)
         result |= {"confusion": confusion.to_dict()} if confusion else {}

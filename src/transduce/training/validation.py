@@ -12,6 +12,7 @@ from torch import nn
 from transduce.data.columns import Column
 from transduce.data.store import Store
 from transduce.inference.likelihood import dataset_likelihood
+from transduce.inference.teacher_forcing import exposure, reports_exposure
 from transduce.recipe.training import TrainingConfig
 from transduce.tasks.protocols import Dataset, Task
 from transduce.training.diagnostics import alarms, unigram_entropy
@@ -44,11 +45,15 @@ class Validator:
         metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
         texts = spread(self.dataset.texts, self.config.decode_sentences)
         sources, references = [source for source, _ in texts], [reference for _, reference in texts]
-        outputs = [each.text for each in self.task.predictor.predict(self.model, sources)]
+        predictions = self.task.predictor.predict(self.model, sources)
+        outputs = [each.text for each in predictions]
         if texts:
             every = spread(self.dataset.references, self.config.decode_sentences)
             scores = self.task.evaluate(outputs, every)
             metrics |= {name: score.value for name, score in scores.items()}
+            if reports_exposure(self.task, self.model, self.config.exposure_bias):
+                found = exposure(self.model, self.task, texts, predictions).tallies()
+                metrics |= {name: tally.value for name, tally in found.items()}
         self.display.where()
         self.display.tell("validation: " + ", ".join(f"{name} {value:.3f}" for name, value in metrics.items()))
         shown = list(zip(sources, outputs, references, strict=True))[: self.config.samples]

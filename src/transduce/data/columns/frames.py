@@ -6,7 +6,7 @@ Shapes: B utterances, S frames, F features.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import torch
@@ -18,7 +18,15 @@ from transduce.core.padded import Padded
 from transduce.data.audio import ARRAY, DATA, JOIN, SHOWN, read_features, read_samples
 from transduce.data.collate import padded_frames
 from transduce.data.columns.protocols import ColumnSpec
-from transduce.data.filterbank import SHIFT, filterbank, manageable, normalized, resampled, stretched
+from transduce.data.filterbank import (
+    SHIFT,
+    Normalization,
+    filterbank,
+    manageable,
+    normalized,
+    resampled,
+    stretched,
+)
 from transduce.data.store import Ids
 
 NAMED = 10  # problems in a message
@@ -26,12 +34,13 @@ NAMED = 10  # problems in a message
 
 @dataclass(frozen=True)
 class Frames:
-    """An utterance a row: (S, F) floats, each feature with mean 0 and variance 1 over the utterance.
+    """An utterance a row: (S, F) floats with mean 0 and variance 1 over the utterance.
 
     width: F. rate: samples a second that sound is brought to; None = features are read, not computed.
     root: where relative names begin; not part of a model file.
     seconds: the longest sound that may come as a data: URL; None = any.
     files: whether names of files are read; a server that others can reach reads none.
+    normalization: of what the mean and variance are (`transduce.data.filterbank.normalized`).
     speed: utterances are spoken so many times as fast (speed perturbation, Ko et al. 2015); of training data alone.
     """
 
@@ -41,15 +50,18 @@ class Frames:
     root: Path = field(default=Path(), compare=False)
     seconds: float | None = field(default=None, compare=False)
     files: bool = field(default=True, compare=False)
+    normalization: Normalization = "feature"
     speed: float = 1.0
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
         """What `to_dict` gave. Raises InputError for anything else."""
-        width, rate = table.get("width"), table.get("rate")
+        width, rate, by = table.get("width"), table.get("rate"), table.get("normalization", "feature")
         if type(width) is not int or width < 1 or not (rate is None or (type(rate) is int and rate >= 1000)):
             raise InputError("the model file's column of frames: expected a width and a sampling rate.")
-        return cls(width, rate)
+        if by not in get_args(Normalization):
+            raise InputError(f"the model file's column of frames: expected feature or utterance; got {by!r}.")
+        return cls(width, rate, normalization=by)
 
     @property
     def spec(self) -> ColumnSpec:
@@ -101,8 +113,8 @@ class Frames:
         return ids
 
     def to_dict(self) -> dict[str, Any]:
-        """Width and rate."""
-        return {"width": self.width, "rate": self.rate}
+        """Width, rate and normalization."""
+        return {"width": self.width, "rate": self.rate, "normalization": self.normalization}
 
     def sound(self, text: str) -> Tensor | None:
         """(N,) the samples that the features of an utterance are computed from; None where features are read.
@@ -133,7 +145,7 @@ class Frames:
             )
         if not torch.isfinite(features_SF).all():
             raise InputError(f"{text[:SHOWN]}: expected finite numbers; got NaN or infinity.")
-        return normalized(features_SF).numpy() if len(features_SF) else features_SF.numpy()
+        return normalized(features_SF, self.normalization).numpy() if len(features_SF) else features_SF.numpy()
 
     def _of_arrays(self, names: Sequence[str]) -> Tensor:
         features_SF = torch.from_numpy(np.concatenate([read_features(name, self.root) for name in names]))

@@ -70,6 +70,7 @@ class Report:
         alignment: the stretches over which the two sides run parallel; None for a single file.
         pairs: the rows that belong together, any shift mended; None for a single file.
         drop: for each reason why `clean` would leave a pair out, which pairs those are.
+        unit: what `lines` counts, in a word.
     """
 
     files: dict[str, ScannedFile]
@@ -78,6 +79,7 @@ class Report:
     alignment: Alignment | None = None
     pairs: AlignedPairs | None = None
     drop: dict[str, Mask] = field(default_factory=dict)
+    unit: str = "line"
 
     @property
     def has_errors(self) -> bool:
