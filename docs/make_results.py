@@ -204,6 +204,8 @@ def answer(score: dict[str, Any]) -> str:
         return ""
     digits, label = score["digits"], f"{score['name']} on {score['test']}"
     first, second, last = ordered[0], ordered[1], ordered[-1]
+    if f"{mean(values[first]):.{digits}f}" == f"{mean(values[second]):.{digits}f}":
+        return f"No variant has the best {label}: `{first}` and `{second}` both have {mean(values[first]):.{digits}f}."
     gaps = [f"{_gap(values[first], values[second], digits)} {_direction(score)} `{second}`"]
     if last != second:
         gaps.append(f"{_gap(values[first], values[last], digits)} {_direction(score)} `{last}`, the last")

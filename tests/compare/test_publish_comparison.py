@@ -108,6 +108,8 @@ def test_the_sentence_says_what_the_figures_say() -> None:
     assert page.answer(score).endswith("do not overlap.")
     score["lower_is_better"] = False
     assert page.answer(score).startswith("`b` has the best perplexity on t, 21.2, 10.2 above `a`.")
+    score["variants"]["a"]["seeds"] = dict(enumerate([21.1, 21.1, 21.29]))
+    assert page.answer(score) == "No variant has the best perplexity on t: `b` and `a` both have 21.2."
     score["variants"] = {name: {"seeds": {1: values[0]}} for name, values in seeds.items()}
     assert page.answer(score).endswith("One seed does not say how far seeds differ.")
 
