@@ -1,12 +1,14 @@
-"""Writes docs/results.md, and the tables of README.md and README.zh-CN.md, from benchmarks/results/recipes/.
+"""Writes docs/results.md, and the tables of README.md and README.zh-CN.md, from benchmarks/results/.
 
 `tests/test_docs.py` fails when one of them is out of date.
 """
 
 import json
+import math
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 PAGE = Path(__file__).with_name("results.md")
@@ -18,18 +20,35 @@ READMES = {  # each with the head of its table, and the colon of its language
     ),
 }
 RECORDS = Path(__file__).parents[1] / "benchmarks" / "results" / "recipes"
+COMPARISONS = RECORDS.with_name("compare")
+RECIPES = Path(__file__).parents[1] / "recipes" / "compare"
 HEAD = """# Results
 
-The scores of the recipes. Each line is one training with one seed: `transduce train recipes/NAME.toml`, with the
-settings in the column *changed* on the command line.
+The scores of the recipes, and below them the [comparisons](#comparisons). Each line of a recipe's table is one training
+with one seed: `transduce train recipes/NAME.toml`, with the settings in the column *changed* on the command line.
 
 - Validation chooses the weights. Test sets are scored once, after training.
 - Intervals are 95 % bootstrap intervals over sentences. They do not include the variation between seeds.
 - Scores of different metrics cannot be compared. The signatures at the end define each metric.
 - A baseline is a simple system that the training of the same line trained beside the model, on the same files.
 
-`python docs/make_results.py` makes this page from the records that `python benchmarks/publish.py RUN` writes.
+`python docs/make_results.py` makes this page from the records that `python benchmarks/publish.py RUN` and
+`python benchmarks/publish_comparison.py DIR` write.
 """
+COMPARED = """
+## Comparisons
+
+Each table is one run of `transduce compare recipes/compare/NAME.toml`. All variants have the same data, batches and
+budget, and are trained once with each seed. The weights that a training ends with are scored. Budgets are small, so a
+table says which variant learns most from this budget, not which is best in the end. [Comparisons](compare.md) explains
+how they are made.
+
+- The mean over the seeds stands with the standard deviation between them, and then the score of each seed.
+- *p* is of the difference to the first variant: a paired bootstrap over the examples of the test set and the seeds.
+- The sentences above a table are computed from its figures. Intervals in them are 95 % intervals of the mean over the
+  seeds (Student's t), so three seeds give wide ones.
+"""
+QUANTILES = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 97.5 %, Student's t, 1 to 9 degrees
 
 
 BEGIN, END = "<!-- results -->\n", "<!-- end -->\n"
@@ -73,10 +92,14 @@ def _shown(record: dict[str, Any], words: str, published: str) -> list[str]:
 def page() -> str:
     """The whole page."""
     records = read_records()
-    metrics = {score["signature"]: score["name"] for record in records for score in _all_scores(record)}
+    comparisons = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(COMPARISONS.glob("*.json"))]
+    scores = [score for each in records for score in _all_scores(each)]
+    scores += [score for each in comparisons for score in each["scores"]]
+    metrics = {score["signature"]: score["name"] for score in scores}
     letters = {signature: f"{name} ({number})" for number, (signature, name) in enumerate(_ordered(metrics), start=1)}
     sections = "".join(_section(recipe, records, letters) for recipe in sorted({each["recipe"] for each in records}))
-    return HEAD + sections + _signatures(letters) + _trainings(records)
+    compared = "".join(comparison_section(each, letters) for each in comparisons)
+    return HEAD + sections + (COMPARED + compared) * bool(compared) + _signatures(letters) + _trainings(records)
 
 
 def _ordered(metrics: dict[str, str]) -> Iterable[tuple[str, str]]:
@@ -169,7 +192,6 @@ def _sorted(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _training(record: dict[str, Any]) -> list[str]:
     machine, versions = record["machine"], record["versions"]
-    threads = f"{machine['threads']} thread{'s' * (machine['threads'] > 1)}"
     return [
         record["recipe"],
         f"`{record['change']}`" if record["change"] else "",
@@ -178,11 +200,121 @@ def _training(record: dict[str, Any]) -> list[str]:
         f"{record['updates']:,}",
         f"{record['target_tokens'] / 1e6:.1f} million",
         f"{record['seconds'] / 60:.0f}",
-        f"{machine['processor']}, {machine['kernels']} kernels, {record['precision']}, {threads}",
+        f"{machine['processor']}, {_kernels_and_threads(record)}",
         f"Python {versions['python']}, torch {versions['torch']}",
         record["finished"],
         f"`{record['commit']}`",
     ]
+
+
+def comparison_section(record: dict[str, Any], letters: dict[str, str]) -> str:
+    """The table of one comparison, with the question, its answer and the published figures."""
+    question, published = _asked(record["comparison"])
+    shown = _shown_scores(record)
+    answers = " ".join(answer(each) for each in shown)
+    parts = [question, answers, _compared(record, shown, letters).rstrip(), *published, _how(record)]
+    return f"\n### {record['comparison']}\n\n" + "\n\n".join(part for part in parts if part) + "\n"
+
+
+def answer(score: dict[str, Any]) -> str:
+    """Which variant is best, by how much, and whether the intervals of its and the next one's mean overlap."""
+    values = {name: list(each["seeds"].values()) for name, each in score["variants"].items() if each["seeds"]}
+    ordered = sorted(values, key=lambda name: mean(values[name]), reverse=not score["lower_is_better"])
+    if len(ordered) < 2:
+        return ""
+    digits, label = score["digits"], f"{score['name']} on {score['test']}"
+    first, second, last = ordered[0], ordered[1], ordered[-1]
+    if f"{mean(values[first]):.{digits}f}" == f"{mean(values[second]):.{digits}f}":
+        return f"No variant has the best {label}: `{first}` and `{second}` both have {mean(values[first]):.{digits}f}."
+    gaps = [f"{_gap(values[first], values[second], digits)} {_direction(score)} `{second}`"]
+    if last != second:
+        gaps.append(f"{_gap(values[first], values[last], digits)} {_direction(score)} `{last}`, the last")
+    found = f"`{first}` has the best {label}, {mean(values[first]):.{digits}f}, {' and '.join(gaps)}."
+    (low, high), (other_low, other_high) = interval(values[first]), interval(values[second])
+    if math.isnan(low + other_low):
+        return f"{found} One seed does not say how far seeds differ."
+    apart = "do not overlap" if high < other_low or other_high < low else "overlap"
+    intervals = f"[{low:.{digits}f}, {high:.{digits}f}] and [{other_low:.{digits}f}, {other_high:.{digits}f}]"
+    return f"{found} The intervals of the first two, {intervals}, {apart}."
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """The 95 % interval of the mean; not a number for one value."""
+    if len(values) < 2:
+        return math.nan, math.nan
+    half = QUANTILES[min(len(values) - 2, len(QUANTILES) - 1)] * stdev(values) / math.sqrt(len(values))
+    return mean(values) - half, mean(values) + half
+
+
+def _gap(one: list[float], other: list[float], digits: int) -> str:
+    return f"{abs(mean(one) - mean(other)):.{digits}f}"
+
+
+def _direction(score: dict[str, Any]) -> str:
+    return "below" if score["lower_is_better"] else "above"
+
+
+def _asked(name: str) -> tuple[str, list[str]]:
+    """The question at the top of a comparison's recipe, and the figures that it says were published."""
+    lines = (RECIPES / f"{name}.toml").read_text(encoding="utf-8").splitlines()
+    head = lines[: next(number for number, line in enumerate(lines) if not line.startswith("#"))]
+    paragraphs = "\n".join(line.removeprefix("#").removeprefix(" ") for line in head).split("\n\n")
+    return paragraphs[0], [each for each in paragraphs[1:] if each.startswith("Published")]
+
+
+def _shown_scores(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of the first test set: the metric that decides, and the perplexity."""
+    first, *others = record["scores"]
+    return [first, *(each for each in others if each["test"] == first["test"] and each["metric"] == "perplexity")]
+
+
+def _compared(record: dict[str, Any], shown: list[dict[str, Any]], letters: dict[str, str]) -> str:
+    head = ["variant"]
+    for score in shown:
+        head += [letters[score["signature"]], "each seed", "p"]
+    rows = [
+        [f"`{name}`", *(cell for score in shown for cell in _cells(score, name, variant)), *_costs(variant)]
+        for name, variant in record["variants"].items()
+    ]
+    return _table([*head, "parameters", "training tokens/s"], rows)
+
+
+def _cells(score: dict[str, Any], name: str, variant: dict[str, Any]) -> list[str]:
+    """Mean and standard deviation, the score of each seed, p."""
+    found, digits = score["variants"].get(name), score["digits"]
+    if found is None:
+        return ["", "failed", ""]
+    values = list(found["seeds"].values())
+    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    scores = {str(each["seed"]): "failed" for each in variant["trainings"]}
+    scores |= {seed: f"{value:.{digits}f}" for seed, value in found["seeds"].items()}
+    p_value = found["difference"] and found["difference"]["p_value"]
+    p_text = "" if p_value is None else f"{p_value:.3f}"
+    return [f"{found['mean']:.{digits}f}{spread}", ", ".join(scores.values()), p_text]
+
+
+def _costs(variant: dict[str, Any]) -> list[str]:
+    speed = variant["training_tokens_a_second"]
+    return [f"{variant['parameters']:,}", "" if speed is None else f"{speed:,.0f}"]
+
+
+def _how(record: dict[str, Any]) -> str:
+    versions = record["versions"]
+    updates = {each["updates"] for one in record["variants"].values() for each in one["trainings"] if "updates" in each}
+    minutes = sum(each.get("minutes", 0) for one in record["variants"].values() for each in one["trainings"])
+    counts = f"{min(updates):,}" if len(updates) == 1 else f"{min(updates):,} to {max(updates):,}"
+    seeds = ", ".join(map(str, record["seeds"]))
+    return (
+        f"Budget {record['budget']} a training, which is {counts} updates; seeds {seeds}; "
+        f"{minutes:.0f} minutes of training in all. {record['machine']['processor']}, {_kernels_and_threads(record)}, "
+        f"Python {versions['python']}, torch {versions['torch']}, {record['finished']}, commit `{record['commit']}`."
+    )
+
+
+def _kernels_and_threads(record: dict[str, Any]) -> str:
+    machine = record["machine"]
+    threads = f"{machine['threads']} thread{'s' * (machine['threads'] > 1)}"
+    return f"{machine['kernels']} kernels, {record['precision']}, {threads}"
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:

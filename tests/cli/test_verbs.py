@@ -134,6 +134,7 @@ def test_score_lists_every_target_and_their_perplexity(run: Run, tiny_run: Path,
     first, text = plain.out.splitlines()[0].split("\t")
     assert (float(first), text) == (pytest.approx(each[0]["log_probability"], abs=1e-4), targets[0])
     assert f"perplexity {last['total']['perplexity']:.3f} a token" in plain.err
+    assert "each line alone" in plain.err
 
 
 def test_unequal_files_exit_2_with_both_counts(run: Run, tiny_run: Path, tiny_corpus: Path) -> None:

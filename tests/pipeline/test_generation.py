@@ -76,6 +76,8 @@ def test_an_acrostic_of_one_line_is_a_sample_up_to_its_separator() -> None:
     ("options", "said"),
     [
         ({"acrostic": "春x"}, 'no token for "x"'),
+        ({"acrostic": "春|白"}, "'\\|' stands between the lines"),
+        ({"acrostic": "春" * 33}, "its 33 lines have 65 tokens or more, and a text of this model has at most 64"),
         ({"acrostic": "春", "separator": "+"}, "separator: the model cannot write '\\+'"),
         ({"acrostic": "春", "prompt": "白"}, "acrostic and prompt"),
         ({"count": 0}, "count = 0: expected at least 1"),
@@ -86,6 +88,21 @@ def test_an_acrostic_of_one_line_is_a_sample_up_to_its_separator() -> None:
 def test_what_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         generate(poet(), **options)
+
+
+def test_lines_of_an_acrostic_that_a_limit_ends_are_told() -> None:
+    told: list[str] = []
+    [found] = generate(poet(), acrostic="春白夜", separator="|", tell=told.append, max_length_offset=1)
+    lines = found.text.split("|")
+    cut = sum(len(line) == 2 for line in lines)  # the first character, and the one more that it may have
+    assert cut
+    assert told == [f"{cut} of 3 lines were cut short, by --max-new or by the model's limit of a text, 64 tokens."]
+    told.clear()
+    generate(poet(), "春x", count=2, tell=told.append, max_length_offset=2)
+    assert told[-1] == "1 of 2 tokens of the prompt are unknown to the model: it reads <unk>."
+    told.clear()
+    generate(poet(), "春", tell=told.append)
+    assert not told
 
 
 def test_a_model_that_reads_a_source_is_refused() -> None:
@@ -125,3 +142,17 @@ class TestTheVerb:
         assert (done.code, done.out) == (2, "")
         assert "acrostic and prompt" in done.err
         assert run("--count", 0).code == 2
+        assert run("--max-new", 0).code == 2  # which wrote one token
+
+    def test_evaluate_says_what_the_perplexity_is_conditioned_on(self, run: Any, tmp_path: Path) -> None:
+        (tmp_path / "lines.txt").write_text("ba de\nfi\n")
+        done = forked.transduce(
+            tmp_path, "evaluate", tmp_path / "model.safetensors", "--reference", tmp_path / "lines.txt"
+        )
+        assert done.code == 0, done.err
+        assert "|context:each line alone|" in done.out
+
+    def test_what_the_model_does_not_know_is_told(self, run: Callable[..., forked.Ended]) -> None:
+        done = run("--prompt", "ba \u6625", "--max-new", 2)
+        assert done.code == 0
+        assert "unknown to the model" in done.err

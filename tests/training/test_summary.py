@@ -70,7 +70,9 @@ def test_columns_and_texts_are_named_as_evaluate_takes_them(tiny_run: Path) -> N
     assert told(tiny_run, {"data": data})[-1].endswith("--tsv '/a b/t.tsv' --source-column 2 --target-column 1")
     text = {"task": {"kind": "language_modelling"}, "model": {"kind": "transformer_decoder"}}
     data = {"train": {"text": "x"}, "test": {"t": {"text": "t.txt"}}}
-    assert told(tiny_run, {**text, "data": data})[-1].endswith("--reference t.txt")
+    lines = told(tiny_run, {**text, "data": data})
+    assert lines[-1].endswith("--reference t.txt")
+    assert lines[lines.index("Next:") + 1] == f"  transduce generate {tiny_run}"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")

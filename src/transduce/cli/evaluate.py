@@ -205,4 +205,7 @@ def _with_interval(figure: dict[str, Any], sign: str) -> str:
 
 
 def _perplexity(likelihood: dict[str, Any]) -> str:
-    return f"perplexity {likelihood['perplexity']:.3f}  {likelihood['signature']}|tokens:{likelihood['tokens']}"
+    return (
+        f"perplexity {likelihood['perplexity']:.3f}  {likelihood['signature']}|context:{likelihood['context']}|"
+        f"tokens:{likelihood['tokens']}"
+    )

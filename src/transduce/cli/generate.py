@@ -23,14 +23,29 @@ def generate(
     ] = "",
     count: Annotated[int, typer.Option(min=1, help="How many texts to sample.")] = 1,
     temperature: Annotated[
-        float | None, typer.Option(help="Divide the logits by this number first; below 1 is safer, above 1 bolder.")
+        float | None,
+        typer.Option(
+            help="Divide the logits by this number first: below 1 texts are more predictable, above 1 more varied. By "
+            "default the recipe's, usually 1. For the most probable token each time set search.method=greedy."
+        ),
     ] = None,
-    top_k: Annotated[int | None, typer.Option(help="Draw from this many of the most probable tokens.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Draw from this many of the most probable tokens only.")] = None,
     top_p: Annotated[
-        float | None, typer.Option(help="Draw from the most probable tokens that make up this share.")
+        float | None,
+        typer.Option(
+            help="Draw only from the most probable tokens that make up this share of the probability, such as 0.9."
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="The seed. Each text has its own random stream.")] = None,
-    max_new: Annotated[int | None, typer.Option(help="How many tokens to write after the prompt at most.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="The same seed gives the same texts, another seed others. By default the recipe's, usually 0."
+        ),
+    ] = None,
+    max_new: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many tokens to write after the prompt at most; in an acrostic, for each line."),
+    ] = None,
     min_length: Annotated[int | None, typer.Option(help="The least number of tokens after the prompt.")] = None,
     no_repeat_ngram: Annotated[
         int | None, typer.Option(help="Forbid that a sequence of this many tokens appears twice in a text.")

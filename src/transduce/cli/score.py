@@ -68,5 +68,6 @@ def score(
         write_line({"total": total.to_dict()})
     else:
         tell(
-            f"perplexity {total.perplexity:.3f} a token ({total.loss:.4f} nats, {total.tokens:,} tokens, ends counted)"
+            f"perplexity {total.perplexity:.3f} a token ({total.loss:.4f} nats, {total.tokens:,} tokens, ends counted, "
+            "each line alone)"
         )

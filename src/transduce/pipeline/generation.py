@@ -14,6 +14,7 @@ from transduce.pipeline.pipeline import Pipeline
 from transduce.search.request import Step
 from transduce.search.settings import Search, search_settings
 
+ENDLESS = 10**9  # tokens, more than any text has
 PARTIAL = "\ufffd"  # what bytes that are no whole character yet read as
 
 OnText = Callable[[int, str], None]  # the number of a text, from 0, and what is added to it
@@ -41,7 +42,8 @@ def generate(
             where the model has no "|".
         batch_size: texts sampled together: speed and memory, nothing else.
         on_text: told the texts as they grow, one after the other.
-        tell: told when only a part of the prompt is seen.
+        tell: told when only a part of the prompt is seen, when the model has no token for a part of it, and when lines
+            of an acrostic are cut short.
         search: any key of `transduce.search.settings.Search` in place of the recipe's; method is "sample" by default.
 
     Raises:
@@ -50,11 +52,19 @@ def generate(
     settings = _settings(pipeline, count, prompt, acrostic, search)
     if acrostic:
         lines = _Acrostic(pipeline, settings, acrostic, separator, on_text)
-        return [lines.text(number) for number in range(count)]
+        found = [lines.text(number) for number in range(count)]
+        if lines.cut and tell:
+            tell(
+                f"{lines.cut} of {count * len(acrostic)} lines were cut short, by --max-new or by the model's limit of "
+                f"a text, {lines.limit} tokens."
+            )
+        return found
     pieces = pipeline.pieces([prompt], "none")
     for place, known in pieces.long.items():
         if tell:
             tell(f"{known}; {pieces.done[place]}".removeprefix("line 1: "))
+    if tell and (unknown := _unknown(pipeline, prompt)):
+        tell(unknown)
     texts = [pieces.read[0]] * count
     together = 1 if on_text else batch_size
     predictions: list[Prediction] = []
@@ -103,6 +113,14 @@ def _settings(pipeline: Pipeline, count: int, prompt: str, acrostic: str, search
     if problems:
         raise InputError(problems)
     return settings
+
+
+def _unknown(pipeline: Pipeline, prompt: str) -> str:
+    """Says how much of the prompt the model does not know; empty where it knows all of it."""
+    tokenizer = pipeline.task.tokenizers["target"]
+    ids = tokenizer.encode([prompt])[0]
+    unknown = sum(each == tokenizer.unknown for each in ids) - prompt.count("<unk>")
+    return f"{unknown} of {len(ids)} tokens of the prompt are unknown to the model: it reads <unk>." * (unknown > 0)
 
 
 def _decoded(
@@ -160,15 +178,32 @@ class _Acrostic:
     ) -> None:
         self.pipeline, self.settings, self.acrostic, self.on_text = pipeline, settings, acrostic, on_text
         self.tokenizer = pipeline.task.tokenizers["target"]
+        self.cut = 0  # lines that a limit ended
+        endless = settings.model_copy(update={"max_length_offset": ENDLESS})
+        self.limit = generating(pipeline.task).request((), endless).limit
         marks = LineMarks(self.tokenizer, pipeline.recipe.data, separator)
         missing = list(dict.fromkeys(character for character in acrostic if not marks.writes(character)))
         problems = [f'acrostic: the model has no token for "{character}".' for character in missing]
+        if marks.first is not None and marks.first in acrostic:
+            problems.append(f"acrostic: {marks.first!r} stands between the lines, so that no line can begin with it.")
         if marks.first is None:
             named = " or ".join(repr(each) for each in marks.asked)
             problems.append(f"separator: the model cannot write {named}, which stands between lines; give another.")
+        if not problems:
+            problems = self._too_long(str(marks.first))
         if problems:
             raise InputError(problems)
         self.separator = str(marks.first)
+
+    def _too_long(self, separator: str) -> list[str]:
+        """Whether the first characters alone would fill a text."""
+        shortest = len(self.tokenizer.encode([separator.join(self.acrostic)])[0])
+        if shortest < self.limit:
+            return []
+        return [
+            f"acrostic: its {len(self.acrostic)} lines have {shortest} tokens or more, and a text of this model has at "
+            f"most {self.limit}: give fewer characters."
+        ]
 
     def text(self, number: int) -> Prediction:
         """Number `number` of the samples."""
@@ -193,4 +228,5 @@ class _Acrostic:
             [prediction] = _decoded(self.pipeline, [before], self.settings, [number], look)
         except _LineEnded as ended:
             return ended.text
+        self.cut += not prediction.ended
         return prediction.text.split(self.separator)[place]

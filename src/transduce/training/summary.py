@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from transduce.core.model_file import NAME
+from transduce.core.registry import resolve
 from transduce.interpret.confusion import confusion_table
 from transduce.metrics.confusion import Confusion
 from transduce.metrics.score import decimals
@@ -70,7 +71,9 @@ def _score(score: dict[str, Any], metric: str) -> tuple[str, str, str]:
 def _commands(recipe: Recipe, run: Path) -> Iterator[str]:
     """What to do with the model, ready to be typed."""
     model = shlex.quote(str(run))
-    yield f"transduce predict {model}"
+    kind: str = recipe.task.kind  # type: ignore[attr-defined]
+    verb = "predict" if "source" in resolve("tasks", kind).kinds else "generate"
+    yield f"transduce {verb} {model}"
     yield f"transduce explore {model}"
     root, tests = Path(getattr(recipe.data, "root", ".")), getattr(recipe.data, "test", {})
     for files in list(tests.values())[:1]:

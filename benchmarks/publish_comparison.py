@@ -1,0 +1,120 @@
+"""Puts a finished comparison on record, for docs/results.md.
+
+    python benchmarks/publish_comparison.py runs/compare/NAME [--commit COMMIT]
+
+Reads what `transduce compare` wrote there and writes benchmarks/results/compare/NAME.json. Then
+`python docs/make_results.py`.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+RECORDS = Path(__file__).with_name("results") / "compare"
+SCORE = ("test", "search", "metric", "name", "signature", "lower_is_better", "digits")
+VARIANT = ("changes", "parameters", "training_tokens_a_second")
+TRAINING = ("updates", "target_tokens", "minutes")
+
+
+def main() -> None:
+    """One record, a file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="the comparison's directory, such as runs/compare/cells")
+    parser.add_argument("--commit", help="the code it was trained by, where its trainings do not say")
+    asked = parser.parse_args()
+    record = recorded(asked.folder, asked.commit)
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    path = RECORDS / f"{record['comparison']}.json"
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(path)
+
+
+def recorded(folder: Path, commit: str | None = None) -> dict[str, Any]:
+    """What the comparison in `folder` found, and what a reader needs to judge it.
+
+    Ends the program with a message where a training is missing or it is not known which code trained.
+    """
+    results = _read(folder / "compare.json")
+    runs = {name: each["runs"] for name, each in results["variants"].items()}
+    waiting = [
+        f"{name}, seed {run['seed']}" for name, each in runs.items() for run in each if run["state"] == "waiting"
+    ]
+    if waiting:
+        sys.exit(f"{folder}: not trained yet: {'; '.join(waiting)}. The same `transduce compare` command goes on.")
+    reports = [
+        _read(folder / run["directory"] / "report.json") for each in runs.values() for run in each if _finished(run)
+    ]
+    if not reports:
+        sys.exit(f"{folder}: every training failed; there is nothing to publish.")
+    environment = reports[0]["environment"]
+    return {
+        "comparison": results["name"],
+        "commit": commit or _commit(folder, reports),
+        "finished": max(each["finished"] for each in reports)[:10],
+        "budget": results["budget"]["text"],
+        "seeds": results["seeds"],
+        "baseline": results["baseline"],
+        "settings": _settings(results["recipe"]),
+        "searches": results["searches"],
+        "precision": reports[0]["training"]["precision"],
+        "machine": {key: environment["machine"][key] for key in ("processor", "kernels", "threads")},
+        "versions": {key: environment["versions"][key] for key in ("python", "torch")},
+        "variants": {name: _variant(each) for name, each in results["variants"].items()},
+        "scores": [_score(figure, runs) for figure in results["quality"]],
+    }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        sys.exit(f"{path}: there is no such file; expected the directory of a finished `transduce compare`.")
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _finished(run: dict[str, Any]) -> bool:
+    return bool(run["state"] == "finished")
+
+
+def _commit(folder: Path, reports: list[dict[str, Any]]) -> str:
+    """The one commit of all trainings."""
+    found = {each["environment"].get("commit") or "unknown" for each in reports}
+    if found == {"unknown"} or len(found) > 1:
+        sys.exit(f"{folder}: its trainings name the commits {', '.join(sorted(found))}; say which one: --commit")
+    return found.pop()
+
+
+def _settings(recipe: dict[str, Any]) -> dict[str, Any]:
+    """Of the first variant: what the others change stands beside them."""
+    sections = ("task", "data", "tokenizer", "batch", "model", "training")
+    return {name: recipe[name] for name in sections if name in recipe}
+
+
+def _variant(variant: dict[str, Any]) -> dict[str, Any]:
+    trainings = [
+        {"seed": run["seed"], **({key: run[key] for key in TRAINING} if _finished(run) else {"failed": run["failed"]})}
+        for run in variant["runs"]
+    ]
+    return {**{key: variant[key] for key in VARIANT}, "trainings": trainings}
+
+
+def _score(figure: dict[str, Any], runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """A metric of a test set: for each variant its mean, the interval and the difference that were bootstrapped, and
+    the figure of each seed that was trained to its end.
+    """
+    variants = {}
+    for name, value in figure["variants"].items():
+        seeds = [run["seed"] for run in runs[name] if _finished(run)]
+        against = value.get("difference", {})
+        variants[name] = {
+            "mean": value["value"],
+            "interval": value["interval"],
+            "seeds": {str(seed): one for seed, one in zip(seeds, value["runs"], strict=True)},
+            "difference": {key: against[key] for key in ("value", "interval", "p_value")} if against else None,
+        }
+    return {**{key: figure[key] for key in SCORE}, "variants": variants}
+
+
+if __name__ == "__main__":
+    main()
