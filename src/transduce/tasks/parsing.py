@@ -104,7 +104,7 @@ class Parsing(TextTask):
     kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "trees"}
     whole = True
     drawing = "tree_drawing"
-    columns_version = 2
+    columns_version = 3
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: ParsingData) -> Columns:
