@@ -1,15 +1,15 @@
 """Phrase-structure trees: read from brackets, simplified, written in one line, and as a sequence that a model writes.
 
     (S (NP-SBJ (DT The) (NN cat)) (VP (VBD slept)) (. .))     in brackets, as treebanks have it
-    (S (NP The XX )NP (VP slept )VP . )S                      as a sequence (Vinyals et al. 2015)
+    (S (NP DT NN )NP (VP VBD )VP . )S                         as a sequence (Vinyals et al. 2015)
 
-In the sequence function tags are gone, and a word that the vocabulary lacks is XX; the sentence's own words are put
-back in their order. Vinyals et al. write XX for every word; writing known words keeps a model that has seen few trees
-in step with its sentence.
+In the sequence a word is its tag and function tags are gone; the sentence's own words are put back in their order.
+Vinyals et al. write XX for every word, with millions of trees; tags keep a model that has seen thousands in step with
+its sentence.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines
 
-WORD = "XX"  # a word of the sequence, and the tag of a word whose tag nobody said
+WORD = "XX"  # the tag of a word whose tag nobody said
 EMPTY = "-NONE-"  # the tag of what was moved or left out, which is no word
 TOP = "TOP"
 PART = re.compile(r"[()]|[^\s()]+")
@@ -97,25 +97,17 @@ class ParseTree:
             return found
         return replace(found, brackets=brackets[1:] if found.is_rooted else (root, *brackets))
 
-    def sequence(self, known: Collection[str] = ()) -> list[str]:
-        """As a model writes it: "(NP" opens a phrase, ")NP" closes it, "XX" is a word that is not among the `known`."""
+    def sequence(self) -> list[str]:
+        """As a model writes it: "(NP" opens a phrase, ")NP" closes it, and a word is its tag."""
         opened: list[str] = []
         found = []
         for label, place in self.events():
             if label is not None:
                 opened.append(label)
                 found.append(f"({label}")
-            elif place is not None:
-                found.append(spelled(self.words[place], known))
             else:
-                found.append(f"){opened.pop()}")
+                found.append(self.tags[place] if place is not None else f"){opened.pop()}")
         return found
-
-
-def spelled(word: str, known: Collection[str]) -> str:
-    """A word of a sentence in a sequence: as in brackets if it is among the `known`, else XX."""
-    escaped = word.translate(ESCAPED)
-    return escaped if escaped in known else WORD
 
 
 def plain_label(label: str) -> str:
@@ -130,6 +122,7 @@ def of_sequence(tokens: Sequence[str], words: Sequence[str]) -> ParseTree:
         InputError: the brackets do not balance, a phrase is empty, or there are more or fewer words.
     """
     opened: list[tuple[int, str, int]] = []
+    tags: list[str] = []
     found: dict[int, Bracket] = {}
     place = number = 0
     for token in tokens:
@@ -137,15 +130,16 @@ def of_sequence(tokens: Sequence[str], words: Sequence[str]) -> ParseTree:
             opened.append((number, token[1:], place))
             number += 1
         elif not token.startswith(("(", ")")) and opened:
+            tags.append(token)
             place += 1
         elif token.startswith(")") and opened and opened[-1][1] == token[1:] and opened[-1][2] < place:
             order, label, start = opened.pop()
             found[order] = Bracket(label, start, place)
         else:
-            raise InputError(f"expected a tree written as (S XX )S; got {' '.join(tokens)[:SHOWN]}")
+            raise InputError(f"expected a tree written as (S NN )S; got {' '.join(tokens)[:SHOWN]}")
     if opened or not found or place != len(words):
         raise InputError(f"expected a tree over {len(words)} words; got {' '.join(tokens)[:SHOWN]}")
-    return ParseTree(tuple(words), (WORD,) * place, tuple(found[order] for order in sorted(found)))
+    return ParseTree(tuple(words), tuple(tags), tuple(found[order] for order in sorted(found)))
 
 
 def parse_tree(text: str) -> ParseTree:

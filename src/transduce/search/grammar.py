@@ -5,7 +5,7 @@
 Shapes: V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from transduce.core.errors import InputError
-from transduce.data.trees import WORD
 
 Bools = npt.NDArray[np.bool_]
 GrammarState = tuple[int, ...]  # immutable, of a hypothesis
@@ -54,17 +53,19 @@ class BracketTokens:
     Args:
         tokens: how the vocabulary spells each id.
         end: the id that ends an output.
+        special: other ids that are no part of a sequence.
 
     Raises:
-        InputError: no label has both of its brackets there, or words have no token.
+        InputError: no label has both of its brackets there, or words have no tags.
     """
 
-    def __init__(self, tokens: Sequence[str], end: int) -> None:
+    def __init__(self, tokens: Sequence[str], end: int, special: Collection[int] = ()) -> None:
         number = {token: place for place, token in enumerate(tokens)}
         labels = [token[1:] for token in tokens if len(token) > 1 and token[0] == "(" and f"){token[1:]}" in number]
-        if not labels or WORD not in number:
-            raise InputError(f"the vocabulary has no brackets such as (S and )S, or no token {WORD} for a word.")
-        self.size, self.end = len(tokens), end
+        tags = [place for token, place in number.items() if token[:1] not in "()" and place not in {end, *special}]
+        if not labels or not tags:
+            raise InputError("the vocabulary has no brackets such as (S and )S, or no token for the tag of a word.")
+        self.size, self.end, self.tags = len(tokens), end, frozenset(tags)
         self.closing = {number[f"({label}"]: number[f"){label}"] for label in labels}  # by the bracket that it closes
         self.opening = {closing: opening for opening, closing in self.closing.items()}
 
@@ -73,14 +74,16 @@ class BracketTokens:
         """(V,) True = an opening bracket."""
         return np.isin(np.arange(self.size), list(self.closing))
 
+    @cached_property
+    def words(self) -> Bools:
+        """(V,) True = the tag of a word."""
+        return np.isin(np.arange(self.size), list(self.tags))
+
 
 class TreeGrammar:
-    """One tree over words: brackets balance, every phrase has a word, and one phrase holds them all.
+    """One tree over `words` words: brackets balance, every phrase has a word, and one phrase holds them all.
 
     A state is the number of words so far, whether a bracket was opened last, and the open brackets.
-
-    Args:
-        words: the token of each word.
 
     Raises:
         InputError: there are no words.
@@ -88,8 +91,8 @@ class TreeGrammar:
 
     start: GrammarState = (0, 0)
 
-    def __init__(self, tokens: BracketTokens, words: Sequence[int]) -> None:
-        if not words:
+    def __init__(self, tokens: BracketTokens, words: int) -> None:
+        if words < 1:
             raise InputError("a tree has at least one word.")
         self.tokens, self.words = tokens, words
 
@@ -101,21 +104,21 @@ class TreeGrammar:
     @property
     def shortest(self) -> int:
         """All words in one phrase."""
-        return len(self.words) + 3
+        return self.words + 3
 
     def after(self, state: GrammarState, token: int) -> GrammarState:
         """The state after a token that was allowed."""
         words, _, *opened = state
         if token in self.tokens.closing:
             return (words, 1, *opened, token)
-        if token in self.tokens.opening:
-            return (words, 0, *opened[:-1])
-        return (words + 1, 0, *opened)
+        if token in self.tokens.tags:
+            return (words + 1, 0, *opened)
+        return (words, 0, *opened[:-1])
 
     def refused(self, state: GrammarState, left: int) -> Bools:
         """See `OutputGrammar`."""
         words, just_opened, *opened = state
-        to_come = len(self.words) - words
+        to_come = self.words - words
         refused_V = np.ones(self.tokens.size, dtype=np.bool_)
         if not opened and words:
             refused_V[self.tokens.end] = False
@@ -124,7 +127,7 @@ class TreeGrammar:
         if to_come and spare >= 2:
             refused_V &= ~self.tokens.opens
         if to_come and opened:
-            refused_V[self.words[words]] = False
+            refused_V &= ~self.tokens.words
         if opened and not just_opened and (len(opened) > 1 or not to_come):
             refused_V[self.tokens.closing[opened[-1]]] = False
         return refused_V

@@ -1,6 +1,5 @@
 """Sentences to phrase-structure trees: Vinyals et al. 2015, Grammar as a Foreign Language."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -35,7 +34,7 @@ from transduce.tasks.base import TextTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
-SEQUENCES = TokenizerConfig(kind="whitespace", vocabulary=1_000_000, min_frequency=1)  # brackets and words are tokens
+SEQUENCES = TokenizerConfig(kind="whitespace", vocabulary=1_000_000, min_frequency=1)  # brackets and tags are tokens
 TOKENS_A_WORD, TOKENS_MORE = 4, 20  # of an output; no tree of the Penn Treebank's sample has more than 4 a word
 
 
@@ -105,21 +104,16 @@ class Parsing(TextTask):
     kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "trees"}
     whole = True
     drawing = "tree_drawing"
-    columns_version = 2
+    columns_version = 3
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: ParsingData) -> Columns:
-        """A tokenizer of the words, as the recipe has it.
-
-        Every bracket of the training trees is a token of its own, and every word but those that occur once, so that the
-        model learns to write XX for words that it does not know.
-        """
+        """A tokenizer of the words, as the recipe has it; each bracket and tag of the training trees is a token."""
         root = Path(data.root)
         words = (words for file in data.train for _, words, _ in read_treebank(file, root))
-        trees = [parse_tree(tree) for file in data.train for _, _, tree in read_treebank(file, root)]
-        counts = Counter(word for tree in trees for word in tree.words)
-        often = {word for word, count in counts.most_common(config.vocabulary) if count >= max(2, config.min_frequency)}
-        sequences = [WORD, *(" ".join(tree.sequence(often)) for tree in trees)]
+        sequences = (
+            " ".join(parse_tree(tree).sequence()) for file in data.train for _, _, tree in read_treebank(file, root)
+        )
         return {
             "source": Tokens(train_tokenizer(config, words, root), ends=True),
             "target": Trees(train_tokenizer(SEQUENCES, sequences), starts=True, ends=True),
@@ -175,8 +169,8 @@ class Parsing(TextTask):
 
     def formed(self, request: Request, text: str) -> Request:
         """One tree over the words of `text`, with room for as many brackets as trees have."""
-        words = self._trees.words(text.split())
-        limit = max(request.limit, TOKENS_A_WORD * len(words) + TOKENS_MORE)
+        words = len(text.split())
+        limit = max(request.limit, TOKENS_A_WORD * words + TOKENS_MORE)
         return replace(request, limit=limit, grammar=TreeGrammar(self._brackets, words))
 
     def read_back(self, prediction: Prediction) -> ParsePrediction:
@@ -192,19 +186,15 @@ class Parsing(TextTask):
         names: Sequence[str] | None = None,
         language: str | None = None,
     ) -> dict[str, Tally]:
-        """What the metrics count."""
+        """What the metrics count; which words are punctuation is said by the tags of the reference."""
         wanted = self.config.metrics if names is None else names
-        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
-
-    @property
-    def _trees(self) -> Trees:
-        target = self.columns["target"]
-        assert isinstance(target, Trees)
-        return target
+        return dict(zip(wanted, tallies(wanted, list(map(_untagged, hypotheses)), references), strict=True))
 
     @cached_property
     def _brackets(self) -> BracketTokens:
-        return BracketTokens(self._written.tokens(range(self._written.spec.size)), self.end)
+        tokenizer = self._written.tokenizer
+        special = (tokenizer.pad, tokenizer.start, tokenizer.unknown)
+        return BracketTokens(tokenizer.tokens(range(tokenizer.size)), self.end, special)
 
     def _store(self, file: TreebankFile, filters: FilterConfig, cache: Path) -> Store:
         return open_examples(
@@ -231,6 +221,15 @@ def read_treebank(file: TreebankFile, root: Path) -> Iterator[tuple[int, str, st
         except InputError as error:
             raise InputError(f"{path}, line {number}: {problem}" for problem in error.problems) from None
         yield number, " ".join(plain.words), str(plain)
+
+
+def _untagged(tree: str) -> str:
+    """Without the tags of words; what is no tree as it is."""
+    try:
+        parsed = parse_tree(tree)
+    except InputError:
+        return tree
+    return str(replace(parsed, tags=(WORD,) * len(parsed.words)))
 
 
 def _named(file: TreebankFile, root: Path) -> dict[str, Any]:
