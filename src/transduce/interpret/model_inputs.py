@@ -20,6 +20,8 @@ from transduce.layers.ctc import least_places
 from transduce.models.protocols import Aligns, Classifies, Encodes, Fills, Points, writes_at_once
 from transduce.tasks.protocols import Task
 
+GRAPHS = ("graph", "node")  # kinds of columns
+
 
 class Given(NamedTuple):
     """source: ids with the end token, or frames (S, F); None for a language model. target: ids of the output, neither
@@ -115,6 +117,8 @@ def _inputs(task: Task, source: Any, rows: int) -> Any:
     column = task.columns["source"]
     if isinstance(column, Tokens):
         return column.inputs([np.asarray(source, np.int32)] * rows)
+    if column.spec.kind in GRAPHS:
+        return column.collate_texts([np.asarray(source)] * rows)
     return as_read([source] * rows)
 
 

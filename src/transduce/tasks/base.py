@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import nn
 
+from transduce.core.errors import InputError
 from transduce.data.columns import Columns, Specs
 from transduce.data.columns.packed import tokenizers_of
 from transduce.data.columns.tokens import Tokens
@@ -15,6 +16,7 @@ from transduce.inference.decode import SearchPredictor
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Predictor
 from transduce.inference.request import Request
+from transduce.models.protocols import Classifies
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Baseline, InputFile, TaskData, Tell
 
@@ -82,6 +84,52 @@ class BaseTask:
     def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
         """None."""
         return None
+
+
+class LabelTask(BaseTask):
+    """One whose output is one of C labels, by a model that `Classifies`."""
+
+    @property
+    def label_names(self) -> list[str]:
+        """In the order of their ids."""
+        labels = self.columns["target"]
+        return labels.tokens(range(labels.spec.size))
+
+    def objective(self, model: nn.Module, config: "LossConfig | None" = None) -> "Objective":
+        """Cross-entropy.
+
+        Raises:
+            InputError: the model gives no labels; R-Drop or sampled words.
+        """
+        from transduce.objectives.label import LabelCrossEntropy  # late: predicting needs no loss
+
+        problems = []
+        if not isinstance(model, Classifies):
+            problems.append(f"[model] kind: {type(model).__name__} does not classify; expected a model that does.")
+        if config and (config.r_drop or config.sampled_words is not None):
+            problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
+        if problems:
+            raise InputError(problems)
+        return LabelCrossEntropy(config.label_smoothing) if config else LabelCrossEntropy()
+
+    def tallies(
+        self,
+        hypotheses: Sequence[str],
+        references: "References",
+        names: Sequence[str] | None = None,
+        language: str | None = None,
+    ) -> "dict[str, Tally]":
+        """What the metrics count."""
+        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
+
+        wanted = self.config.metrics if names is None else names
+        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
+
+    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
+        """Of all labels that the model knows, in their order."""
+        from transduce.metrics.confusion import Confusion
+
+        return Confusion.of(hypotheses, references, self.label_names)
 
 
 class TextTask(BaseTask, ABC):

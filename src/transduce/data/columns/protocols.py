@@ -17,7 +17,8 @@ class ColumnSpec(NamedTuple):
     """What a model needs to know of a column.
 
     kind: the name of its file in this folder.
-    size: how many different ids it has: of a vocabulary, of a set of labels. Of frames, how many features each has.
+    size: how many different ids it has: of a vocabulary, of a set of labels. Of frames, and of the nodes of graphs, how
+        many features each has.
     characters: how many different characters its tokens are written with, padding included; 0 = models do not see them.
     """
 
@@ -28,6 +29,10 @@ class ColumnSpec(NamedTuple):
     @property
     def stored(self) -> Field:
         """How a store holds it."""
+        if self.kind == "graph":
+            return FloatRows(max(self.size, 2))  # an edge is two numbers
+        if self.kind == "node":
+            return 1 << 31  # its number
         return FloatRows(self.size) if self.kind == "frames" else self.size
 
 
@@ -47,12 +52,17 @@ class Specs(NamedTuple):
         """Of the vocabularies of source and target.
 
         Raises:
-            InputError: the source is frames, which have no vocabulary.
+            InputError: the source is frames or graphs, which have no vocabulary.
         """
         if self.source is not None and self.source.kind == "frames":
             raise InputError(
                 '[model] kind: this model reads tokens, and the task gives it frames; expected "transformer", "rnn" or '
                 '"ctc".'
+            )
+        if self.source is not None and self.source.kind in ("graph", "node"):
+            raise InputError(
+                "[model] kind: this model reads tokens, and the task gives it graphs; expected a model that attends "
+                'along edges, such as "graph_attention".'
             )
         return None if self.source is None else self.source.size, self.target.size
 
