@@ -90,4 +90,6 @@ class Graphs(NamedTuple):
 
     def to(self, device: torch.device) -> Self:
         """All of it on `device`."""
-        return type(self)(*(None if each is None else each.to(device) for each in self))
+        features, source, target, sizes = (each.to(device) for each in self[:4])
+        chosen = None if self.chosen is None else self.chosen.to(device)
+        return self._replace(features=features, source=source, target=target, sizes=sizes, chosen=chosen)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from math import log
 from typing import Any
 
+import numpy as np
+
 from transduce.inference.labels import LabelPrediction, LabelPredictor
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.protocols import Advance
@@ -22,7 +24,7 @@ class GraphLabelPredictor(LabelPredictor):
     ) -> list[Likelihood]:
         """The likelihood of each label; see `transduce.inference.likelihood.Scores`."""
         labels = self.columns["target"]
-        wanted = [labels.tokens(ids)[0] for ids in labels.encode([label for _, label in pairs])]
+        wanted = [labels.decode(np.asarray(ids).tolist()) for ids in labels.encode([label for _, label in pairs])]
         predictions = self.predict(model, [text for text, _ in pairs], None, batch_size, advance)
         found = []
         for label, prediction in zip(wanted, predictions, strict=True):

@@ -74,7 +74,7 @@ class GraphAttentionLayer(nn.Module):
     def forward(self, x: Tensor | SparseRows, edges: Edges) -> Tensor:
         """(N, H D), or (N, D) where heads are averaged; before the nonlinearity."""
         rate = self.rate if self.training else 0.0
-        projected_NHD = times_weight(x, self.weight_XX, rate).unflatten(-1, (self.heads, -1))
+        projected_NHD = times_weight(x, self.weight_XX, rate).view(len(x), self.heads, -1)
         read_NHD = self.attention(projected_NHD, projected_NHD, projected_NHD, edges)
         out_NX = (read_NHD.flatten(1) if self.joined else read_NHD.mean(1)) + self.bias_X
         return out_NX if self.skip_XX is None else out_NX + times_weight(x, self.skip_XX, rate)

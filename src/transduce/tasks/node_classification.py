@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -43,7 +43,7 @@ class NodeClassificationData(Config):
     root: str = "."
     """Where the files lie."""
     nodes: str
-    """Tab-separated, with a header: node, split, label, and feature_indices (of the features that are 1) or features."""
+    """Tab-separated, with a header: node, split, label, and feature_indices (of those that are 1) or features."""
     edges: str
     """The numbers of two nodes a line."""
     train: str = "train"
@@ -110,7 +110,9 @@ class NodeClassification(LabelTask):
         nodes = read_nodes(path)
         tests = set(self.data.test.values())
         chosen = [each for each in nodes if each.split in tests] or nodes
-        return InputFile([], [str(each.node) for each in chosen], [[each.label] if each.label else [] for each in chosen])
+        return InputFile(
+            [], [str(each.node) for each in chosen], [[each.label] if each.label else [] for each in chosen]
+        )
 
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """The labelled nodes of each split; how many there are is told."""

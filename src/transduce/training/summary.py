@@ -77,5 +77,8 @@ def _commands(recipe: Recipe, run: Path) -> Iterator[str]:
     yield f"transduce explore {model}"
     root, tests = Path(getattr(recipe.data, "root", ".")), getattr(recipe.data, "test", {})
     for files in list(tests.values())[:1]:
-        if options := files.evaluate_options(root):
+        options = (
+            [] if isinstance(files, str) else files.evaluate_options(root)
+        )  # a split of a file has none of its own
+        if options:
             yield " ".join(["transduce evaluate", model, *map(shlex.quote, options)])

@@ -5,7 +5,7 @@ Shapes: N nodes, E edges, F features, B graphs, W width of a stored row.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,7 +36,7 @@ class Graph:
     tags: int
     width: int
     degrees: int = 0
-    edges: EdgeReading = EdgeReading()
+    edges: EdgeReading = field(default_factory=EdgeReading)
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
@@ -93,8 +93,8 @@ class Graph:
             sources.append(row[1 + nodes :, 0].astype(np.int64) + before)
             targets.append(row[1 + nodes :, 1].astype(np.int64) + before)
             before += nodes
-        whole = (torch.from_numpy(np.concatenate(each)) for each in (features, sources, targets))
-        return Graphs(*whole, torch.tensor(sizes))
+        x, source, target = (torch.from_numpy(np.concatenate(each)) for each in (features, sources, targets))
+        return Graphs(x, source, target, torch.tensor(sizes))
 
     collate_texts = collate
 
@@ -113,7 +113,7 @@ class Graph:
         count, size = len(nodes), self.spec.size
         if not 0 < count <= MOST:
             raise _Misfit(f"it has {count:,} nodes; from 1 to {MOST:,} are possible")
-        if len(pairs) and not (0 <= pairs.min() and pairs.max() < count):
+        if len(pairs) and not (pairs.min() >= 0 and pairs.max() < count):
             raise _Misfit(f"edges are between nodes from 0 to {count - 1}")
         if not all(type(each) is int for pair in given["edges"] for each in pair):
             raise _Misfit("edges are pairs of whole numbers")

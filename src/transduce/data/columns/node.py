@@ -117,8 +117,8 @@ class Node:
     @cached_property
     def graph(self) -> Graphs:
         """As a model reads it, without chosen nodes."""
-        edges = (torch.from_numpy(each.astype(np.int64)) for each in (self.source, self.target))
-        return Graphs(self._features(), *edges, torch.tensor([self.nodes]))
+        source, target = (torch.from_numpy(each.astype(np.int64)) for each in (self.source, self.target))
+        return Graphs(self._features(), source, target, torch.tensor([self.nodes]))
 
     def _features(self) -> Tensor | SparseRows:
         columns, starts = (torch.from_numpy(each.astype(np.int64)) for each in (self.columns, self.row_starts))
