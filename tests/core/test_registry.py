@@ -18,6 +18,8 @@ def test_known_are_the_files_of_a_room() -> None:
         "translation",
         "language_modelling",
         "classification",
+        "graph_classification",
+        "node_classification",
         "extractive_qa",
         "parsing",
         "speech_recognition",

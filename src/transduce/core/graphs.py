@@ -90,6 +90,6 @@ class Graphs(NamedTuple):
 
     def to(self, device: torch.device) -> Self:
         """All of it on `device`."""
-        features, source, target, sizes = (each.to(device) for each in self[:4])
-        chosen = None if self.chosen is None else self.chosen.to(device)
+        features, chosen = self.features.to(device), None if self.chosen is None else self.chosen.to(device)
+        source, target, sizes = (each.to(device) for each in (self.source, self.target, self.sizes))
         return self._replace(features=features, source=source, target=target, sizes=sizes, chosen=chosen)
