@@ -12,6 +12,7 @@ from transduce.compare.growth import fitted_exponent, layer_count, measure_growt
 from transduce.core.registry import known, resolve
 from transduce.recipe.recipe import Recipe, parse_recipe
 
+GRAPHS = {"graph_attention", "graph_transformer"}  # whose inputs have no length
 POINTING = {"bidaf", "qanet"}  # they read a text and a question, which have no one length
 
 
@@ -85,9 +86,7 @@ def test_the_table_of_the_textbooks() -> None:
     assert paths["Transformer"] == "O(1)"
     assert complexity_of("transformer_decoder") == complexity_of("transformer")
     assert complexity_of("my_file:MyModel") is None
-    assert all(
-        complexity_of(kind) for kind in known("models") if kind not in {"classifier", "graph_attention", *POINTING}
-    )
+    assert all(complexity_of(kind) for kind in known("models") if kind not in {"classifier", *GRAPHS, *POINTING})
     assert complexity_of("classifier", "recurrent") == complexity_of("rnn")
     assert complexity_of("classifier", "transformer") == complexity_of("transformer")
 
@@ -107,7 +106,7 @@ def test_self_attention_is_the_cheapest_where_sequences_are_shorter_than_vectors
     assert (operations("transformer") < operations("convolution")) == (n < k * d)
 
 
-@pytest.mark.parametrize("kind", sorted({*known("models")} - POINTING - {"graph_attention"}))
+@pytest.mark.parametrize("kind", sorted({*known("models")} - POINTING - GRAPHS))
 def test_growth_of_every_kind_of_model_is_measured(kind: str) -> None:
     fields = resolve("models", kind).Config.model_fields
     sizes = {"d_model": 16, "heads": 2, "feed_forward": 16, "hidden": 16, "layers": 1}

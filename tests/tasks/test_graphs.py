@@ -23,6 +23,7 @@ from transduce.data.columns.graph import Graph
 from transduce.data.columns.node import Node
 from transduce.data.graphs import EdgeReading, folds_of, read_edges_file, read_graphs, read_nodes
 from transduce.models.graph_attention import GraphAttention, GraphAttentionConfig, GraphAttentionLayer
+from transduce.models.graph_transformer import GraphTransformer, GraphTransformerBlock, GraphTransformerConfig
 from transduce.tasks.graph_classification import GraphClassificationData
 
 TRAINING = """
@@ -339,3 +340,33 @@ def test_models_of_other_inputs_are_refused() -> None:
         GraphAttention(GraphAttentionConfig(), Specs.of_tokens(5, 5))
     with pytest.raises(InputError, match="gives it graphs"):
         _ = Specs(ColumnSpec("graph", 4), ColumnSpec("label", 2)).sizes
+
+
+def test_a_transformer_on_the_complete_graph_is_torchs() -> None:
+    torch.manual_seed(0)
+    config = GraphTransformerConfig(layers=2, heads=2, d_model=8, feed_forward=12)
+    model = GraphTransformer(config, Specs(ColumnSpec("node", 5), ColumnSpec("label", 3))).eval()
+    x, pairs = torch.randn(6, 5), np.array(list(itertools.product(range(6), repeat=2)))
+    source, target = map(torch.from_numpy, EdgeReading().read(pairs, 6))
+    chosen = torch.arange(6)
+    got = model.classify(Graphs(x, source, target, torch.tensor([6]), chosen))
+    states = (x @ model.embedding_FX)[None]
+    for block in model.blocks:
+        assert isinstance(block, GraphTransformerBlock)
+        layer = torch.nn.TransformerEncoderLayer(8, 2, 12, 0.0, "gelu", batch_first=True, norm_first=True).eval()
+        names = {"self_attn.in_proj_": "project.", "self_attn.out_proj.": "join.", "linear1.": "widen."}
+        names |= {"linear2.": "narrow.", "norm1.": "norm.", "norm2.": "feed_norm."}
+        ours = block.state_dict()
+        layer.load_state_dict(
+            {f"{theirs}{each}": ours[f"{name}{each}"] for theirs, name in names.items() for each in ("weight", "bias")}
+        )
+        states = layer(states)
+    torch.testing.assert_close(got, model.output(model.norm(states[0])), atol=1e-5, rtol=1e-5)
+
+
+def test_a_transformer_sees_no_other_graph() -> None:
+    column = Graph(3, 0)
+    model = GraphTransformer(GraphTransformerConfig(), Specs(column.spec, ColumnSpec("label", 2))).eval()
+    rows = column.encode(['{"nodes":[0,1],"edges":[[0,1]]}', '{"nodes":[2,1,1],"edges":[[0,2]]}'])
+    together = model.classify(column.collate(rows))
+    torch.testing.assert_close(together, torch.cat([model.classify(column.collate([row])) for row in rows]))

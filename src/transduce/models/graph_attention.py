@@ -46,6 +46,8 @@ class GraphAttentionConfig(Config):
     """Of each layer's inputs."""
     attention_dropout: float = Field(default=0.6, ge=0, lt=1)
     """Of attention weights: so many neighbors are not read."""
+    value_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Of what a node reads of its neighbors, after the projection, as in the authors' program."""
     residual: bool = False
     """Whether a layer's input, projected where widths differ, is added to its output."""
     penalty: float = Field(default=5e-4, ge=0)
@@ -67,6 +69,7 @@ class GraphAttentionLayer(nn.Module):
         if config.score == "additive":
             score = AdditiveEdgeScore(heads, d_head, config.slope)
         self.attention = EdgeAttention(score, config.attention_dropout)
+        self.value_dropout = Dropout(config.value_dropout)
         self.skip_XX = None
         if config.residual:
             self.skip_XX = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, out)))
@@ -75,7 +78,7 @@ class GraphAttentionLayer(nn.Module):
         """(N, H D), or (N, D) where heads are averaged; before the nonlinearity."""
         rate = self.rate if self.training else 0.0
         projected_NHD = times_weight(x, self.weight_XX, rate).view(len(x), self.heads, -1)
-        read_NHD = self.attention(projected_NHD, projected_NHD, projected_NHD, edges)
+        read_NHD = self.attention(projected_NHD, projected_NHD, self.value_dropout(projected_NHD), edges)
         out_NX = (read_NHD.flatten(1) if self.joined else read_NHD.mean(1)) + self.bias_X
         return out_NX if self.skip_XX is None else out_NX + times_weight(x, self.skip_XX, rate)
 
