@@ -28,8 +28,8 @@ def main() -> None:
         recipe = load_recipe(options.recipe, [*options.overrides, f"data.fold={fold}"])
         report = run_training(recipe, options.runs / f"fold-{fold}", Display())
         [test] = report["tests"].values()
-        scores["test"].append(test["metrics"]["accuracy"]["value"])
-        if best := report.get("best"):
+        scores["test"].append(test["scores"]["accuracy"]["value"])
+        if best := report["validation"]:
             scores["validation"].append(best["accuracy"])
     for name, values in scores.items():
         if values:
