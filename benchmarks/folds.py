@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("recipe", type=Path)
     parser.add_argument("--runs", type=Path, required=True, help="the folder of the runs, one a fold")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     folds = load_recipe(options.recipe, options.overrides).data.folds  # type: ignore[union-attr]
     scores: dict[str, list[float]] = {"test": [], "validation": []}
     for fold in range(folds):
