@@ -10,6 +10,8 @@ import json
 import statistics
 from pathlib import Path
 
+from rich.console import Console
+
 from transduce.recipe.recipe import load_recipe
 from transduce.training.display import Display
 from transduce.training.run import run_training
@@ -26,7 +28,7 @@ def main() -> None:
     scores: dict[str, list[float]] = {"test": [], "validation": []}
     for fold in range(folds):
         recipe = load_recipe(options.recipe, [*options.overrides, f"data.fold={fold}"])
-        report = run_training(recipe, options.runs / f"fold-{fold}", Display())
+        report = run_training(recipe, options.runs / f"fold-{fold}", Display(Console(stderr=True)))
         [test] = report["tests"].values()
         scores["test"].append(test["scores"]["accuracy"]["value"])
         if best := report["validation"]:
