@@ -82,16 +82,14 @@ class Bidaf(nn.Module):
         question_BQH = self._read(inputs.question, inputs.question_characters)
         flow_BSG = self.flow(context_BSH, question_BQH, inputs)
         lengths_B = inputs.context.lengths
-        first_BSH, _ = self.modeling(self.dropout(flow_BSG), lengths_B)
-        last_BSH, _ = self.ending(self.dropout(first_BSH), lengths_B)
+        first_BSH = self.modeling.states(self.dropout(flow_BSG), lengths_B)
+        last_BSH = self.ending.states(self.dropout(first_BSH), lengths_B)
         seen = (self.dropout(torch.cat((flow_BSG, each_BSH), -1)) for each_BSH in (first_BSH, last_BSH))
         pointed: tuple[Tensor, Tensor] = self.pointer(*seen, inputs)
         return pointed
 
     def _read(self, tokens: Padded, characters: Padded) -> Tensor:
-        states_BTH, _ = self.encoder(self.embed(tokens, characters), tokens.lengths)
-        states: Tensor = states_BTH
-        return states
+        return self.encoder.states(self.embed(tokens, characters), tokens.lengths)
 
 
 def _recurrent(config: BidafConfig, width: int, layers: int) -> RecurrentEncoder:
