@@ -16,7 +16,7 @@ from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Predictor
 from transduce.inference.request import Request
 from transduce.search.settings import Search
-from transduce.tasks.protocols import InputFile
+from transduce.tasks.protocols import Baseline, InputFile, TaskData, Tell
 
 if TYPE_CHECKING:
     from transduce.metrics.score import References, Score
@@ -69,6 +69,10 @@ class BaseTask:
     ) -> "dict[str, Tally]":
         """None: a task without metrics is judged by likelihood."""
         return {}
+
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
+        """None."""
+        return None
 
 
 class TextTask(BaseTask, ABC):

@@ -104,6 +104,20 @@ class TaskData:
         return StreamBatches(self.corpora[0][0], config.tokens // self.window)
 
 
+@dataclass(frozen=True)
+class Baseline:
+    """A simple system, trained on the same files as the model, whose test scores are shown beside the model's.
+
+    name: what tables call it, such as "bag of n-grams".
+    predict: inputs to outputs, in their order, as the task's metrics take them.
+    settings: what one needs to train it again, ready for JSON.
+    """
+
+    name: str
+    predict: Callable[[Sequence[str]], Sequence[str]]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
 class Task(Protocol):
     """One kind of input and output: everything that depends on it is asked here."""
 
@@ -190,5 +204,12 @@ class Task(Protocol):
 
         Args:
             language: the target's code, in the place of the recipe's.
+        """
+        ...
+
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
+        """A simple system trained on `data.corpora`, when the model's training has ended; None: there is none.
+
+        It chooses nothing by the tests, depends on no seed, and takes seconds. `tell` may say how it was trained.
         """
         ...

@@ -8,12 +8,13 @@ from typing import Any
 
 from torch import nn
 
+from transduce.core.errors import InputError
 from transduce.inference.likelihood import dataset_likelihood, likelihood_context, signature
 from transduce.inference.request import Generates
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions, machine, peak_memory_bytes, source_commit
 from transduce.search.dispatch import quickest
-from transduce.tasks.protocols import Dataset, Task, TaskData
+from transduce.tasks.protocols import Dataset, Task, TaskData, Tell
 from transduce.training.progress import Progress
 from transduce.training.run_directory import without_folders
 from transduce.training.validation import spread
@@ -28,14 +29,15 @@ def make_report(
     progress: Progress,
     precision: str,
     end: str,
+    tell: Tell,
 ) -> dict[str, Any]:
-    """Test the model on every test set and put all figures together, ready for JSON.
+    """Test the model, and the task's baseline, on every test set and put all figures together, ready for JSON.
 
     Args:
         path: the finished model file.
         end: why training ended.
     """
-    return {
+    report = {
         "name": recipe.name,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "ended": end,
@@ -62,6 +64,8 @@ def make_report(
         "data": without_folders({**data.provenance, "train": _training_files(data)}),
         "environment": {"machine": machine(), "versions": library_versions(), "commit": source_commit()},
     }
+    baseline = _baseline(task, data, tell)  # last: its memory and time are not the training's
+    return report | ({"baseline": baseline} if baseline else {})
 
 
 def _signatures(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) -> dict[str, str]:
@@ -90,6 +94,27 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
         scores = task.evaluate([each.text for each in outputs], dataset.references)
         result["scores"] = {name: score.to_dict() for name, score in scores.items()}
     return result
+
+
+def _baseline(task: Task, data: TaskData, tell: Tell) -> dict[str, Any] | None:
+    """The test scores of the task's baseline; None where there is none, or nothing to score."""
+    tests = {name: dataset for name, dataset in data.tests.items() if dataset.texts}
+    start = time.monotonic()
+    try:
+        baseline = task.baseline(data, tell) if tests else None
+    except InputError as error:
+        tell(f"Baseline left out: {error}")  # the model is trained, and its scores are what was asked for
+        return None
+    if baseline is None:
+        return None
+    scores = {
+        name: task.evaluate(baseline.predict([source for source, _ in dataset.texts]), dataset.references)
+        for name, dataset in tests.items()
+    }
+    seconds = round(time.monotonic() - start, 2)
+    tell(f"Baseline: {baseline.name}, trained on the same files and tested in {seconds:.1f} s.")
+    told = {name: {"scores": {key: score.to_dict() for key, score in each.items()}} for name, each in scores.items()}
+    return {"name": baseline.name, "settings": baseline.settings, "seconds": seconds, "tests": told}
 
 
 def _training_files(data: TaskData) -> list[dict[str, Any]]:

@@ -284,7 +284,7 @@ def _finish(
     file = ModelFile(weights, _config(recipe), tokenizers, provenance, progress.best, columns=columns)
     save_model_file(run / NAME, replace(file, lexicon=_lexicon(run / NAME, tokenizers)))
     precision = resolve_precision(recipe.training.precision, device())
-    report = make_report(recipe, run / NAME, model, task, data, progress, precision, end)
+    report = make_report(recipe, run / NAME, model, task, data, progress, precision, end, display.tell)
     write_figures(run, model, task, data, display.tell)
     write_json(run / REPORT, report)
     return report

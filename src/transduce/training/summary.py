@@ -34,14 +34,25 @@ def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Dis
 
 
 def rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Test set, metric, value and interval; the name of a test set once."""
+    """Test set, metric, value and interval; the name of a test set once. Below each, those of the baseline."""
+    baseline = report.get("baseline", {"tests": {}})
     for name, test in report.get("tests", {}).items():
-        names = Counter(each["name"] for each in test.get("scores", {}).values())
-        scores = [_score(each, key if names[each["name"]] > 1 else "") for key, each in test.get("scores", {}).items()]
-        likelihood = test["likelihood"]
+        scores, likelihood = _scores(test), test["likelihood"]
         scores.append((f"perplexity a {likelihood.get('unit', 'token')}", f"{likelihood['perplexity']:.2f}", ""))
-        for place, score in enumerate(scores):
-            yield (name if place == 0 else "", *score)
+        yield from _named(name, scores)
+        if name in baseline["tests"]:
+            yield from _named(f"{name}, {baseline['name']} (baseline)", _scores(baseline["tests"][name]))
+
+
+def _named(name: str, scores: list[tuple[str, str, str]]) -> Iterator[tuple[str, str, str, str]]:
+    for place, score in enumerate(scores):
+        yield (name if place == 0 else "", *score)
+
+
+def _scores(test: dict[str, Any]) -> list[tuple[str, str, str]]:
+    scores = test.get("scores", {})
+    names = Counter(each["name"] for each in scores.values())
+    return [_score(each, key if names[each["name"]] > 1 else "") for key, each in scores.items()]
 
 
 def _score(score: dict[str, Any], metric: str) -> tuple[str, str, str]:

@@ -1,0 +1,78 @@
+"""A task's baseline: trained at the end, scored on the same tests as the model, and told apart from it everywhere."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from tiny_recipe import TINY_RECIPE
+from transduce.core.errors import InputError
+from transduce.recipe.recipe import load_recipe
+from transduce.tasks.protocols import Baseline
+from transduce.tasks.translation import Translation, TranslationConfig
+from transduce.training.display import Display
+from transduce.training.run import run_training
+from transduce.training.summary import tell_summary
+
+
+class AnyKind(TranslationConfig):
+    """The kind is a class of this file."""
+
+    kind: str = ""  # type: ignore[assignment]
+
+
+class Repeats(Translation):
+    """Its baseline writes the first training target for everything."""
+
+    Config = AnyKind
+
+    def baseline(self, data, tell):  # type: ignore[no-untyped-def]
+        store = data.corpora[0][0]
+        [first] = store.read("target", np.array([0]))
+        text = self.columns["target"].decode(first.tolist())
+        return Baseline("the first target", lambda texts: [text] * len(texts), {"text": text})
+
+
+class Refuses(Translation):
+    """Has none for these files."""
+
+    Config = AnyKind
+
+    def baseline(self, data, tell):  # type: ignore[no-untyped-def]
+        raise InputError("nothing to count")
+
+
+def trained(folder: Path, corpus: Path, task: str) -> tuple[dict[str, object], str]:
+    recipe = folder / "recipe.toml"
+    table = TINY_RECIPE.replace("[data]", f'[data]\nroot = "{corpus}"').replace("updates = 24", "updates = 2")
+    recipe.write_text(table.replace('kind = "translation"', f'kind = "{__name__}:{task}"'), encoding="utf-8")
+    shown = io.StringIO()
+    display = Display(Console(file=shown, width=200))
+    report = run_training(load_recipe(recipe), folder / "run", display)
+    assert report == json.loads((folder / "run" / "report.json").read_text())
+    tell_summary(load_recipe(recipe), folder / "run", report, display)
+    return report, shown.getvalue()
+
+
+def test_its_scores_stand_beside_the_models(tiny_corpus: Path, tmp_path: Path) -> None:
+    report, shown = trained(tmp_path, tiny_corpus, "Repeats")
+    baseline: dict = report["baseline"]  # type: ignore[assignment, type-arg]
+    assert (baseline["name"], list(baseline["tests"])) == ("the first target", ["held_out"])
+    sources = (tiny_corpus / "test.digits").read_text().splitlines()
+    references = (tiny_corpus / "test.words").read_text().splitlines()
+    exact = baseline["tests"]["held_out"]["scores"]["exact_match"]
+    assert exact["value"] == pytest.approx(100 * references.count(baseline["settings"]["text"]) / len(sources))
+    assert set(baseline["tests"]["held_out"]["scores"]) == set(report["tests"]["held_out"]["scores"])  # type: ignore[index]
+    names = [line.split("  ")[0] for line in shown.splitlines()]
+    assert names.index("held_out") < names.index("held_out, the first target (baseline)")
+    assert "Baseline: the first target, trained on the same files" in shown
+
+
+def test_one_that_cannot_be_trained_does_not_cost_the_report(tiny_corpus: Path, tmp_path: Path) -> None:
+    report, shown = trained(tmp_path, tiny_corpus, "Refuses")
+    assert "baseline" not in report
+    assert "Baseline left out: nothing to count" in shown
+    assert "exact_match" in report["tests"]["held_out"]["scores"]  # type: ignore[index]
