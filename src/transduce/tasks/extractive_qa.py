@@ -1,5 +1,6 @@
 """A question and a text in, the span of the text that answers it out."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -85,6 +86,9 @@ class ExtractiveQaData(Config):
     """One file or several, each with its weight."""
     validation: QuestionFile | None = None
     """Picks the best weights."""
+    hold_out: float = Field(default=0.0, ge=0, lt=1)
+    """In the place of a validation file: the share of the training texts that are not trained on, but pick the best
+    weights with their questions. A hash of each text decides, so all questions on a text are on the same side."""
     test: dict[str, QuestionFile] = Field(default_factory=dict)
     """By name; scored once, at the end."""
 
@@ -92,7 +96,13 @@ class ExtractiveQaData(Config):
     def _has_training_text(self) -> Self:
         if not self.train:
             raise ValueError('name at least one training file: [[data.train]] file = "train-v1.1.json"')
+        if self.hold_out and self.validation:
+            raise ValueError("validation and hold_out both give validation questions: leave out either")
         return self
+
+    def part(self, questions: list[Question], held_out: bool) -> list[Question]:
+        """The questions of training files that are trained on, or those that are held out."""
+        return [each for each in questions if held_out == (_drawn(each.context) < self.hold_out)]
 
 
 class ExtractiveQa(BaseTask):
@@ -114,7 +124,7 @@ class ExtractiveQa(BaseTask):
     def learn_columns(cls, config: TokenizerConfig, data: ExtractiveQaData) -> Columns:
         """A tokenizer of the training questions and texts, each text once."""
         root = Path(data.root)
-        questions = [each for file in data.train for each in read_squad(root / file.file)]
+        questions = [each for file in data.train for each in data.part(read_squad(root / file.file), held_out=False)]
         texts = [*dict.fromkeys(each.context for each in questions), *(each.question for each in questions)]
         return {"source": QuestionContext.of(train_tokenizer(config, texts, root)), "target": Span()}
 
@@ -169,9 +179,22 @@ class ExtractiveQa(BaseTask):
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files, or find them in the cache; what was left out is told."""
         data = self.data
-        corpora = [(self._store(file, cache, tell), file.weight) for file in data.train]
+        read = [(file, read_squad(self.root / file.file)) for file in data.train]
+        part = f"all but {data.hold_out} of the texts" if data.hold_out else ""
+        corpora = [
+            (self._store([file], data.part(questions, held_out=False), cache, tell, part), file.weight)
+            for file, questions in read
+        ]
         held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
-        found = {name: self._held_out(file, cache, tell) for name, file in held_out.items()}
+        found = {
+            name: self._held_out([file], read_squad(self.root / file.file), cache, tell)
+            for name, file in held_out.items()
+        }
+        if data.hold_out:
+            chosen = [each for _, questions in read for each in data.part(questions, held_out=True)]
+            if not chosen:
+                raise InputError(f"data.hold_out = {data.hold_out}: none of so few texts was drawn. Hold out more.")
+            found["validation"] = self._held_out(data.train, chosen, cache, tell, f"{data.hold_out} of the texts")
         provenance = {
             "train": [self._named(file) for file in data.train],
             **{name: self._named(file) for name, file in held_out.items()},
@@ -192,25 +215,34 @@ class ExtractiveQa(BaseTask):
     def _named(self, file: QuestionFile) -> dict[str, Any]:
         return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(self.root)]}
 
-    def _store(self, file: QuestionFile, cache: Path, tell: Tell) -> Store:
-        path = self.root / file.file
+    def _store(
+        self, files: Sequence[QuestionFile], questions: Sequence[Question], cache: Path, tell: Tell, part: str = ""
+    ) -> Store:
+        """The windows of questions of these files; `part` says which, where it is not all."""
+        paths = [self.root / file.file for file in files]
         config = self.config
         settings = {key: getattr(config, key) for key in ("window", "stride", "longest_question", "no_answer")}
 
         def read(notes: dict[str, Any]) -> Iterator[dict[str, list[int]]]:
             counts: Counter[str] = Counter()
-            yield from _rows(self._predictor, read_squad(path), config.no_answer, counts)
+            yield from _rows(self._predictor, questions, config.no_answer, counts)
             notes["questions"] = dict(sorted(counts.items()))
 
-        store = open_rows([path], read, self.columns, cache, settings)
-        tell(f"{path}: {_told(store.metadata['questions'])}.")
+        store = open_rows(paths, read, self.columns, cache, settings | ({"part": part} if part else {}))
+        tell(f"{', '.join(map(str, paths))}{part and f', {part}'}: {_told(store.metadata['questions'])}.")
         return store
 
-    def _held_out(self, file: QuestionFile, cache: Path, tell: Tell) -> Dataset:
-        questions = read_squad(self.root / file.file)
+    def _held_out(
+        self, files: Sequence[QuestionFile], questions: Sequence[Question], cache: Path, tell: Tell, part: str = ""
+    ) -> Dataset:
         references = [_references(each) for each in questions]
         texts = [(each.text, several[0]) for each, several in zip(questions, references, strict=True)]
-        return Dataset(self._store(file, cache, tell), texts, references)
+        return Dataset(self._store(files, questions, cache, tell, part), texts, references)
+
+
+def _drawn(context: str) -> float:
+    """A number from 0 to 1 that depends on the text alone."""
+    return int.from_bytes(hashlib.sha256(context.encode()).digest()[:8], "big") / 2**64
 
 
 def _references(question: Question) -> list[str]:
