@@ -89,7 +89,8 @@ def growth_table(results: Results) -> Table:
         fits = [_power(growth["exponent"]), _power(growth["exponent_of_operations"])]
         rows.append([name, *times, *fits, *(theory[2:] if theory else [NOTHING] * 3)])
     notes = [
-        "Time of a forward and backward pass over one pair of n and n tokens, divided by the number of layers; "
+        "Time of a forward and backward pass over one pair of n and n tokens, or a text of n tokens and a short "
+        "question, divided by the number of layers; "
         f"exponents fitted from n = {growths[0]['fitted_from']} on.",
         "The last three columns are theory, of mixing positions alone: n positions, d width, k kernel. Position-wise "
         "layers, O(n d²), come on top: self-attention is cheaper than recurrence for n < d, than a convolution for "

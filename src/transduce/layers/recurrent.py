@@ -211,8 +211,8 @@ def unroll(cell: Cell, projected_BTG: Tensor, state: CellState) -> tuple[CellPar
 def outputs(cell: Cell, x_BTI: Tensor) -> Tensor:
     """The outputs (B, T, H) for T inputs after the state of zeros.
 
-    Where gradients are wanted, torch's kernel computes all positions of an LSTM in one call. Without gradients each step
-    is a product of its own, whose rows do not depend on the rest of the batch.
+    Where gradients are wanted, torch's kernel computes all positions of an LSTM in one call. Without gradients each
+    step is a product of its own, whose rows do not depend on the rest of the batch.
     """
     if type(cell) is not Lstm or not torch.is_grad_enabled() or not torch.backends.mkldnn.is_available():
         return unroll(cell, cell.project(x_BTI), cell.empty(len(x_BTI)))[0][0]
