@@ -2,7 +2,7 @@
 
 A model of the recipe's sizes, with a vocabulary so small that its embedding and output cost nothing, reads one random
 source of n tokens and writes one target of n tokens, forward and backward. A model that points into a text reads n
-tokens of it and a short question. The exponent p of t = c n^p is fitted by least squares on the logarithms of the longer
+tokens of it and a short question. The exponent p of t = c n^p is fitted by least squares on logarithms, of the longer
 half of the lengths: on short ones, starting each operation takes longer than doing it.
 
 Operations are counted too (see `transduce.compare.operations`), which is free of the machine's noise.
