@@ -19,6 +19,7 @@ from transduce.data.files import fingerprint
 from transduce.data.squad import Question, placed, read_squad
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.inference.sliding_window import CANDIDATES, SlidingWindow
 from transduce.inference.spans import Reading, SpanPredictor, read_windows, token_span
 from transduce.metrics.evaluate import tallies
 from transduce.metrics.score import References
@@ -27,8 +28,9 @@ from transduce.models.protocols import Points
 from transduce.objectives.span import SpanCrossEntropy
 from transduce.objectives.text import LossConfig
 from transduce.tasks.base import BaseTask
-from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, InputFile, TaskData, Tell
 
+BASELINE_QUESTIONS = 500  # of the training files, that choose the baseline
 PACKERS = (".gz", ".xz", ".zst")
 
 
@@ -211,6 +213,27 @@ class ExtractiveQa(BaseTask):
         """What the metrics count."""
         wanted = self.config.metrics if names is None else names
         return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
+
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline:
+        """A sliding window over words; which of its candidates, the metrics of some training questions say."""
+        questions = [
+            each for file in self.data.train for each in self.data.part(read_squad(self.root / file.file), held_out=False)
+        ]
+        seen = questions[:: -(-len(questions) // BASELINE_QUESTIONS)]
+        systems: dict[str, Callable[[Sequence[str]], list[str]]] = {
+            f"sliding window, {each}s": SlidingWindow(each, self.config.language).answers for each in CANDIDATES
+        }
+        if self.config.no_answer:
+            systems["no answer"] = lambda texts: [""] * len(texts)
+        references = [_references(each) for each in seen]
+        means = {}
+        for name, answers in systems.items():
+            scores = self.evaluate(answers([each.text for each in seen]), references)
+            means[name] = sum(score.value for score in scores.values()) / len(scores)
+        best = max(means, key=means.__getitem__)
+        figures = ", ".join(f"{name} {mean:.1f}" for name, mean in means.items())
+        tell(f"Baselines on {len(seen):,} training questions, mean of {' and '.join(self.config.metrics)}: {figures}.")
+        return Baseline(best, systems[best], {"training_questions": len(seen), "means": means})
 
     def _named(self, file: QuestionFile) -> dict[str, Any]:
         return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(self.root)]}
