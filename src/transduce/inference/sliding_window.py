@@ -55,7 +55,8 @@ class SlidingWindow:
         found = [words(context, start, end) for start, end in sentences(context, self.language)]
         counts = Counter(each for sentence in found for each in _terms([word.text for word in sentence]))
         value = {each: math.log(1 + 1 / count) for each, count in counts.items() if each in known}
-        sums = [sum(value.get(each, 0.0) for each in {*_terms([word.text for word in sentence])}) for sentence in found]
+        terms = [{*_terms([word.text for word in sentence])} for sentence in found]
+        sums = [math.fsum(value.get(each, 0.0) for each in of_sentence) for of_sentence in terms]  # sets have no order
         best: tuple[float, str] = (-1.0, "")
         for place in sorted(range(len(found)), key=lambda place: (-sums[place], place)):
             for first, last in self._candidates(found[place], context, {*asked}):

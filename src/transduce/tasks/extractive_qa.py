@@ -84,6 +84,8 @@ class ExtractiveQaData(Config):
 
     root: str = "."
     """Where the files lie."""
+    download: str = ""
+    """Where the files can be had: the address that is named when one is missing."""
     train: tuple[QuestionFile, ...]
     """One file or several, each with its weight."""
     validation: QuestionFile | None = None
@@ -132,7 +134,17 @@ class ExtractiveQa(BaseTask):
 
     @staticmethod
     def training_files(data: ExtractiveQaData) -> list[Path]:
-        """What the columns are learnt from."""
+        """What the columns are learnt from.
+
+        Raises:
+            InputError: files of the recipe are missing, of whatever part; all are named.
+        """
+        files = [*data.train, *([data.validation] if data.validation else []), *data.test.values()]
+        missing = [path for path in dict.fromkeys(Path(data.root, file.file) for file in files) if not path.is_file()]
+        if missing:
+            where = f"Get them from {data.download}" if data.download else "Get them"
+            told = f"{where} and put them into {data.root}, or name another folder as data.root."
+            raise InputError([*(f"{path}: no such file." for path in missing), told])
         return [Path(data.root, file.file) for file in data.train]
 
     @property
@@ -182,6 +194,9 @@ class ExtractiveQa(BaseTask):
         """Encode the recipe's files, or find them in the cache; what was left out is told."""
         data = self.data
         read = [(file, read_squad(self.root / file.file)) for file in data.train]
+        chosen = [each for _, questions in read for each in data.part(questions, held_out=True)]
+        if data.hold_out and not chosen:
+            raise InputError(f"data.hold_out = {data.hold_out}: none of so few texts was drawn. Hold out more.")
         part = f"all but {data.hold_out} of the texts" if data.hold_out else ""
         corpora = [
             (self._store([file], data.part(questions, held_out=False), cache, tell, part), file.weight)
@@ -192,10 +207,7 @@ class ExtractiveQa(BaseTask):
             name: self._held_out([file], read_squad(self.root / file.file), cache, tell)
             for name, file in held_out.items()
         }
-        if data.hold_out:
-            chosen = [each for _, questions in read for each in data.part(questions, held_out=True)]
-            if not chosen:
-                raise InputError(f"data.hold_out = {data.hold_out}: none of so few texts was drawn. Hold out more.")
+        if chosen:
             found["validation"] = self._held_out(data.train, chosen, cache, tell, f"{data.hold_out} of the texts")
         provenance = {
             "train": [self._named(file) for file in data.train],
@@ -217,7 +229,9 @@ class ExtractiveQa(BaseTask):
     def baseline(self, data: TaskData, tell: Tell) -> Baseline:
         """A sliding window over words; which of its candidates, the metrics of some training questions say."""
         questions = [
-            each for file in self.data.train for each in self.data.part(read_squad(self.root / file.file), held_out=False)
+            each
+            for file in self.data.train
+            for each in self.data.part(read_squad(self.root / file.file), held_out=False)
         ]
         seen = questions[:: -(-len(questions) // BASELINE_QUESTIONS)]
         systems: dict[str, Callable[[Sequence[str]], list[str]]] = {
