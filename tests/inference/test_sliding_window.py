@@ -1,5 +1,6 @@
 """The lexical baseline against the equations of its module as slow loops, and on texts whose answer is plain."""
 
+import itertools
 import math
 import random
 
@@ -50,7 +51,7 @@ def test_it_is_the_equations(seed: int) -> None:
     flat = [word for each in sentences for word in each]
 
     def pairs(texts: list[str]) -> list[tuple[str, str]]:
-        return list(zip(texts, texts[1:], strict=False))
+        return list(itertools.pairwise(texts))
 
     def value(term: str | tuple[str, str]) -> float:
         if isinstance(term, str):

@@ -29,7 +29,7 @@ CLAUSE_ENDS = re.compile(r"[,;:，；：]")
 MARKS = re.compile(r"[^\w\s]")
 
 
-class Word(NamedTuple):
+class TextWord(NamedTuple):
     """A word of a text, in lower case, with its characters [start, end)."""
 
     text: str
@@ -67,7 +67,7 @@ class SlidingWindow:
                 break
         return best[1]
 
-    def _candidates(self, sentence: list[Word], context: str, asked: set[str]) -> Iterator[tuple[int, int]]:
+    def _candidates(self, sentence: list[TextWord], context: str, asked: set[str]) -> Iterator[tuple[int, int]]:
         """First and last word of each."""
         ends = {"sentence": None, "clause": CLAUSE_ENDS, "run": MARKS}[self.candidates]
         first: int | None = None
@@ -86,10 +86,10 @@ class SlidingWindow:
             yield first, len(sentence) - 1
 
 
-def words(text: str, start: int = 0, end: int | None = None) -> list[Word]:
+def words(text: str, start: int = 0, end: int | None = None) -> list[TextWord]:
     """Of the characters [start, end) of a text."""
     found = WORD.finditer(text, start, len(text) if end is None else end)
-    return [Word(each.group().lower(), each.start(), each.end()) for each in found]
+    return [TextWord(each.group().lower(), each.start(), each.end()) for each in found]
 
 
 def _terms(texts: Sequence[str]) -> list[str | tuple[str, str]]:
@@ -98,7 +98,7 @@ def _terms(texts: Sequence[str]) -> list[str | tuple[str, str]]:
 
 
 def _around(
-    found: list[list[Word]],
+    found: list[list[TextWord]],
     place: int,
     first: int,
     last: int,

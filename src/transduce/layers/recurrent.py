@@ -214,10 +214,11 @@ def outputs(cell: Cell, x_BTI: Tensor) -> Tensor:
     Where gradients are wanted, torch's kernel computes all positions of an LSTM in one call. Without gradients each
     step is a product of its own, whose rows do not depend on the rest of the batch.
     """
-    if type(cell) is not Lstm or not torch.is_grad_enabled() or not torch.backends.mkldnn.is_available():
+    onednn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    if type(cell) is not Lstm or not torch.is_grad_enabled() or not onednn:
         return unroll(cell, cell.project(x_BTI), cell.empty(len(x_BTI)))[0][0]
     start = tuple(part_BH[None] for part_BH in cell.empty(len(x_BTI)))
-    weights = [cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh]
+    weights: list[Tensor] = [cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh]
     output_BTH: Tensor = torch.lstm(
         x_BTI, start, weights, True, 1, 0.0, train=True, bidirectional=False, batch_first=True
     )[0]
