@@ -18,7 +18,13 @@ ROOT = Path(__file__).parents[2]
 RECIPE = ROOT / "recipes" / "squad.toml"
 XQUAD = ROOT.parent / "shared" / "data" / "qa_xquad" / "xquad.en.json.gz"
 SMALL = ["model.d_model=8", "model.hidden=8", "model.character_filters=4", "tokenizer.vocabulary=300"]
-SMALL += ["training.updates=2", "training.threads=1", "training.precision=fp32", "batch.tokens=2000"]
+SMALL += [
+    "training.updates=2",
+    "training.threads=1",
+    "training.precision=fp32",
+    "batch.tokens=2000",
+    "data.hold_out=0.0",
+]
 CITIES = ["Rome", "Paris", "Oslo", "Lima", "Cairo", "Quito", "Minsk", "Seoul", "Tunis", "Dakar"]
 
 
@@ -97,7 +103,12 @@ def test_squad_1_goes_from_its_json_to_predictions_and_figures(tmp_path: Path) -
 def test_squad_2_has_questions_without_an_answer(tmp_path: Path) -> None:
     (tmp_path / "train-v2.0.json").write_text(json.dumps(article(CITIES, "v2.0")))
     (tmp_path / "dev-v2.0.json").write_text(json.dumps(article(CITIES[::-1], "v2.0")))
-    two = ["task.no_answer=true", "task.no_answer_margin=-30.0", "task.metrics=['squad2_em','squad2_f1']"]
+    two = [
+        "task.no_answer=true",
+        "task.no_answer_margin=-30.0",
+        "task.metrics=['squad2_em','squad2_f1']",
+        "training.best=squad2_f1",
+    ]
     run = trained(tmp_path, "train-v2.0.json", "dev-v2.0.json", *two)
     found, value = judged(tmp_path, run, "dev-v2.0.json", "squad2_f1")
     questions = read_squad(tmp_path / "dev-v2.0.json")
@@ -124,12 +135,13 @@ def test_a_missing_download_says_where_to_get_it(tmp_path: Path) -> None:
     assert done.code == 2
     said = " ".join(done.shown.split())
     assert "train-v1.1.json: no such file" in said and "dev-v1.1.json: no such file" in said
+    assert not (tmp_path / "run").exists()
     assert "https://rajpurkar.github.io/SQuAD-explorer" in said
 
 
 def opened(folder: Path, hold_out: float) -> tuple[ExtractiveQa, Any, list[str]]:
     data = [f"data.root={folder}", "data.train=[{file='train.json'}]", "data.test=none", f"data.hold_out={hold_out}"]
-    recipe = load_recipe(RECIPE, [*data, *SMALL])
+    recipe = load_recipe(RECIPE, [*SMALL, *data])
     columns = ExtractiveQa.learn_columns(recipe.tokenizer, recipe.data)
     told: list[str] = []
     task = ExtractiveQa(recipe.task, recipe.data, columns)
@@ -162,4 +174,4 @@ def test_too_small_a_share_and_two_ways_to_validate_are_refused(tmp_path: Path) 
     with pytest.raises(InputError, match="none of so few texts"):
         opened(tmp_path, 1e-9)
     with pytest.raises(InputError, match="leave out either"):
-        load_recipe(RECIPE, ["data.hold_out=0.1", "data.validation={file='dev-v1.1.json'}"])
+        load_recipe(RECIPE, ["data.validation={file='dev-v1.1.json'}"])

@@ -56,19 +56,21 @@ class ExtractiveQaConfig(Config):
 
     kind: Literal["extractive_qa"] = "extractive_qa"
     metrics: tuple[str, ...] = ("squad_em", "squad_f1")
-    """What validation, the final tests and `evaluate` report: EM and F1 of squad, squad2, cmrc and drcd."""
+    """What validation, the final tests and `evaluate` report: squad_em and squad_f1 of SQuAD 1.1, squad2_em and
+    squad2_f1 of SQuAD 2.0, cmrc_em and cmrc_f1, drcd_em and drcd_f1."""
     language: str = ""
     """Language code of the texts, such as en."""
     window: int = Field(default=400, ge=1)
     """How many tokens of a text are read at once; a longer text is read in windows."""
     stride: int = Field(default=200, ge=1)
-    """How many tokens behind the beginning of a window the next one begins."""
+    """How many tokens after the beginning of a window the next one begins; at most `window`."""
     longest_question: int = Field(default=64, ge=1)
-    """How many tokens of a question are read."""
+    """How many tokens of a question are read; the rest of a longer one is cut off."""
     longest_answer: int = Field(default=30, ge=1)
-    """How many tokens an answer has at most."""
+    """How many tokens a predicted answer has at most; training answers may be longer."""
     no_answer: bool = False
-    """Whether a text may hold no answer, as in SQuAD 2.0; else every question gets one."""
+    """Whether a text may hold no answer, as in SQuAD 2.0. Else every question gets an answer, and training leaves out
+    questions without one."""
     no_answer_margin: float = 0.0
     """By how many nats "no answer" has to be likelier than the best span."""
 
@@ -134,17 +136,7 @@ class ExtractiveQa(BaseTask):
 
     @staticmethod
     def training_files(data: ExtractiveQaData) -> list[Path]:
-        """What the columns are learnt from.
-
-        Raises:
-            InputError: files of the recipe are missing, of whatever part; all are named.
-        """
-        files = [*data.train, *([data.validation] if data.validation else []), *data.test.values()]
-        missing = [path for path in dict.fromkeys(Path(data.root, file.file) for file in files) if not path.is_file()]
-        if missing:
-            where = f"Get them from {data.download}" if data.download else "Get them"
-            told = f"{where} and put them into {data.root}, or name another folder as data.root."
-            raise InputError([*(f"{path}: no such file." for path in missing), told])
+        """What the columns are learnt from."""
         return [Path(data.root, file.file) for file in data.train]
 
     @property
