@@ -158,7 +158,11 @@ def test_held_out_texts_take_all_their_questions_along(tmp_path: Path) -> None:
     contexts = [text.split("\t")[1] for text, _ in data.validation.texts]
     assert 15 <= len({*contexts}) <= 35  # of 100
     assert all(contexts.count(each) == 2 for each in contexts)
-    assert len(store) + len(contexts) == len(whole.corpora[0][0]) == 200
+    assert len(store) + len(contexts) * 3 // 2 == len(whole.corpora[0][0]) == 300  # half have two answers
+    assert len(data.validation.store) == len(contexts)
+    spans = whole.corpora[0][0].read("target", np.arange(300))
+    assert len({tuple(each.tolist()) for each in spans[:2]}) == 2
+    assert any("100 of them with different answers" in line for line in opened(tmp_path, 0.0)[2])
     assert any("0.25 of the texts" in line for line in told)
     column = task.columns["source"]
     trained_on = {column.decode(row.tolist()) for row in store.read("source", np.arange(len(store)))}

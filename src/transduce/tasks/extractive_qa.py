@@ -191,7 +191,7 @@ class ExtractiveQa(BaseTask):
             raise InputError(f"data.hold_out = {data.hold_out}: none of so few texts was drawn. Hold out more.")
         part = f"all but {data.hold_out} of the texts" if data.hold_out else ""
         corpora = [
-            (self._store([file], data.part(questions, held_out=False), cache, tell, part), file.weight)
+            (self._store([file], data.part(questions, held_out=False), cache, tell, part, True), file.weight)
             for file, questions in read
         ]
         held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
@@ -245,19 +245,25 @@ class ExtractiveQa(BaseTask):
         return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(self.root)]}
 
     def _store(
-        self, files: Sequence[QuestionFile], questions: Sequence[Question], cache: Path, tell: Tell, part: str = ""
+        self,
+        files: Sequence[QuestionFile],
+        questions: Sequence[Question],
+        cache: Path,
+        tell: Tell,
+        part: str = "",
+        several: bool = False,
     ) -> Store:
-        """The windows of questions of these files; `part` says which, where it is not all."""
+        """The windows of questions of these files; `part` says which, where it is not all. `several`: see `_rows`."""
         paths = [self.root / file.file for file in files]
         config = self.config
         settings = {key: getattr(config, key) for key in ("window", "stride", "longest_question", "no_answer")}
 
         def read(notes: dict[str, Any]) -> Iterator[dict[str, list[int]]]:
             counts: Counter[str] = Counter()
-            yield from _rows(self._predictor, questions, config.no_answer, counts)
+            yield from _rows(self._predictor, questions, config.no_answer, several, counts)
             notes["questions"] = dict(sorted(counts.items()))
 
-        store = open_rows(paths, read, self.columns, cache, settings | ({"part": part} if part else {}))
+        store = open_rows(paths, read, self.columns, cache, settings | {"part": part, "several": several})
         tell(f"{', '.join(map(str, paths))}{part and f', {part}'}: {_told(store.metadata['questions'])}.")
         return store
 
@@ -280,9 +286,12 @@ def _references(question: Question) -> list[str]:
 
 
 def _rows(
-    predictor: SpanPredictor, questions: Sequence[Question], no_answer: bool, counts: Counter[str]
+    predictor: SpanPredictor, questions: Sequence[Question], no_answer: bool, several: bool, counts: Counter[str]
 ) -> Iterator[dict[str, list[int]]]:
-    """Each window of each question with the span of its first answer, or in a window without it the end token's."""
+    """Each window of each question with the span of its first answer, or in a window without it the end token's.
+
+    With `several`, so for each of its answers that is another span.
+    """
     for question in questions:
         known = placed(question)
         if question.answers and not known:
@@ -292,23 +301,28 @@ def _rows(
             counts["unanswered"] += 1
             continue
         [read], found = read_windows(predictor.column, [question.text], predictor.how)
-        span = token_span(read.offsets, known[0][1], known[0][1] + len(known[0][0])) if known else None
-        if known and span is None:
+        places = [token_span(read.offsets, start, start + len(answer)) for answer, start in known]
+        spans = list(dict.fromkeys(place for place in places if place))
+        if known and not spans:
             counts["nowhere"] += 1
             continue
         counts["kept"] += 1
         counts["elsewhere"] += bool(known) and known[0] != question.answers[0]
         counts["windows"] += len(found)
-        for window in found:
-            inside = span and window.first <= span[0] <= span[1] < window.first + window.tokens
-            first, last = (each - window.first for each in span) if span and inside else (window.tokens, window.tokens)
-            yield {"source": window.row.tolist(), "target": [first, last]}
+        counts["more"] += several and len(spans) > 1
+        for span in (spans if several else spans[:1]) or [None]:
+            for window in found:
+                inside = span and window.first <= span[0] <= span[1] < window.first + window.tokens
+                nowhere = window.tokens, window.tokens
+                first, last = (each - window.first for each in span) if span and inside else nowhere
+                yield {"source": window.row.tolist(), "target": [first, last]}
 
 
 def _told(counts: dict[str, int]) -> str:
     """What became of the questions, in words."""
     said: list[tuple[str, Callable[[int], str]]] = [
         ("elsewhere", lambda n: f"{n:,} answers stand elsewhere than the file says, and were found there"),
+        ("more", lambda n: f"{n:,} of them with different answers, each an example"),
         ("nowhere", lambda n: f"{n:,} left out, whose answers are not in their texts"),
         ("unanswered", lambda n: f"{n:,} left out, which have no answer (task.no_answer = true keeps them)"),
     ]
