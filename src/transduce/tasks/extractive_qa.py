@@ -310,7 +310,8 @@ def _rows(
         counts["elsewhere"] += bool(known) and known[0] != question.answers[0]
         counts["windows"] += len(found)
         counts["more"] += several and len(spans) > 1
-        for span in (spans if several else spans[:1]) or [None]:
+        shown: Sequence[tuple[int, int] | None] = (spans if several else spans[:1]) or [None]
+        for span in shown:
             for window in found:
                 inside = span and window.first <= span[0] <= span[1] < window.first + window.tokens
                 nowhere = window.tokens, window.tokens
