@@ -25,11 +25,11 @@ class Complexity(NamedTuple):
 
 
 LINEAR = ("linear_transformer", "linear_transformer_decoder", "linear")
-TRANSFORMERS = ("transformer", "transformer_decoder", "non_autoregressive", "ctc")
+TRANSFORMERS = ("transformer", "transformer_decoder", "non_autoregressive", "ctc", "qanet")
 
 COMPLEXITIES = (
     Complexity("CNN", ("convolution",), "O(k n d²)", "O(1)", "O(log_k n) dilated, O(n/k) plainly stacked"),
-    Complexity("RNN", ("rnn", "rnn_decoder", "ssru_transformer", "recurrent"), "O(n d²)", "O(n)", "O(n)"),
+    Complexity("RNN", ("rnn", "rnn_decoder", "ssru_transformer", "recurrent", "bidaf"), "O(n d²)", "O(n)", "O(n)"),
     Complexity("Transformer", TRANSFORMERS, "O(n² d)", "O(1)", "O(1)"),
     Complexity("linear attention", LINEAR, "O(n d²)", "O(1)", "O(1)"),
 )

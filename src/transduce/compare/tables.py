@@ -91,7 +91,8 @@ def growth_table(results: Results) -> Table:
     frames = growths[0].get("unit") == "frame"
     pair = "n frames and n / 10 tokens" if frames else "n and n tokens"
     notes = [
-        f"Time of a forward and backward pass over one pair of {pair}, divided by the number of layers; "
+        f"Time of a forward and backward pass over one pair of {pair}, or a text of n tokens and a short question, "
+        "divided by the number of layers; "
         f"exponents fitted from n = {growths[0]['fitted_from']} on.",
         "The last three columns are theory, of mixing positions alone: n positions, d width, k kernel. Position-wise "
         "layers, O(n d²), come on top: self-attention is cheaper than recurrence for n < d, than a convolution for "
