@@ -235,6 +235,22 @@ class Penalizes(Protocol):
 
 
 @runtime_checkable
+class Processes(Protocol):
+    """Reads a sequence of vectors, and says something after each of them."""
+
+    def initial(self, rows: int) -> Tree:
+        """The state before the first vector of `rows` sequences."""
+        ...
+
+    def process(self, x_BTF: Tensor, state: Tree) -> tuple[Tensor, Tree]:
+        """Logits (B, T, O) after each of T vectors (B, T, F) that follow `state`, and the state after the last.
+
+        What follows a vector changes nothing of its logits, so sequences may be padded at their ends.
+        """
+        ...
+
+
+@runtime_checkable
 class Points(Protocol):
     """Says where in a text a span begins and ends."""
 

@@ -42,7 +42,7 @@ class BaseTask:
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None:
         self.config, self.data, self.columns = config, data, columns
-        self.root = Path(data.root)
+        self.root = Path(getattr(data, "root", "."))
 
     @property
     def tokenizers(self) -> Mapping[str, Tokenizer]:
