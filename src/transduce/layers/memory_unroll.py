@@ -101,8 +101,9 @@ class _Unrolled(torch.autograd.Function):
         ctx.sizes, ctx.cells, ctx.steps, ctx.inputs = sizes, cells, steps, inputs
         ctx.save_for_backward(recurrent_GU, heads_PD)
         ctx.recurrent = hidden_BD is not None
-        last = given_BTG.new_empty(0) if cell_BD is None else cell_BD
-        return torch.stack(hiddens, 1), torch.stack(reads, 1), torch.stack(weightings, 1), state.memory, last
+        last = given_BTG.new_empty(0) if cell_BD is None else cell_BD.clone()
+        each_step = torch.stack(hiddens, 1), torch.stack(reads, 1), torch.stack(weightings, 1)
+        return *each_step, state.memory.clone(), last  # copies: an output that ctx holds as well would never be freed
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -140,7 +141,6 @@ class _Unrolled(torch.autograd.Function):
         d_said_XP = torch.cat(d_saids)
         hidden_XD = torch.cat([cell.hidden for cell in reversed(ctx.cells)])
         d_recurrent_GU = torch.cat(d_gates).t() @ torch.cat(ctx.inputs[::-1])
-        ctx.cells = ctx.steps = ctx.inputs = None
         weights = (d_given_BTG, d_recurrent_GU, d_said_XP.t() @ hidden_XD, d_said_XP.sum(0))
         return None, None, *weights, d_memory_BNM, d_weighting_BHN, d_carried_BRM, d_hidden_BD, d_cell_BD
 
