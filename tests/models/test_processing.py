@@ -22,7 +22,7 @@ from transduce.models.neural_turing_machine import NeuralTuringMachine, NeuralTu
 from transduce.models.protocols import Processes, map_tree, select
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from plain_ntm import plain_copy  # noqa: E402: benchmarks are no package
+from plain_ntm import plain_copy
 
 WIDTHS = 5, 4
 SPECS = Specs(ColumnSpec("vectors", WIDTHS[0]), ColumnSpec("vectors", WIDTHS[1]))

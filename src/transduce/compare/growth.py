@@ -21,12 +21,13 @@ from transduce.compare.operations import count_operations
 from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.data.columns import ColumnSpec, Specs
-from transduce.models.protocols import Aligns, Classifies, Fills
+from transduce.models.protocols import Aligns, Classifies, Fills, Processes
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.settings import random_numbers
 
 VOCABULARY = 16  # and features of a frame
 FRAMES_A_TOKEN = 10
+UNITS = {"frames": "frame", "vectors": "vector"}  # of a length; others are tokens
 REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so long
 
 
@@ -48,7 +49,7 @@ def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     longer = min(len(lengths) // 2, len(lengths) - 2)
     return {
         "lengths": list(lengths),
-        "unit": "frame" if kinds.get("source") == "frames" else "token",
+        "unit": UNITS.get(kinds.get("source", ""), "token"),
         "layers": layers,
         "seconds_a_layer": seconds,
         "operations_a_layer": operations,
@@ -85,6 +86,9 @@ def _pass(model: nn.Module, length: int, reads: str | None) -> Callable[[], None
         frames_BSF = torch.randn(1, length, VOCABULARY, generator=generator)
         source: Padded | None = Padded(frames_BSF, torch.tensor([length]))
         target = _random(-(-length // FRAMES_A_TOKEN), generator)
+    elif reads == "vectors":
+        vectors_BSF = torch.randn(1, length, VOCABULARY, generator=generator)
+        source, target = Padded(vectors_BSF, torch.tensor([length])), _random(length, generator)
     else:
         source = _random(length, generator) if reads else None
         target = _random(length, generator)
@@ -100,6 +104,9 @@ def _logits(model: nn.Module, source: Padded | None, target: Padded) -> Tensor:
     """What the model says of every position, (B, T, V); of places, of all words, or (B, C) of the labels."""
     if isinstance(model, Classifies):
         return model.classify(source)
+    if isinstance(model, Processes):
+        assert source is not None
+        return model.process(source.values, model.initial(1))[0]
     if isinstance(model, Aligns):
         assert source is not None
         return model.align(source).values

@@ -15,7 +15,7 @@ All heads then read sum_n w(n) M(n) (2), and after that the write heads erase e 
 Nothing can become NaN: lengths are sqrt(|x|^2 + 1e-8), powers are softmax(y log(z + 1e-12)), strengths are softplus,
 y = 1 + softplus, added vectors tanh. Numbers are fp32 or wider also where training is in bf16.
 
-Steps depend on each other, so a step is as slow as its operators are many. `Step` therefore computes all heads at once
+Steps depend on each other, so a step is as slow as its operators are many. `step` therefore computes all heads at once
 and has its own backward, and `layers/memory_unroll.py` runs the whole sequence as one node of autograd.
 
 Shapes: B batch, H heads (read heads first), R read heads, W write heads, N slots, M width of a slot, S shifts, P
@@ -110,7 +110,7 @@ class _Head(nn.Module):
     role, side = "memory", "decoder"
 
 
-class Step(NamedTuple):
+class MemoryStep(NamedTuple):
     """One step of all heads, with what its backward needs."""
 
     after: MemoryState
@@ -124,7 +124,7 @@ def shift_indices(sizes: MemorySizes, device: torch.device) -> tuple[Tensor, Ten
     return (slots_N1 - shift_S).remainder(sizes.slots).flatten(), (slots_N1 + shift_S).remainder(sizes.slots).flatten()
 
 
-def step(said_BP: Tensor, before: MemoryState, sizes: MemorySizes, source_J: Tensor) -> Step:
+def step(said_BP: Tensor, before: MemoryState, sizes: MemorySizes, source_J: Tensor) -> MemoryStep:
     """The equations above. `source_J` is the first of `shift_indices`; J = N * S."""
     rows, heads, written = len(said_BP), sizes.heads, sizes.write
     memory_BNM, before_BHN, _ = before
@@ -158,11 +158,13 @@ def step(said_BP: Tensor, before: MemoryState, sizes: MemorySizes, source_J: Ten
     after = MemoryState(memory_BNM, weighting_BHN, read_BRM)
     said = (strength_BH1, exponent_BH1, gate_BH1, opened, shift_BHS, erase_BWM, add_BWM, positive)
     lengths = (key_BHM, key_length_BH1, unit_BNM, length_BN1)
-    return Step(after, (said, lengths, before_BHN, cosine_BHN, content_BHN, shifted_BHNS, moved_BHN, log_BHN, stages))
+    return MemoryStep(
+        after, (said, lengths, before_BHN, cosine_BHN, content_BHN, shifted_BHNS, moved_BHN, log_BHN, stages)
+    )
 
 
 def step_backward(
-    taken: Step, gradient: MemoryState, sizes: MemorySizes, target_J: Tensor
+    taken: MemoryStep, gradient: MemoryState, sizes: MemorySizes, target_J: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of `said_BP`, and of the memory and the weightings before, given those of what `step` returned.
 
@@ -200,7 +202,9 @@ def step_backward(
     return d_said_BP, d_memory_BNM, d_before_BHN
 
 
-def _transfer_backward(taken: Step, gradient: MemoryState, sizes: MemorySizes) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _transfer_backward(
+    taken: MemoryStep, gradient: MemoryState, sizes: MemorySizes
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Of reading and writing: of the memory before, of the weightings, of what is erased and added."""
     erase_BWM, add_BWM, stages = taken.kept[0][5], taken.kept[0][6], taken.kept[-1]
     weighting_BHN = taken.after.weighting

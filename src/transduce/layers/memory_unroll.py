@@ -21,7 +21,7 @@ from transduce.layers.external_memory import (
     ExternalMemory,
     MemorySizes,
     MemoryState,
-    Step,
+    MemoryStep,
     shift_indices,
     step,
     step_backward,
@@ -81,7 +81,7 @@ class _Unrolled(torch.autograd.Function):
         state = MemoryState(memory_BNM, weighting_BHN, read_BRM)
         turned_UG, turned_DP = recurrent_GU.t(), heads_PD.t()
         cells: list[_Cell] = []
-        steps: list[Step] = []
+        steps: list[MemoryStep] = []
         inputs: list[Tensor] = []
         hiddens, reads, weightings = [], [], []
         for given_BG in given_BTG.unbind(1):

@@ -120,6 +120,7 @@ class Algorithmic(BaseTask):
     Data = AlgorithmicData
     kinds: ClassVar[dict[str, str]] = {"source": "vectors", "target": "vectors"}
     whole: ClassVar[bool] = True
+    any_output: ClassVar[str] = "[[0]]"
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: AlgorithmicData) -> Columns:

@@ -144,6 +144,8 @@ class Task(Protocol):
     """Raised whenever `learn_columns` learns something else from the same data; what a cache holds is then not used."""
     exposure_bias: ClassVar[bool]
     """Whether it is reported unless the recipe says otherwise; see `transduce.metrics.exposure`."""
+    any_output: ClassVar[str]
+    """One that its metrics can read: for learning whether there are such metrics."""
     columns: Columns
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None: ...
