@@ -367,6 +367,8 @@ def test_train_predict_and_evaluate(name: str, tmp_path: Path) -> None:
     scores = report["tests"]["long"]["scores"]
     assert {"wrong_bits", "wrong_bits_per_vector", "exact_match", "cost"} <= scores.keys()
     likelihood = report["tests"]["long"]["likelihood"]
+    assert (run / "figures" / "memory.png").is_file()
+    assert "left out" not in done.out + done.err
     assert math.isclose(scores["cost"]["value"], -likelihood["log_probability"] / math.log(2) / 6, rel_tol=1e-6)
     if name == "dynamic_ngrams":
         best = report["baseline"]["settings"]["bits_per_sequence"]["long"]

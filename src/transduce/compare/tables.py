@@ -104,7 +104,7 @@ def complexity_table(results: Results) -> Table:
     """The textbooks' table, whole."""
     rows = [[row["name"], row["layer"], row["sequential"], row["path"]] for row in results["complexity"]]
     headers = ["layer", "operations", "sequential steps", "longest path"]
-    return Table("What theory says", headers, rows, ["n positions, d width, k kernel."])
+    return Table("What theory says", headers, rows, ["n positions, d width, k kernel, m slots."])
 
 
 def every_figure(results: Results) -> Table:

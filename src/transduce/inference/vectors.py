@@ -5,7 +5,8 @@ Shapes: B examples of a batch, A steps of answers, O numbers of an output.
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from transduce.inference.inputs import check_batch_size
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
+from transduce.layers.external_memory import MemoryTrace
+from transduce.models.protocols import HasMemory
 from transduce.objectives.binary import BinaryCrossEntropy, answer_logits
 from transduce.search.settings import Search
 
@@ -28,9 +31,11 @@ class VectorPrediction(Prediction):
     """The answer to a sequence of vectors; `text` is its rows as JSON, `tokens` are the same one by one.
 
     probabilities: that each number is 1.
+    trace: what the memory of the model did, one sequence, computed when asked; None where it has none.
     """
 
     probabilities: tuple[tuple[float, ...], ...] = ()
+    trace: Callable[[], MemoryTrace] | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"VectorPrediction({self.text!r}, log_probability={self.log_probability:.4g})"
@@ -83,7 +88,9 @@ class VectorPredictor:
             answers_B = torch.tensor([counts[place] for place in places], device=device)
             probability_BAO = answer_logits(model.eval(), inputs, answers_B).double().sigmoid().cpu().numpy()
             for place, probability_AO in zip(places, probability_BAO, strict=True):
-                found[place] = self._prediction(texts[place], probability_AO[: counts[place]])
+                made = self._prediction(texts[place], probability_AO[: counts[place]])
+                trace = partial(_traced, model, encoded[place]) if isinstance(model, HasMemory) else None
+                found[place] = replace(made, trace=trace)
             if advance:
                 advance(len(places))
         return [found[place] for place in range(len(texts))]
@@ -123,6 +130,13 @@ class VectorPredictor:
         total, rows = float(each.sum()), tuple(map(tuple, probability_AO.tolist()))
         written, tokens = answer.decode(bits_AO), tuple(answer.tokens(bits_AO))  # type: ignore[arg-type]
         return VectorPrediction(text, written, total, total, tokens, tuple(each.tolist()), probabilities=rows)
+
+
+@torch.inference_mode()
+def _traced(model: Any, x_SF: Any) -> MemoryTrace:
+    """On the processor, without the batch's axis on the model's device."""
+    x_BTF = torch.as_tensor(np.asarray(x_SF, np.float32), device=next(model.parameters()).device)[None]
+    return MemoryTrace(*(each.float().cpu() for each in model.eval().trace(x_BTF)))
 
 
 def _batches(encoded: Sequence[Any], size: int) -> Iterator[list[int]]:

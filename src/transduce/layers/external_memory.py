@@ -69,6 +69,18 @@ class MemoryState(NamedTuple):
     read: Tensor
 
 
+class MemoryTrace(NamedTuple):
+    """What heads did at each step, and what the memory held after it.
+
+    added: (B, T, W, M). read: (B, T, R, M). weighting: (B, T, H, N). memory: (B, T, N, M).
+    """
+
+    added: Tensor
+    read: Tensor
+    weighting: Tensor
+    memory: Tensor
+
+
 class ExternalMemory(nn.Module):
     """What is learnt of a memory: where its heads begin, and how they read the controller's state.
 
@@ -96,6 +108,22 @@ class ExternalMemory(nn.Module):
         memory_BNM = self.read.new_full((rows, sizes.slots, sizes.width), self.constant)
         weighting_BHN = self.weighting.softmax(-1).expand(rows, -1, -1)
         return MemoryState(memory_BNM, weighting_BHN, self.read.expand(rows, -1, -1))
+
+    def replay(self, hidden_BTD: Tensor, read_BTRM: Tensor, weighting_BTHN: Tensor, memory_BNM: Tensor) -> MemoryTrace:
+        """The trace of a sequence: of `unroll` with what it gave, from this memory on."""
+        sizes = self.sizes
+        shape = (*hidden_BTD.shape[:2], sizes.write, sizes.width)
+        _, _, opened, _, added = torch.split(self.heads(hidden_BTD), sizes.parts, 2)
+        erase_BTWM, add_BTWM = opened[..., sizes.heads :].sigmoid().view(shape), added.tanh().view(shape)
+        held = []
+        for place in range(hidden_BTD.shape[1]):
+            for head in range(sizes.write):
+                column_BN1 = weighting_BTHN[:, place, sizes.read + head, :, None]
+                memory_BNM = memory_BNM * (1 - column_BN1 * erase_BTWM[:, place, head, None])
+            written_BNW = weighting_BTHN[:, place, sizes.read :].transpose(1, 2)
+            memory_BNM = torch.baddbmm(memory_BNM, written_BNW, add_BTWM[:, place])
+            held.append(memory_BNM)
+        return MemoryTrace(add_BTWM, read_BTRM, weighting_BTHN, torch.stack(held, 1))
 
     def record(self, weighting_BTHN: Tensor) -> None:
         """Into the active capture, if there is one: (B, 1, T, N) of each head."""

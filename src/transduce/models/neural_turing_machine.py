@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transduce.core.config import Config
 from transduce.data.columns import Specs
 from transduce.data.columns.vectors import check_vectors
-from transduce.layers.external_memory import ExternalMemory, MemorySizes, MemoryState
+from transduce.layers.external_memory import ExternalMemory, MemorySizes, MemoryState, MemoryTrace
 from transduce.layers.memory_unroll import ControllerState, unroll
 
 
@@ -79,6 +79,12 @@ class NeuralTuringMachine(nn.Module):
             return NtmState(ControllerState(None, None), self.memory.initial(rows))
         zeros_BD = self.recurrent.new_zeros(rows, self.config.hidden)
         return NtmState(ControllerState(zeros_BD, zeros_BD), self.memory.initial(rows))
+
+    def trace(self, x_BTF: Tensor) -> MemoryTrace:
+        """What heads and memory do with a sequence; see `transduce.models.protocols.HasMemory`."""
+        before = self.initial(len(x_BTF))
+        each_step = unroll(self.input(x_BTF), self.recurrent, self.memory, before.controller, before.memory)[:3]
+        return self.memory.replay(*each_step, before.memory.memory)
 
     def process(self, x_BTF: Tensor, state: NtmState) -> tuple[Tensor, NtmState]:
         """Logits (B, T, O) of T steps after `state`, and the state after the last."""

@@ -18,6 +18,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 from torch import Tensor
 
 from transduce.core.padded import Padded
+from transduce.layers.external_memory import MemoryTrace
 from transduce.layers.fused_search import FusedSearch
 
 # Tensor | Reorders | None | tuple[Tree, ...] | list[Tree] | dict[str, Tree]. A recursive alias would be harder to read.
@@ -247,6 +248,15 @@ class Processes(Protocol):
 
         What follows a vector changes nothing of its logits, so sequences may be padded at their ends.
         """
+        ...
+
+
+@runtime_checkable
+class HasMemory(Protocol):
+    """Processes vectors with an external memory, and can show what it did."""
+
+    def trace(self, x_BTF: Tensor) -> MemoryTrace:
+        """What its heads wrote and read at each step of sequences (B, T, F), where, and what the memory held then."""
         ...
 
 

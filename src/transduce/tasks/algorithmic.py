@@ -121,6 +121,7 @@ class Algorithmic(BaseTask):
     kinds: ClassVar[dict[str, str]] = {"source": "vectors", "target": "vectors"}
     whole: ClassVar[bool] = True
     any_output: ClassVar[str] = "[[0]]"
+    drawing: ClassVar[str] = "memory_drawing"
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: AlgorithmicData) -> Columns:
