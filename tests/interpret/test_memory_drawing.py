@@ -1,6 +1,7 @@
 """The picture of a memory shows what the model computed."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ from transduce.data.columns.vectors import Vectors
 from transduce.inference.prediction import Prediction
 from transduce.inference.vectors import VectorPrediction, VectorPredictor
 from transduce.interpret.memory_drawing import MemoryDrawing
+from transduce.pipeline.outline import make_model, make_task
+from transduce.recipe.recipe import parse_recipe
+from transduce.tasks.algorithmic import Algorithmic
+from transduce.training.plots import write_figures
 
 NTM = {"hidden": 7, "slots": 6, "width": 3, "read_heads": 2, "write_heads": 2}
 X = [[0, 1, 1], [1, 0, 1], [0, 0, 0], [0, 0, 0]]
@@ -83,3 +88,17 @@ def test_a_model_without_memory_has_inputs_and_outputs() -> None:
 def test_it_is_of_no_other_prediction() -> None:
     with pytest.raises(InputError, match="prediction of vectors"):
         MemoryDrawing.of(Prediction("a", "b", 0.0, 0.0, ("b",), (0.0,)))
+
+
+def test_a_finished_run_has_its_figure(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    data = {"train": {"length": 2}, "validation": {"length": 2, "examples": 2}}
+    model = {"kind": "neural_turing_machine", **NTM}
+    given = parse_recipe({"task": {"kind": "algorithmic"}, "data": data, "model": model}, "test")
+    task = make_task(given, Algorithmic.learn_columns(given.tokenizer, given.data))
+    log = {"event": "train", "update": 1, "loss": 0.5}
+    (tmp_path / "log.jsonl").write_text(json.dumps(log) + "\n", encoding="utf-8")
+    told: list[str] = []
+    write_figures(tmp_path, make_model(given, task), task, task.open(tmp_path, print), {}, told.append)
+    assert told == []
+    assert (tmp_path / "figures" / "memory.png").is_file()

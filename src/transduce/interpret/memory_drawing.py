@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MEMORY = "memory_drawing"
 TEMPLATE = Path(__file__).with_name("memory_drawing.html.jinja")
-LOOKED_AT = 0.05  # a slot is shown if a head gave it more once
+LOOKED_AT, FEW = 0.05, 16  # a slot is shown if a head gave it more once; where there is none, the heaviest few
 PIXELS = 6  # of a number
 COLUMNS = 160  # steps that a terminal shows at most
 
@@ -67,8 +67,9 @@ class MemoryDrawing:
         if prediction.trace is None:
             return cls(tuple(panels))
         added, read, weighting, memory = (each[0].double().numpy() for each in prediction.trace())
-        slots = np.flatnonzero(weighting.max((0, 1)) > LOOKED_AT)
-        slots = slots if len(slots) else np.arange(weighting.shape[2])
+        peaks = weighting.max((0, 1))
+        slots = np.flatnonzero(peaks > LOOKED_AT)
+        slots = slots if len(slots) else np.sort(np.argsort(-peaks, kind="stable")[:FEW])
         for name, each in (("added", added), ("read", read)):
             panels += [Panel(_numbered(name, head, each), each[:, head].T) for head in range(each.shape[1])]
         reads = read.shape[1]
@@ -136,7 +137,9 @@ def _numbered(name: str, head: int, each: NDArray[np.floating]) -> str:
 
 
 def _shares(panel: Panel) -> NDArray[np.floating]:
-    """From 0 to 1; where numbers may be below 0, what is 0 is in the middle."""
+    """From 0 to 1: of its largest weight, or of 1; where numbers may be below 0, what is 0 is in the middle."""
     values = panel.values
     most = float(np.abs(values).max(initial=0.0)) or 1.0
+    if panel.slots:
+        return values / most
     return 0.5 + 0.5 * values / most if values.min(initial=0.0) < 0 else values / max(most, 1.0)
