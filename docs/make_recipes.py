@@ -25,6 +25,7 @@ from transduce.models.convolution import ConvolutionConfig
 from transduce.models.ctc import CtcConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
+from transduce.models.neural_turing_machine import NeuralTuringMachineConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.qanet import QanetConfig
 from transduce.models.rnn import RnnConfig
@@ -32,9 +33,11 @@ from transduce.models.rnn_decoder import RnnDecoderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
+from transduce.models.vector_decoder import VectorDecoderConfig
 from transduce.objectives.spec_augment import SpecAugmentConfig
 from transduce.recipe.training import Teachers, TrainingConfig
 from transduce.search.settings import Search
+from transduce.tasks.algorithmic import AlgorithmicConfig, AlgorithmicData, GeneratedExamples, HeldOutExamples
 from transduce.tasks.classification import ClassificationConfig, ClassificationData
 from transduce.tasks.extractive_qa import ExtractiveQaConfig, ExtractiveQaData, QuestionFile
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
@@ -110,6 +113,15 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "read one after the other with the end token between.",
         LabelledFile,
     ),
+    (
+        '[task] kind = "algorithmic"',
+        "Sequences of vectors to vectors: the tasks of Graves et al. 2014. Examples are generated from the seed, so "
+        "there are no files, and no [tokenizer] or [batch]. Inputs and outputs are rows of numbers as JSON.",
+        AlgorithmicConfig,
+    ),
+    ("[data] of algorithmic", "", AlgorithmicData),
+    ("[data.train] of algorithmic", "", GeneratedExamples),
+    ("data.validation and an entry data.test.NAME of algorithmic", "", HeldOutExamples),
     ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
@@ -141,6 +153,16 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "For classification: an encoder, what it says of the whole text, and a label. Settings that the chosen encoder "
         "does not read are refused.",
         ClassifierConfig,
+    ),
+    (
+        '[model] kind = "neural_turing_machine"',
+        "For algorithmic: a controller with an external memory.",
+        NeuralTuringMachineConfig,
+    ),
+    (
+        '[model] kind = "vector_decoder"',
+        "For algorithmic: an LSTM or a causal Transformer. Settings that the chosen network does not read are refused.",
+        VectorDecoderConfig,
     ),
     ("[training]", "", TrainingConfig),
     (

@@ -23,13 +23,14 @@ from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.columns.question_context import LONGEST_TOKEN, Passage
-from transduce.models.protocols import Aligns, Classifies, Fills, Points
+from transduce.models.protocols import Aligns, Classifies, Fills, Points, Processes
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.settings import random_numbers
 
 VOCABULARY, CHARACTERS = 16, 16  # and features of a frame
 FRAMES_A_TOKEN = 10
 QUESTION = 16  # tokens of the question that a model which points is asked
+UNITS = {"frames": "frame", "vectors": "vector"}  # of a length; others are tokens
 REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so long
 
 
@@ -51,7 +52,7 @@ def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     longer = min(len(lengths) // 2, len(lengths) - 2)
     return {
         "lengths": list(lengths),
-        "unit": "frame" if kinds.get("source") == "frames" else "token",
+        "unit": UNITS.get(kinds.get("source", ""), "token"),
         "layers": layers,
         "seconds_a_layer": seconds,
         "operations_a_layer": operations,
@@ -88,6 +89,9 @@ def _pass(model: nn.Module, length: int, reads: str | None) -> Callable[[], None
         frames_BSF = torch.randn(1, length, VOCABULARY, generator=generator)
         source: Padded | None = Padded(frames_BSF, torch.tensor([length]))
         target = _random(-(-length // FRAMES_A_TOKEN), generator)
+    elif reads == "vectors":
+        vectors_BSF = torch.randn(1, length, VOCABULARY, generator=generator)
+        source, target = Padded(vectors_BSF, torch.tensor([length])), _random(length, generator)
     else:
         source = _random(length, generator) if reads else None
         target = _random(length, generator)
@@ -106,6 +110,9 @@ def _logits(model: nn.Module, source: Padded | None, target: Padded) -> Tensor:
         return torch.cat(model.point(_passage(source)), -1)
     if isinstance(model, Classifies):
         return model.classify(source)
+    if isinstance(model, Processes):
+        assert source is not None
+        return model.process(source.values, model.initial(1))[0]
     if isinstance(model, Aligns):
         assert source is not None
         return model.align(source).values
