@@ -23,8 +23,11 @@ from transduce.models.bidaf import BidafConfig
 from transduce.models.classifier import ClassifierConfig
 from transduce.models.convolution import ConvolutionConfig
 from transduce.models.ctc import CtcConfig
+from transduce.models.graph_attention import GraphAttentionConfig
+from transduce.models.graph_transformer import GraphTransformerConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
+from transduce.models.neural_turing_machine import NeuralTuringMachineConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.qanet import QanetConfig
 from transduce.models.rnn import RnnConfig
@@ -32,12 +35,16 @@ from transduce.models.rnn_decoder import RnnDecoderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
+from transduce.models.vector_decoder import VectorDecoderConfig
 from transduce.objectives.spec_augment import SpecAugmentConfig
 from transduce.recipe.training import Teachers, TrainingConfig
 from transduce.search.settings import Search
+from transduce.tasks.algorithmic import AlgorithmicConfig, AlgorithmicData, GeneratedExamples, HeldOutExamples
 from transduce.tasks.classification import ClassificationConfig, ClassificationData
 from transduce.tasks.extractive_qa import ExtractiveQaConfig, ExtractiveQaData, QuestionFile
+from transduce.tasks.graph_classification import GraphClassificationConfig, GraphClassificationData
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
+from transduce.tasks.node_classification import NodeClassificationConfig, NodeClassificationData
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
 from transduce.tasks.speech_recognition import SpeechData, SpeechRecognitionConfig
 from transduce.tasks.translation import TranslationConfig, TranslationData
@@ -110,6 +117,28 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "read one after the other with the end token between.",
         LabelledFile,
     ),
+    (
+        '[task] kind = "node_classification"',
+        "The nodes of one graph to labels. The model file keeps the graph, and `predict` takes numbers of nodes.",
+        NodeClassificationConfig,
+    ),
+    ("[data] of node_classification", "", NodeClassificationData),
+    (
+        '[task] kind = "graph_classification"',
+        'Graphs to labels. `predict` takes one as a line `{"nodes": [..], "edges": [[0, 1], ..]}`, where a node is a '
+        "tag, which is a whole number, or a list of numbers.",
+        GraphClassificationConfig,
+    ),
+    ("[data] of graph_classification", "", GraphClassificationData),
+    (
+        '[task] kind = "algorithmic"',
+        "Sequences of vectors to vectors: the tasks of Graves et al. 2014. Examples are generated from the seed, so "
+        "there are no files, and no [tokenizer] or [batch]. Inputs and outputs are rows of numbers as JSON.",
+        AlgorithmicConfig,
+    ),
+    ("[data] of algorithmic", "", AlgorithmicData),
+    ("[data.train] of algorithmic", "", GeneratedExamples),
+    ("data.validation and an entry data.test.NAME of algorithmic", "", HeldOutExamples),
     ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
@@ -141,6 +170,26 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "For classification: an encoder, what it says of the whole text, and a label. Settings that the chosen encoder "
         "does not read are refused.",
         ClassifierConfig,
+    ),
+    (
+        '[model] kind = "graph_attention"',
+        "For node_classification and graph_classification: each node attends to its neighbors.",
+        GraphAttentionConfig,
+    ),
+    (
+        '[model] kind = "graph_transformer"',
+        "For node_classification and graph_classification: a Transformer encoder that attends along edges alone.",
+        GraphTransformerConfig,
+    ),
+    (
+        '[model] kind = "neural_turing_machine"',
+        "For algorithmic: a controller with an external memory.",
+        NeuralTuringMachineConfig,
+    ),
+    (
+        '[model] kind = "vector_decoder"',
+        "For algorithmic: an LSTM or a causal Transformer. Settings that the chosen network does not read are refused.",
+        VectorDecoderConfig,
     ),
     ("[training]", "", TrainingConfig),
     (

@@ -74,11 +74,10 @@ def _commands(recipe: Recipe, run: Path) -> Iterator[str]:
     kind: str = recipe.task.kind  # type: ignore[attr-defined]
     verb = "predict" if "source" in resolve("tasks", kind).kinds else "generate"
     yield f"transduce {verb} {model}"
-    yield f"transduce explore {model}"
+    if "vectors" not in resolve("tasks", kind).kinds.values():
+        yield f"transduce explore {model}"
     root, tests = Path(getattr(recipe.data, "root", ".")), getattr(recipe.data, "test", {})
     for files in list(tests.values())[:1]:
-        options = (
-            [] if isinstance(files, str) else files.evaluate_options(root)
-        )  # a split of a file has none of its own
-        if options:
+        tell = getattr(files, "evaluate_options", None)  # which generated examples and splits of a file have not
+        if tell and (options := tell(root)):
             yield " ".join(["transduce evaluate", model, *map(shlex.quote, options)])
