@@ -1,8 +1,8 @@
 """The cost of a layer as sequences grow: the textbooks' table, shown beside the measurements.
 
 n positions, d width, k kernel, m slots, e edges of a graph. The orders are those of mixing positions; every model also
-has position-wise layers, O(n d²). Hence self-attention is cheaper than recurrence only for n < d, and than a convolution
-for n < k d. A recurrent cell that attends to its own past (lstmn) costs O(n² d) besides.
+has position-wise layers, O(n d²). Hence self-attention is cheaper than recurrence only for n < d, and than a
+convolution for n < k d. A recurrent cell that attends to its own past (lstmn) costs O(n² d) besides.
 
 Sources: Vaswani et al. 2017, table 1; Zhang et al., Dive into Deep Learning, 11.6; Katharopoulos et al. 2020.
 """
