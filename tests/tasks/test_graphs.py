@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from pydantic import ValidationError
 from torch import Tensor
 
 import transduce
@@ -294,6 +295,13 @@ def test_folds_spread_each_label() -> None:
         assert counts.max() - counts.min() <= 1
     data = GraphClassificationData(file="x", fold=9)
     assert [data.role(fold) for fold in range(10)] == ["validation", *["train"] * 8, "test"]
+    other = GraphClassificationData(file="x", folds=3, fold=2, validation_fold=1)
+    assert [other.role(fold) for fold in range(3)] == ["train", "validation", "test"]
+    none = GraphClassificationData(file="x", folds=3, validation_fold="none")
+    assert [none.role(fold) for fold in range(3)] == ["test", "train", "train"]
+    for wrong in ({"fold": 10}, {"validation_fold": 0}, {"validation_fold": 10}, {"folds": 2}):
+        with pytest.raises(ValidationError):
+            GraphClassificationData.model_validate({"file": "x", **wrong})
 
 
 def test_text_and_json_are_the_same_graphs(tmp_path: Path) -> None:

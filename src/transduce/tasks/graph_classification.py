@@ -47,8 +47,9 @@ class GraphClassificationData(Config):
     """This fold, from 0, is the test."""
     fold_seed: int = Field(default=0, ge=0)
     """Which graph comes into which fold is drawn from this seed, whatever the training's."""
-    validate_fold: bool = True
-    """Whether the fold behind the test fold picks the best weights; else all others are trained on, to the end."""
+    validation_fold: int | Literal["next", "none"] = "next"
+    """This fold picks the best weights; next = the one behind the test fold; none = all others are trained on, to the
+    end."""
     degrees: int = Field(default=0, ge=0)
     """The degree of a node is so many features besides its own; a greater degree counts as the greatest."""
     undirected: bool = True
@@ -60,15 +61,19 @@ class GraphClassificationData(Config):
     def _there_is_such_a_fold(self) -> Self:
         if self.fold >= self.folds:
             raise ValueError(f"fold: expected a number from 0 to {self.folds - 1}, as folds = {self.folds}")
-        if self.folds == 2 and self.validate_fold:
-            raise ValueError("folds = 2 leaves nothing to train on beside validation: set validate_fold = false")
+        held = self.validation_fold
+        if isinstance(held, int) and (held == self.fold or not 0 <= held < self.folds):
+            raise ValueError(f"validation_fold: expected another fold than the test's, {self.fold}, of {self.folds}")
+        if self.folds == 2 and held != "none":
+            raise ValueError('folds = 2 leaves nothing to train on beside validation: set validation_fold = "none"')
         return self
 
     def role(self, fold: int) -> str:
         """What the graphs of a fold are for: train, validation or test."""
         if fold == self.fold:
             return "test"
-        return "validation" if self.validate_fold and fold == (self.fold + 1) % self.folds else "train"
+        held = (self.fold + 1) % self.folds if self.validation_fold == "next" else self.validation_fold
+        return "validation" if fold == held else "train"
 
 
 class GraphClassification(LabelTask):
@@ -139,7 +144,7 @@ class GraphClassification(LabelTask):
         """The graphs that have labels, by what they are for."""
         data, graphs = self.data, [each for each in read_graphs(path) if each.label]
         folds = folds_of([each.label for each in graphs], data.folds, data.fold_seed)
-        roles = ("train", *(("validation",) if data.validate_fold else ()), "test")
+        roles = ("train", *(("validation",) if data.validation_fold != "none" else ()), "test")
         found: dict[str, list[LabelledGraph]] = {role: [] for role in roles}
         for graph, fold in zip(graphs, folds.tolist(), strict=True):
             found[data.role(fold)].append(graph)
@@ -151,7 +156,7 @@ class GraphClassification(LabelTask):
         def read() -> Iterator[tuple[int, str, str]]:
             return iter(graphs)
 
-        keys = ("folds", "fold", "fold_seed", "validate_fold")
+        keys = ("folds", "fold", "fold_seed", "validation_fold")
         settings = {"role": role, **{key: getattr(data, key) for key in keys}}
         return open_examples(self.training_files(data), read, self.columns, NO_LIMITS, cache, settings)
 
