@@ -14,6 +14,7 @@ from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
 from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.trees import Trees
+from transduce.data.columns.vectors import Vectors
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 from transduce.data.trees import parse_tree
 from transduce.inference.decode import SearchPredictor
@@ -24,6 +25,7 @@ from transduce.recipe.recipe import parse_recipe
 LABELS = ("bad", "good", "so-so")
 CHINESE = "这部电影很好看但是结尾太差"
 QUESTION = "ba de ?"
+VECTORS = "[[0, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]"
 CONTEXT = "fi go ku ba . de la mi no . pu ra si to ."
 BIDAF = {"d_model": 8, "hidden": 8, "modeling_layers": 1, "character_filters": 4, "character_width": 4}
 QANET = {"d_model": 8, "heads": 2, "blocks": 1, "encoder_convolutions": 1, "character_filters": 4, "character_width": 4}
@@ -63,6 +65,14 @@ def reader(seed: int = 1, **model: Any) -> Pipeline:
     table = {"kind": "rnn_decoder", "cell": "lstmn", "d_model": 8, "layers": 2, **model}
     task = {"kind": "language_modelling", "context": 40}
     return made(task, {"train": [{"text": "a"}]}, columns, table, seed)
+
+
+def machine(seed: int = 1, **model: Any) -> Pipeline:
+    """That copies vectors of two bits: a Neural Turing Machine with two heads of each kind."""
+    columns: dict[str, Column] = {"source": Vectors(3), "target": Vectors(2)}
+    heads = {"read_heads": 2, "write_heads": 2, "slots": 9, "width": 4, "hidden": 8}
+    table = {"kind": "neural_turing_machine", **heads, **model}
+    return made({"kind": "algorithmic"}, {"name": "copy", "bits": 2}, columns, table, seed)
 
 
 def learnt(kind: str) -> Tokenizer:

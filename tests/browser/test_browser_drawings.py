@@ -6,12 +6,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 from visiting import Open, Visit, visiting
 
-from drawn_models import CONTEXT, QUESTION, answerer, classifier, file_of, parser, reader
+from drawn_models import CONTEXT, QUESTION, VECTORS, answerer, classifier, file_of, machine, parser, reader
 from served import Server, serving
 from transduce.core.model_file import save_model_file
 from transduce.explore.offline import offline
@@ -19,15 +20,16 @@ from transduce.explore.page_file import page
 from transduce.interpret.numbers import from_base64
 
 WORDS = "ba de fi go ku"
-TEXTS = {"classifier": WORDS, "answerer": f"{QUESTION}\t{CONTEXT}", "parser": WORDS, "reader": WORDS}
-FIRST = {"classifier": "Words", "answerer": "Answer", "parser": "Tree", "reader": "Looking back"}
+TEXTS = {"classifier": WORDS, "answerer": f"{QUESTION}\t{CONTEXT}", "parser": WORDS, "reader": WORDS, "machine": VECTORS}
+FIRST = {"classifier": "Words", "answerer": "Answer", "parser": "Tree", "reader": "Looking back", "machine": "Memory"}
 FIGURES = {
     "classifier": ["shading", "labels"],
     "answerer": ["answer", "asked", "answering"],
     "parser": ["tree"],
     "reader": ["look-back"],
+    "machine": ["over-time", "contents"],
 }
-MADE = {"classifier": lambda: classifier(hops=2), "answerer": answerer, "parser": parser, "reader": reader}
+MADE = {"classifier": lambda: classifier(hops=2), "answerer": answerer, "parser": parser, "reader": reader, "machine": machine}
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +70,11 @@ def table(tab: Visit, name: str) -> list[list[str]]:
     return rows
 
 
+def number(text: str) -> float:
+    """As the page writes it, with a sign that is no hyphen."""
+    return float(text.replace("\N{MINUS SIGN}", "-"))
+
+
 @pytest.mark.parametrize("model", MADE)
 def test_a_model_opens_on_its_own_picture(visit: Open, model: str) -> None:
     tab = visit(model)
@@ -75,7 +82,7 @@ def test_a_model_opens_on_its_own_picture(visit: Open, model: str) -> None:
     assert [each.get_attribute("data-name") for each in tab.find("#view figure").all()] == FIGURES[model]
     tab.page.keyboard.press("2")
     tab.drawn()
-    assert tab.text("#views [aria-current]") == "Attention"
+    assert tab.text("#views [aria-current]") == ("Training" if model == "machine" else "Attention")
     tab.page.keyboard.press("1")
     tab.drawn()
     assert tab.text("#views [aria-current]") == FIRST[model]
@@ -188,6 +195,35 @@ def test_looking_back_has_a_line_for_each_word(visit: Open, drawn: Server) -> No
     assert tab.find(".back-word.now").all_text_contents() == whole
     tab.go(layer="stack.cells.1", upto="")
     assert table(tab, "look-back") != rows
+
+
+def test_memory_plays_and_shows_the_servers_numbers(visit: Open, drawn: Server) -> None:
+    tab, found = visit("machine", {"reduced_motion": "no-preference"}), drawing(drawn, "machine")
+    assert tab.find("#views li").all_inner_texts() == ["Memory", "Training"]
+    panels = {each["title"]: from_base64(each["weights"], each["shape"]) for each in found["panels"]}
+    names = tab.find('[data-name="over-time"] .memory-name').all_text_contents()
+    assert len(names) == len(panels) and names[0] == "Inputs" and names[-1] == "Where it reads, head 2"
+    rows = table(tab, "over-time")
+    numbers = [[number(cell) for cell in row[1:]] for row in rows]
+    expected = [[value for panel in panels.values() for value in panel[:, step]] for step in range(5)]
+    for row, values in zip(numbers, expected, strict=True):
+        assert row == pytest.approx(values, abs=0.006)
+    memory = from_base64(found["memory"]["weights"], found["memory"]["shape"])
+    for step in (4, 1):
+        tab.find("#memory-step").fill(str(step))
+        assert tab.text("#memory-now") == f"step {step + 1} of 5"
+        held = [[number(cell) for cell in row[5:]] for row in table(tab, "contents")]
+        assert np.allclose(held, memory[step], atol=0.006)
+    tab.find("#memory-play").click()  # on from where it is, to the end
+    expect(tab.find("#memory-now")).to_have_text("step 5 of 5")
+    expect(tab.find("#memory-play")).to_have_text("Play")
+
+
+def test_memory_moves_by_itself_for_nobody_who_wants_it_still(visit: Open) -> None:
+    tab = visit("machine", {"reduced_motion": "reduce"})
+    for step in (1, 2):
+        tab.find("#memory-play").click()
+        assert tab.text("#memory-now") == f"step {step} of 5"
 
 
 def test_models_of_other_tasks_have_no_such_view(visit: Open) -> None:

@@ -255,6 +255,11 @@ class Processes(Protocol):
 class HasMemory(Protocol):
     """Processes vectors with an external memory, and can show what it did."""
 
+    @property
+    def memory_size(self) -> tuple[int, int]:
+        """Slots, and the width of one."""
+        ...
+
     def trace(self, x_BTF: Tensor) -> MemoryTrace:
         """What its heads wrote and read at each step of sequences (B, T, F), where, and what the memory held then."""
         ...

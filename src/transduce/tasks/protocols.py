@@ -140,6 +140,8 @@ class Task(Protocol):
     """Whether an input is always read as one, however many sentences it has and however long it is."""
     drawing: ClassVar[str]
     """The file in `interpret` whose class is a `transduce.interpret.drawings.Drawing`; "" = the text says all."""
+    drawn_alone: ClassVar[bool]
+    """The drawing is all that the explorer shows, as what is read or written is no text."""
     columns_version: ClassVar[int]
     """Raised whenever `learn_columns` learns something else from the same data; what a cache holds is then not used."""
     exposure_bias: ClassVar[bool]
