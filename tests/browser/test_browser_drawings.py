@@ -20,7 +20,13 @@ from transduce.explore.page_file import page
 from transduce.interpret.numbers import from_base64
 
 WORDS = "ba de fi go ku"
-TEXTS = {"classifier": WORDS, "answerer": f"{QUESTION}\t{CONTEXT}", "parser": WORDS, "reader": WORDS, "machine": VECTORS}
+TEXTS = {
+    "classifier": WORDS,
+    "answerer": f"{QUESTION}\t{CONTEXT}",
+    "parser": WORDS,
+    "reader": WORDS,
+    "machine": VECTORS,
+}
 FIRST = {"classifier": "Words", "answerer": "Answer", "parser": "Tree", "reader": "Looking back", "machine": "Memory"}
 FIGURES = {
     "classifier": ["shading", "labels"],
@@ -29,7 +35,13 @@ FIGURES = {
     "reader": ["look-back"],
     "machine": ["over-time", "contents"],
 }
-MADE = {"classifier": lambda: classifier(hops=2), "answerer": answerer, "parser": parser, "reader": reader, "machine": machine}
+MADE = {
+    "classifier": lambda: classifier(hops=2),
+    "answerer": answerer,
+    "parser": parser,
+    "reader": reader,
+    "machine": machine,
+}
 
 
 @pytest.fixture(scope="session")
