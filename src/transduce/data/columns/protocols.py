@@ -19,16 +19,18 @@ class ColumnSpec(NamedTuple):
     kind: the name of its file in this folder.
     size: how many different ids it has: of a vocabulary, of a set of labels. Of frames, how many features each has.
     characters: how many different characters its tokens are written with, padding included; 0 = models do not see them.
+    ids: how many different ids a store holds, where they are more than `size`.
     """
 
     kind: str
     size: int
     characters: int = 0
+    ids: int = 0
 
     @property
     def stored(self) -> Field:
         """How a store holds it."""
-        return FloatRows(self.size) if self.kind == "frames" else self.size
+        return FloatRows(self.size) if self.kind == "frames" else max(self.size, self.ids)
 
 
 class Specs(NamedTuple):
