@@ -1,6 +1,7 @@
 """Labels of the nodes of trees: files, models and predictions against slow references; trained, resumed, served."""
 
 import hashlib
+import io
 import json
 import random
 import re
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 from torch import Tensor
 
 import transduce
@@ -26,7 +28,10 @@ from transduce.data.columns.tree_nodes import Forest, TreeNodes
 from transduce.data.labelled_trees import LabelledTree, parse_labelled_tree
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.evaluation.evaluate import Files, Settings, evaluate_files
+from transduce.explore.exploration import explore
 from transduce.interpret.attention import attention_of
+from transduce.interpret.drawings import drawn
+from transduce.interpret.labelled_tree_drawing import LabelledTreeDrawing, colour_of
 from transduce.metrics.tree_labels import node_accuracy_tally, root_label
 from transduce.models.tree_lstm import TreeLstm, TreeLstmConfig
 from transduce.models.tree_transformer import TreeTransformer, TreeTransformerConfig
@@ -37,23 +42,23 @@ WORDS = {"good": 1, "fine": 1, "bad": -1, "dull": -1, "film": 0, "the": 0, "plot
 NAMES = {-1: "bad", 0: "none", 1: "good"}
 
 
-def drawn(random_: random.Random, words: int) -> tuple[str, int]:
+def grown(random_: random.Random, words: int) -> tuple[str, int]:
     """A tree in which "not" turns what stands beside it, and the sum of both parts decides else."""
     if words == 1:
         word = random_.choice(list(WORDS))
         return f"({NAMES[WORDS[word]]} {word})", WORDS[word]
     if words > 1 and random_.random() < 0.25:
-        inner, value = drawn(random_, words - 1)
+        inner, value = grown(random_, words - 1)
         return f"({NAMES[-value]} (none not) {inner})", -value
     first = random_.randrange(1, words)
-    (one, left), (other, right) = drawn(random_, first), drawn(random_, words - first)
+    (one, left), (other, right) = grown(random_, first), grown(random_, words - first)
     value = max(-1, min(1, left + right))
     return f"({NAMES[value]} {one} {other})", value
 
 
 def trees(count: int, seed: int, longest: int = 6) -> list[str]:
     random_ = random.Random(seed)
-    return [drawn(random_, random_.randrange(1, longest + 1))[0] for _ in range(count)]
+    return [grown(random_, random_.randrange(1, longest + 1))[0] for _ in range(count)]
 
 
 @pytest.fixture(scope="module")
@@ -534,3 +539,40 @@ def test_node_accuracy_is_its_definition() -> None:
     assert node_accuracy_tally(said, true).value == pytest.approx(100 * 4 / 6)
     assert node_accuracy_tally(["no tree"] * 3, true).value == 0
     assert [root_label(text) for text in ("(3 (2 a) (4 b))", "4", "((a) (b))", "(")] == ["3", "4", "", ""]
+
+
+# ---- pictures --------------------------------------------------------------------------------------------------
+
+
+def test_the_drawing_has_every_node_with_its_label(trained: Path) -> None:
+    model: Any = transduce.load(trained)
+    made = model.predict("((the) ((not) (good)))")
+    drawing = drawn(model.model, model.task, made)
+    assert isinstance(drawing, LabelledTreeDrawing)
+    nodes = drawing.to_dict()["nodes"]
+    order = [4, 0, 3, 1, 2]  # each phrase before what is in it
+    labels, told = [made.tree.labels[place] for place in order], made.to_dict()["nodes"]
+    assert [node["text"] for node in nodes] == [labels[0], "the", labels[2], "not", "good"]
+    assert [node["above"] for node in nodes] == [-1, 0, 0, 2, 2]
+    for node, label, place in zip(nodes, labels, order, strict=True):
+        assert node["tag"] == f"{label} ({told[place]['probability']:.0%})"
+        assert node["colour"] == colour_of(str(label), ("bad", "good", "none"))
+        assert node["colour"] in made._repr_html_()
+    console = Console(file=io.StringIO(), width=100)
+    console.print(drawing)
+    lines = [line.strip(" │├└─") for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert lines == [node["tag"] + (f" {node['text']}" if node["is_word"] else "") for node in nodes]
+
+
+def test_colours_are_a_scale_in_the_order_of_the_labels() -> None:
+    five = [colour_of(label, "01234") for label in "01234"]
+    assert len(set(five)) == 5
+    assert (five[0], five[2], five[4]) == ("#ee8a5c", "#e8e8e8", "#6fb1e0")
+    assert colour_of("x", "01234") == ""
+
+
+def test_the_page_shows_the_tree(trained: Path) -> None:
+    found = explore(transduce.load(trained), "((the) ((not) (good)))")
+    assert found["drawing"]["kind"] == "labelled_tree_drawing"
+    assert len(found["drawing"]["nodes"]) == 5
+    assert [token["text"] for token in found["source"]["tokens"]] == ["the", "not", "good", "not good", "the not good"]

@@ -107,6 +107,7 @@ class TreeClassification(BaseTask):
     Data = TreeClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "tree_nodes", "target": "node_labels"}
     whole = True
+    drawing = "labelled_tree_drawing"
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: TreeClassificationData) -> Columns:

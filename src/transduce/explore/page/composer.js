@@ -7,6 +7,7 @@
     classification: "composer.classify",
     extractive_qa: "composer.answer",
     parsing: "composer.parse",
+    tree_classification: "composer.label",
   };
   const ASKED = { language_modelling: "composer.prompt", extractive_qa: "composer.question" };
 

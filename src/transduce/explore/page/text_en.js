@@ -32,6 +32,7 @@ window.Transduce.texts = {
     "composer.classify": "Classify",
     "composer.answer": "Answer",
     "composer.parse": "Parse",
+    "composer.label": "Label",
     "composer.hint": "Enter sends, Shift + Enter starts a new line",
     "composer.examples": "Sentences to try",
     "composer.model": "Model",
@@ -62,6 +63,7 @@ window.Transduce.texts = {
     "view.word_shading": "Words",
     "view.answer_span": "Answer",
     "view.tree_drawing": "Tree",
+    "view.labelled_tree_drawing": "Labelled tree",
     "view.look_back": "Looking back",
 
     "drawing.none": "There is no picture of this output.",

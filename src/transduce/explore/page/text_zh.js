@@ -32,6 +32,7 @@ window.Transduce.texts = {
     "composer.classify": "分类",
     "composer.answer": "回答",
     "composer.parse": "分析",
+    "composer.label": "标注",
     "composer.hint": "回车发送，Shift + 回车换行",
     "composer.examples": "可以试试的句子",
     "composer.model": "模型",
@@ -62,6 +63,7 @@ window.Transduce.texts = {
     "view.word_shading": "词语",
     "view.answer_span": "答案",
     "view.tree_drawing": "句法树",
+    "view.labelled_tree_drawing": "标注树",
     "view.look_back": "回看",
 
     "drawing.none": "这个输出没有图。",
