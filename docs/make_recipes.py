@@ -32,6 +32,8 @@ from transduce.models.rnn_decoder import RnnDecoderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
+from transduce.models.tree_lstm import TreeLstmConfig
+from transduce.models.tree_transformer import TreeTransformerConfig
 from transduce.objectives.spec_augment import SpecAugmentConfig
 from transduce.recipe.training import Teachers, TrainingConfig
 from transduce.search.settings import Search
@@ -41,6 +43,7 @@ from transduce.tasks.language_modelling import LanguageModellingConfig, Language
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
 from transduce.tasks.speech_recognition import SpeechData, SpeechRecognitionConfig
 from transduce.tasks.translation import TranslationConfig, TranslationData
+from transduce.tasks.tree_classification import LabelledTreeFile, TreeClassificationConfig, TreeClassificationData
 
 PAGE = Path(__file__).with_name("recipes.md")
 HEAD = """# Recipes
@@ -110,6 +113,14 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "read one after the other with the end token between.",
         LabelledFile,
     ),
+    (
+        '[task] kind = "tree_classification"',
+        "Trees to a label for each of their nodes. `predict` takes a tree in brackets a line, with or without labels, "
+        "such as `((The) ((best) (film)))`, and writes it with labels.",
+        TreeClassificationConfig,
+    ),
+    ("[data] of tree_classification", "", TreeClassificationData),
+    ("an entry of data.train, data.validation, data.test.NAME", "Trees.", LabelledTreeFile),
     ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
@@ -141,6 +152,12 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "For classification: an encoder, what it says of the whole text, and a label. Settings that the chosen encoder "
         "does not read are refused.",
         ClassifierConfig,
+    ),
+    ('[model] kind = "tree_lstm"', "For tree_classification.", TreeLstmConfig),
+    (
+        '[model] kind = "tree_transformer"',
+        "For tree_classification: attention along the edges of a tree, or a flat one of the same size.",
+        TreeTransformerConfig,
     ),
     ("[training]", "", TrainingConfig),
     (
