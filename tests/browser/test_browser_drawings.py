@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 from visiting import Open, Visit, visiting
 
-from drawn_models import CONTEXT, QUESTION, answerer, classifier, file_of, parser, reader
+from drawn_models import CONTEXT, QUESTION, TREE, answerer, classifier, file_of, parser, reader, tree_labeller
 from served import Server, serving
 from transduce.core.model_file import save_model_file
 from transduce.explore.offline import offline
@@ -19,15 +19,28 @@ from transduce.explore.page_file import page
 from transduce.interpret.numbers import from_base64
 
 WORDS = "ba de fi go ku"
-TEXTS = {"classifier": WORDS, "answerer": f"{QUESTION}\t{CONTEXT}", "parser": WORDS, "reader": WORDS}
-FIRST = {"classifier": "Words", "answerer": "Answer", "parser": "Tree", "reader": "Looking back"}
+TEXTS = {"classifier": WORDS, "answerer": f"{QUESTION}\t{CONTEXT}", "parser": WORDS, "labeller": TREE, "reader": WORDS}
+FIRST = {
+    "classifier": "Words",
+    "answerer": "Answer",
+    "parser": "Tree",
+    "labeller": "Labelled tree",
+    "reader": "Looking back",
+}
 FIGURES = {
     "classifier": ["shading", "labels"],
     "answerer": ["answer", "asked", "answering"],
     "parser": ["tree"],
+    "labeller": ["tree"],
     "reader": ["look-back"],
 }
-MADE = {"classifier": lambda: classifier(hops=2), "answerer": answerer, "parser": parser, "reader": reader}
+MADE = {
+    "classifier": lambda: classifier(hops=2),
+    "answerer": answerer,
+    "parser": parser,
+    "labeller": tree_labeller,
+    "reader": reader,
+}
 
 
 @pytest.fixture(scope="session")
@@ -172,6 +185,18 @@ def test_a_tree_is_walked_by_keys(visit: Open, drawn: Server) -> None:
     assert tab.text(".tip-head") == first["text"]
     tab.page.keyboard.press("ArrowUp")
     assert tab.text(".tip-head") == nodes[0]["text"]
+
+
+def test_a_labelled_tree_is_coloured_and_tells_its_labels(visit: Open, drawn: Server) -> None:
+    tab, nodes = visit("labeller"), drawing(drawn, "labeller")["nodes"]
+    assert tab.find(".tree text").all_text_contents() == [each["text"] for each in nodes]
+    grounds = tab.find(".tree rect[rx]").all()
+    assert [each.get_attribute("fill") for each in grounds if each.get_attribute("rx") == "5"] == [
+        each["colour"] for each in nodes
+    ]
+    tab.find("svg.tree").focus()
+    tab.page.keyboard.press("Home")
+    assert tab.text(".tip").split("\n") == [nodes[0]["text"], f"{nodes[0]['tag']}: ba de fi go"]
 
 
 def test_looking_back_has_a_line_for_each_word(visit: Open, drawn: Server) -> None:

@@ -28,7 +28,7 @@
     T.walkBoxes(picture, {
       boxes: nodes.map((node) => ({ x: node.x - wide(node) / 2, y: node.y - 13, width: wide(node), height: HIGH })),
       size,
-      tell: (i) => [nodes[i].text, nodes[i].tag || (nodes[i].is_word ? T.say("tree.word") : words(i))],
+      tell: (i) => [nodes[i].text, told(nodes[i], words(i))],
       next: along(nodes, below),
       shown: (at) => shown.forEach((each, i) => each.classList.toggle("covered", at >= 0 && covers[at].includes(i))),
     });
@@ -50,6 +50,8 @@
       }),
     );
   };
+
+  const told = (node, words) => (node.is_word ? node.tag || T.say("tree.word") : [node.tag, words].filter(Boolean).join(": "));
 
   T.drawings.labelled_tree_drawing = T.drawings.tree_drawing;
 
