@@ -51,14 +51,22 @@
     );
   };
 
-  const told = (node, words) => (node.is_word ? node.tag || T.say("tree.word") : [node.tag, words].filter(Boolean).join(": "));
+  const told = (node, words) =>
+    node.is_word ? node.tag || T.say("tree.word") : [node.tag, words].filter(Boolean).join(": ");
 
   T.drawings.labelled_tree_drawing = T.drawings.tree_drawing;
 
   const kindOf = (node) => `${node.is_word ? "tree-word" : "tree-phrase"}${node.colour ? " on-colour" : ""}`;
 
   const ground = (node) =>
-    T.svg("rect", { x: node.x - wide(node) / 2, y: node.y - 10, width: wide(node), height: 20, rx: 5, fill: node.colour });
+    T.svg("rect", {
+      x: node.x - wide(node) / 2,
+      y: node.y - 10,
+      width: wide(node),
+      height: 20,
+      rx: 5,
+      fill: node.colour,
+    });
 
   const wide = (node) => T.textWidth(node.text, LETTER, node.is_word ? 400 : 700) + 6;
 
