@@ -25,6 +25,7 @@ from transduce.models.convolution import ConvolutionConfig
 from transduce.models.ctc import CtcConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
+from transduce.models.neural_turing_machine import NeuralTuringMachineConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.qanet import QanetConfig
 from transduce.models.rnn import RnnConfig
@@ -34,9 +35,11 @@ from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.models.tree_lstm import TreeLstmConfig
 from transduce.models.tree_transformer import TreeTransformerConfig
+from transduce.models.vector_decoder import VectorDecoderConfig
 from transduce.objectives.spec_augment import SpecAugmentConfig
 from transduce.recipe.training import Teachers, TrainingConfig
 from transduce.search.settings import Search
+from transduce.tasks.algorithmic import AlgorithmicConfig, AlgorithmicData, GeneratedExamples, HeldOutExamples
 from transduce.tasks.classification import ClassificationConfig, ClassificationData
 from transduce.tasks.extractive_qa import ExtractiveQaConfig, ExtractiveQaData, QuestionFile
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
@@ -121,6 +124,15 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ),
     ("[data] of tree_classification", "", TreeClassificationData),
     ("an entry of data.train, data.validation, data.test.NAME", "Trees.", LabelledTreeFile),
+    (
+        '[task] kind = "algorithmic"',
+        "Sequences of vectors to vectors: the tasks of Graves et al. 2014. Examples are generated from the seed, so "
+        "there are no files, and no [tokenizer] or [batch]. Inputs and outputs are rows of numbers as JSON.",
+        AlgorithmicConfig,
+    ),
+    ("[data] of algorithmic", "", AlgorithmicData),
+    ("[data.train] of algorithmic", "", GeneratedExamples),
+    ("data.validation and an entry data.test.NAME of algorithmic", "", HeldOutExamples),
     ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
@@ -158,6 +170,16 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         '[model] kind = "tree_transformer"',
         "For tree_classification: attention along the edges of a tree, or a flat one of the same size.",
         TreeTransformerConfig,
+    ),
+    (
+        '[model] kind = "neural_turing_machine"',
+        "For algorithmic: a controller with an external memory.",
+        NeuralTuringMachineConfig,
+    ),
+    (
+        '[model] kind = "vector_decoder"',
+        "For algorithmic: an LSTM or a causal Transformer. Settings that the chosen network does not read are refused.",
+        VectorDecoderConfig,
     ),
     ("[training]", "", TrainingConfig),
     (

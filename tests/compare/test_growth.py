@@ -12,8 +12,6 @@ from transduce.compare.growth import fitted_exponent, layer_count, measure_growt
 from transduce.core.registry import known, resolve
 from transduce.recipe.recipe import Recipe, parse_recipe
 
-POINTING = {"bidaf", "qanet"}  # they read a text and a question, which have no one length
-
 
 def recipe(**model: object) -> Recipe:
     data = {"train": [{"source": "a", "target": "b"}]}
@@ -55,6 +53,15 @@ def test_self_attention_grows_with_the_square_where_sequences_are_long() -> None
     assert long > 1.8
 
 
+@pytest.mark.parametrize(("kind", "power"), [("bidaf", 1), ("qanet", 2)])
+def test_operations_of_models_that_point_grow_as_the_table_says(kind: str, power: int) -> None:
+    table = {"task": {"kind": "extractive_qa"}, "data": {"train": [{"file": "a.json"}]}}
+    sizes = {"heads": 2, "blocks": 1} if kind == "qanet" else {"hidden": 16}
+    model = {"kind": kind, "d_model": 16, "character_filters": 0, **sizes}
+    found = measure_growth(parse_recipe(table | {"model": model}, "test"), [512, 1024])
+    assert found["exponent_of_operations"] == pytest.approx(power, abs=0.3)
+
+
 def test_a_language_model_reads_no_source() -> None:
     decoder = {"kind": "transformer_decoder", "layers": 1, "d_model": 16, "heads": 2}
     text = {"task": {"kind": "language_modelling"}, "data": {"train": [{"text": "a"}]}, "model": decoder}
@@ -85,7 +92,8 @@ def test_the_table_of_the_textbooks() -> None:
     assert paths["Transformer"] == "O(1)"
     assert complexity_of("transformer_decoder") == complexity_of("transformer")
     assert complexity_of("my_file:MyModel") is None
-    assert all(complexity_of(kind) for kind in known("models") if kind not in {"classifier", *POINTING})
+    assert all(complexity_of(kind) for kind in known("models") if kind not in {"classifier", "vector_decoder"})
+    assert complexity_of("vector_decoder", "recurrent") == complexity_of("rnn")
     assert complexity_of("classifier", "recurrent") == complexity_of("rnn")
     assert complexity_of("classifier", "transformer") == complexity_of("transformer")
 
@@ -105,7 +113,7 @@ def test_self_attention_is_the_cheapest_where_sequences_are_shorter_than_vectors
     assert (operations("transformer") < operations("convolution")) == (n < k * d)
 
 
-@pytest.mark.parametrize("kind", sorted({*known("models")} - POINTING))
+@pytest.mark.parametrize("kind", sorted(known("models")))
 def test_growth_of_every_kind_of_model_is_measured(kind: str) -> None:
     fields = resolve("models", kind).Config.model_fields
     sizes = {"d_model": 16, "heads": 2, "feed_forward": 16, "hidden": 16, "layers": 1}
@@ -114,12 +122,19 @@ def test_growth_of_every_kind_of_model_is_measured(kind: str) -> None:
     if kind == "classifier":
         task, files = "classification", {"file": "a.tsv"}
         model = {key: value for key, value in model.items() if key not in ("heads", "feed_forward")}
+    elif kind in ("bidaf", "qanet"):
+        task, files = "extractive_qa", {"file": "a.json"}
+        model = {key: value for key, value in model.items() if key != "feed_forward"}
+    elif kind in ("neural_turing_machine", "vector_decoder"):
+        task, files = "algorithmic", {}
+        model = {key: value for key, value in model.items() if key not in ("heads", "feed_forward")}
     elif "layers" in fields:
         task, files = "language_modelling", {"text": "a"}
     else:
         task, files = "translation", {"source": "a", "target": "b"}
     found = measure_growth(
-        parse_recipe({"task": {"kind": task}, "data": {"train": [files]}, "model": model}, "test"), [4, 8]
+        parse_recipe({"task": {"kind": task}, "data": {"train": [files]} if files else {}, "model": model}, "test"),
+        [4, 8],
     )
     assert all(seconds > 0 for seconds in found["seconds_a_layer"])
     assert 0 < found["operations_a_layer"][0] < found["operations_a_layer"][1]

@@ -13,8 +13,9 @@ from transduce.attention import MultiHeadAttention
 from transduce.compare.operations import count_operations, operations_a_token, updates_for_tokens
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import collate
-from transduce.pipeline.outline import make_model
-from transduce.recipe.recipe import load_recipe
+from transduce.pipeline.outline import make_model, make_task
+from transduce.recipe.recipe import load_recipe, parse_recipe
+from transduce.tasks.algorithmic import Algorithmic
 from transduce.training.display import Display
 from transduce.training.run import open_task
 
@@ -74,3 +75,12 @@ def test_updates_are_counted_as_training_takes_them(tiny_recipe: Path) -> None:
         assert updates_for_tokens(batches, 2, seen) == update
         assert updates_for_tokens(batches, 2, before + 1) == update
     assert seen > 3 * sum(int(store.metadata["tokens"]["target"]) for store in batches.stores)  # across epochs
+
+
+def test_a_budget_of_generated_examples_counts_their_bits() -> None:
+    data = {"train": {"length": 3}, "batch_size": 2}
+    given = parse_recipe({"task": {"kind": "algorithmic"}, "data": data, "model": {"kind": "vector_decoder"}}, "test")
+    task = make_task(given, Algorithmic.learn_columns(given.tokenizer, given.data))
+    batches = task.open(Path(), print).batches(given.batch, 1)
+    assert updates_for_tokens(batches, 1, 2 * 24 * 1500) == 1500  # more than an epoch has
+    assert updates_for_tokens(batches, 5, 2 * 24 * 5 + 1) == 2

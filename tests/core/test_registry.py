@@ -15,6 +15,7 @@ def test_known_are_the_files_of_a_room() -> None:
     assert {"transformer", "transformer_decoder"} <= set(known("models"))
     assert not {"protocols", "__init__"} & set(known("models"))
     assert {
+        "algorithmic",
         "translation",
         "language_modelling",
         "classification",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.core.errors import InputError
-from transduce.data.trees import ParseTree, of_sequence, parse_tree, read_trees
+from transduce.data.trees import ParseTree, of_sequence, parse_tree, read_trees, right_branching
 
 TREEBANK = Path("../shared/data/ptb_treebank_sample")
 names = st.text(string.ascii_letters + string.punctuation.replace("(", "").replace(")", ""), min_size=1, max_size=4)
@@ -103,6 +103,20 @@ def test_a_deep_tree_is_read_and_written() -> None:
     tree = parse_tree(text)
     assert str(tree) == text
     assert of_sequence(tree.sequence(), ["c"]).brackets == tree.brackets
+
+
+@pytest.mark.parametrize(
+    ("sentence", "tree"),
+    [
+        ("the cat saw a dog .", "(S (XX the) (VP (XX cat) (VP (XX saw) (VP (XX a) (XX dog)))) (XX .))"),
+        ("so it is", "(S (XX so) (VP (XX it) (XX is)))"),
+        ("it is", "(S (XX it) (XX is))"),
+        ("! ?", "(S (XX !) (XX ?))"),
+        ("no", "(S (XX no))"),
+    ],
+)
+def test_right_branching_trees(sentence: str, tree: str) -> None:
+    assert str(right_branching(sentence.split(), "S", "VP")) == tree
 
 
 def test_brackets_within_words_are_spelled_out() -> None:

@@ -11,7 +11,7 @@ import torch
 from test_lexicon import Sentences, as_pairs, drawn, slow_table
 
 from transduce.data.files import read_lines
-from transduce.data.word_vectors import REACH, SMOOTHING, Vectors, mixed, mutual_information, word_vectors
+from transduce.data.word_vectors import REACH, SMOOTHING, WordVectors, mixed, mutual_information, word_vectors
 
 
 def slow_mutual_information(sentences: list[list[int]], size: int) -> np.ndarray:
@@ -91,8 +91,8 @@ def test_sentences_of_one_word_say_nothing() -> None:
 
 
 def test_mixed_by_how_often() -> None:
-    one = Vectors(torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), torch.tensor([3.0, 5.0, 0.0]))
-    other = Vectors(torch.tensor([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]), torch.tensor([4.0, 0.0, 0.0]))
+    one = WordVectors(torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), torch.tensor([3.0, 5.0, 0.0]))
+    other = WordVectors(torch.tensor([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]), torch.tensor([4.0, 0.0, 0.0]))
     torch.testing.assert_close(mixed([one, other]), torch.tensor([[0.6, 0.8], [0.0, 1.0], [0.0, 0.0]]))
 
 

@@ -64,6 +64,40 @@ def test_an_encoder_is_torchs_with_packed_sentences(cell: str, direction: str) -
     torch.testing.assert_close(last, side_by_side(their_last, len(ours.backward)))
 
 
+@every_cell
+@pytest.mark.parametrize("direction", ["forward", "both"])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_states_alone_are_torchs_too_with_their_gradients(cell: str, direction: str, gradients: bool) -> None:
+    ours = encoder(cell, direction, residual=False)
+    theirs = torchs(ours, cell)
+    real_BS1 = (torch.arange(7) < LENGTHS_B[:, None])[..., None]
+    with torch.set_grad_enabled(gradients):
+        states_BSH = ours.states(X_BSD, LENGTHS_B) * real_BS1
+        expected_BSH, _ = packed(theirs, X_BSD)
+    torch.testing.assert_close(states_BSH, expected_BSH)
+    if gradients:
+        weight_BSH = torch.linspace(-1, 1, states_BSH.numel(), dtype=states_BSH.dtype).view_as(states_BSH)
+        (states_BSH * weight_BSH).sum().backward()  # type: ignore[no-untyped-call]
+        (expected_BSH * weight_BSH).sum().backward()
+        found = {name: each.grad for name, each in ours.named_parameters()}
+        for layer, cells in enumerate(ours.layers):
+            for number, each in enumerate(cells):
+                for name, _ in each.named_parameters():
+                    wanted = theirs.get_parameter(f"{name}_l{layer}{'_reverse' * number}").grad
+                    torch.testing.assert_close(found[f"layers.{layer}.{number}.{name}"], wanted)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_states_alone_are_those_of_the_whole_pass_in_fp32(rate: float) -> None:
+    torch.manual_seed(0)
+    made = RecurrentEncoder("lstm", INPUT, WIDTH, LAYERS, True, rate, "both")
+    x_BSD = X_BSD.float()
+    torch.manual_seed(1)
+    states_BSH, _ = made(x_BSD, LENGTHS_B)
+    torch.manual_seed(1)
+    torch.testing.assert_close(made.states(x_BSD, LENGTHS_B), states_BSH)
+
+
 def test_backward_is_forward_over_the_reversed_sentence() -> None:
     backward, forward = encoder("gru", "backward"), encoder("gru", "forward")
     forward.load_state_dict(backward.state_dict())

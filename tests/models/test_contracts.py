@@ -35,6 +35,7 @@ from transduce.models.protocols import (
     Points,
     Predicts,
     PredictsByProduct,
+    Processes,
     Reorders,
     Steps,
     map_tree,
@@ -83,9 +84,9 @@ RNN_VARIANTS: list[dict[str, Any]] = [
     {"attention": "luong", "score": "bilinear", "weighing": "entmax", "pooling": 1},
     {"tied": "none"},
 ]
-WRITERS = [name for name in known("models") if not issubclass(resolve("models", name), Classifies | Points)]
-"""Classifiers and models that point write nothing; their contracts are in tests/tasks/test_classification.py and
-tests/models/test_pointing.py."""
+WRITERS = [name for name in known("models") if not issubclass(resolve("models", name), Classifies | Points | Processes)]
+"""Classifiers, models that point and models of vectors write nothing; their contracts are in
+tests/tasks/test_classification.py, tests/models/test_pointing.py and tests/models/test_processing.py."""
 
 TINY = {
     "convolution": Tiny(

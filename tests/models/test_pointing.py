@@ -15,6 +15,7 @@ from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.columns.question_context import LONGEST_TOKEN, Passage, QuestionContext
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.layers.attention_flow import AttentionFlow, TrilinearSimilarity
+from transduce.layers.shared_ngrams import shared_ngrams
 from transduce.models.protocols import Points
 
 TINY: dict[str, dict[str, Any]] = {
@@ -88,9 +89,29 @@ def test_the_flow_is_its_equations(back: Any) -> None:
         )
 
 
+@pytest.mark.parametrize("lengths", [[(7, 12), (1, 3), (5, 9), (2, 1)], [(1, 2)], [(2, 1)]])
+@pytest.mark.parametrize("seed", range(10))
+def test_shared_ngrams_are_those_of_slow_loops(seed: int, lengths: list[tuple[int, int]]) -> None:
+    given = passage(lengths, seed)
+    for side in (given.question, given.context):
+        side.values[:] = side.values % 3 + 4  # few different tokens, also behind the ends
+    found = shared_ngrams(given, 3)
+    for row, (asked, length) in enumerate(lengths):
+        question = given.question.values[row, : asked - 1].tolist()  # the last is the end token
+        context = given.context.values[row, : length - 1].tolist()
+        for values_BTN, own, other in ((found[0], context, question), (found[1], question, context)):
+            for n in (1, 2, 3):
+                theirs = [other[at : at + n] for at in range(len(other) - n + 1)]
+                inside = {
+                    at + step for at in range(len(own) - n + 1) if own[at : at + n] in theirs for step in range(n)
+                }
+                assert values_BTN[row, :, n - 1].nonzero().flatten().tolist() == sorted(inside)
+
+
+@pytest.mark.parametrize("shared", [0, 2])
 @pytest.mark.parametrize("kind", TINY)
-def test_padding_and_company_change_nothing(kind: str) -> None:
-    model, given = model_of(kind).eval(), passage([(4, 9), (1, 3), (6, 12), (2, 1)])
+def test_padding_and_company_change_nothing(kind: str, shared: int) -> None:
+    model, given = model_of(kind, shared_ngrams=shared).eval(), passage([(4, 9), (1, 3), (6, 12), (2, 1)])
     assert isinstance(model, Points)
     together = model.point(given)
     for row, length in enumerate(given.context.lengths.tolist()):
@@ -115,6 +136,8 @@ def test_gradients_reach_every_parameter(kind: str) -> None:
         ("bidaf", {"character_filters": 0}),
         ("bidaf", {"character_kernel": 3}),
         ("bidaf", {"cell": "gru"}),
+        ("bidaf", {"shared_ngrams": 2}),
+        ("qanet", {"shared_ngrams": 2}),
         ("bidaf", {"hidden": 6}),
         ("bidaf", {"modeling_layers": 1}),
         ("qanet", {"character_filters": 0}),

@@ -10,7 +10,7 @@ from rich.console import Console
 from transduce.core.errors import InputError
 from transduce.core.model_file import lasting_tensors, load_model_file
 from transduce.data.lexicon import read_links
-from transduce.data.word_vectors import Vectors, word_vectors
+from transduce.data.word_vectors import WordVectors, word_vectors
 from transduce.layers.embedding import Embedding
 from transduce.recipe.recipe import Recipe, load_recipe, parse_recipe
 from transduce.training.display import Display
@@ -78,8 +78,8 @@ def test_embeddings_that_are_counted(tiny_recipe: Path) -> None:
 def test_one_matrix_for_both_sides_begins_as_their_mean() -> None:
     embedding = Embedding(3, 2)
     before = embedding.weight.detach().clone()
-    source = Vectors(torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]), torch.tensor([3.0, 1.0, 0.0]))
-    target = Vectors(torch.tensor([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]), torch.tensor([4.0, 0.0, 0.0]))
+    source = WordVectors(torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]), torch.tensor([3.0, 1.0, 0.0]))
+    target = WordVectors(torch.tensor([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]), torch.tensor([4.0, 0.0, 0.0]))
     begin_with(dict.fromkeys(("source_embedding", "target_embedding", "output"), embedding), source, target)
     length = before.norm(dim=1).mean()
     torch.testing.assert_close(embedding.weight[:2], torch.tensor([[0.6, 0.8], [1.0, 0.0]]) * length)

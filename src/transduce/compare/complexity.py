@@ -1,7 +1,7 @@
 """The cost of a layer as sequences grow: the textbooks' table, shown beside the measurements.
 
-n positions, d width, k kernel. The orders are those of mixing positions; every model also has position-wise layers,
-O(n d²). Hence self-attention is cheaper than recurrence only for n < d, and than a convolution for n < k d. A
+n positions, d width, k kernel, m slots. The orders are those of mixing positions; every model also has position-wise
+layers, O(n d²). Hence self-attention is cheaper than recurrence only for n < d, and than a convolution for n < k d. A
 recurrent cell that attends to its own past (lstmn) costs O(n² d) besides.
 
 Sources: Vaswani et al. 2017, table 1; Zhang et al., Dive into Deep Learning, 11.6; Katharopoulos et al. 2020.
@@ -25,13 +25,14 @@ class Complexity(NamedTuple):
 
 
 LINEAR = ("linear_transformer", "linear_transformer_decoder", "linear")
-TRANSFORMERS = ("transformer", "transformer_decoder", "non_autoregressive", "ctc")
+TRANSFORMERS = ("transformer", "transformer_decoder", "non_autoregressive", "ctc", "qanet")
 
 COMPLEXITIES = (
     Complexity("CNN", ("convolution",), "O(k n d²)", "O(1)", "O(log_k n) dilated, O(n/k) plainly stacked"),
-    Complexity("RNN", ("rnn", "rnn_decoder", "ssru_transformer", "recurrent"), "O(n d²)", "O(n)", "O(n)"),
+    Complexity("RNN", ("rnn", "rnn_decoder", "ssru_transformer", "recurrent", "bidaf"), "O(n d²)", "O(n)", "O(n)"),
     Complexity("Transformer", TRANSFORMERS, "O(n² d)", "O(1)", "O(1)"),
     Complexity("linear attention", LINEAR, "O(n d²)", "O(1)", "O(1)"),
+    Complexity("external memory", ("neural_turing_machine",), "O(n (d² + m d))", "O(n)", "O(1)"),
 )
 
 

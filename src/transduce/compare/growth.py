@@ -1,10 +1,11 @@
 """Measure how a model's time grows with the length of its sequences.
 
 A model of the recipe's sizes, with a vocabulary so small that its embedding and output cost nothing, reads one random
-source of n tokens and writes one target of n tokens, forward and backward; of speech it reads n frames, and writes a
-token every 100 ms. The exponent p of t = c n^p is fitted by
-least squares on the logarithms of the longer half of the lengths: on short ones, starting each operation takes longer
-than doing it.
+source of n tokens and writes one target of n tokens, forward and backward. Of speech it reads n frames, and writes a
+token every 100 ms. A model that points into a text reads n tokens of it and a short question.
+
+The exponent p of t = c n^p is fitted by least squares on logarithms, of the longer half of the lengths: on short ones,
+starting each operation takes longer than doing it.
 
 Operations are counted too (see `transduce.compare.operations`), which is free of the machine's noise.
 """
@@ -21,12 +22,15 @@ from transduce.compare.operations import count_operations
 from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.data.columns import ColumnSpec, Specs
-from transduce.models.protocols import Aligns, Classifies, Fills
+from transduce.data.columns.question_context import LONGEST_TOKEN, Passage
+from transduce.models.protocols import Aligns, Classifies, Fills, Points, Processes
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.settings import random_numbers
 
-VOCABULARY = 16  # and features of a frame
+VOCABULARY, CHARACTERS = 16, 16  # and features of a frame
 FRAMES_A_TOKEN = 10
+QUESTION = 16  # tokens of the question that a model which points is asked
+UNITS = {"frames": "frame", "vectors": "vector"}  # of a length; others are tokens
 REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so long
 
 
@@ -36,8 +40,11 @@ def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     kind: str = recipe.model.kind  # type: ignore[attr-defined]
     torch.manual_seed(0)
     kinds: dict[str, str] = resolve("tasks", recipe.task.kind).kinds  # type: ignore[attr-defined]
-    source = ColumnSpec(kinds["source"], VOCABULARY) if "source" in kinds else None
-    model = resolve("models", kind)(recipe.model, Specs(source, ColumnSpec(kinds["target"], VOCABULARY)))
+    source = ColumnSpec(kinds["source"], VOCABULARY, CHARACTERS) if "source" in kinds else None
+    config: Any = recipe.model
+    if "layer_dropout" in type(config).model_fields:  # a layer that chance leaves out takes no time
+        config = config.model_copy(update={"layer_dropout": 0.0})
+    model = resolve("models", kind)(config, Specs(source, ColumnSpec(kinds["target"], VOCABULARY)))
     model.train()
     layers = layer_count(recipe)
     seconds, operations = [], []
@@ -48,7 +55,7 @@ def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     longer = min(len(lengths) // 2, len(lengths) - 2)
     return {
         "lengths": list(lengths),
-        "unit": "frame" if kinds.get("source") == "frames" else "token",
+        "unit": UNITS.get(kinds.get("source", ""), "token"),
         "layers": layers,
         "seconds_a_layer": seconds,
         "operations_a_layer": operations,
@@ -59,9 +66,9 @@ def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
 
 
 def layer_count(recipe: Recipe) -> int:
-    """Layers of all parts together: the sum of the keys `layers` and `..._layers` of [model]."""
+    """Layers of all parts together: the sum of the keys `layers`, `..._layers` and `blocks` of [model]."""
     table = recipe.model.model_dump()
-    counts = [value for key, value in table.items() if key == "layers" or key.endswith("_layers")]
+    counts = [value for key, value in table.items() if key in ("layers", "blocks") or key.endswith("_layers")]
     return max(1, sum(value for value in counts if isinstance(value, int)))
 
 
@@ -85,6 +92,9 @@ def _pass(model: nn.Module, length: int, reads: str | None) -> Callable[[], None
         frames_BSF = torch.randn(1, length, VOCABULARY, generator=generator)
         source: Padded | None = Padded(frames_BSF, torch.tensor([length]))
         target = _random(-(-length // FRAMES_A_TOKEN), generator)
+    elif reads == "vectors":
+        vectors_BSF = torch.randn(1, length, VOCABULARY, generator=generator)
+        source, target = Padded(vectors_BSF, torch.tensor([length])), _random(length, generator)
     else:
         source = _random(length, generator) if reads else None
         target = _random(length, generator)
@@ -97,9 +107,15 @@ def _pass(model: nn.Module, length: int, reads: str | None) -> Callable[[], None
 
 
 def _logits(model: nn.Module, source: Padded | None, target: Padded) -> Tensor:
-    """What the model says of every position, (B, T, V); of places, of all words, or (B, C) of the labels."""
+    """What the model says of every position, (B, T, V); of places, of all words, or (B, C) of the labels or places."""
+    if isinstance(model, Points):
+        assert source is not None
+        return torch.cat(model.point(_passage(source)), -1)
     if isinstance(model, Classifies):
         return model.classify(source)
+    if isinstance(model, Processes):
+        assert source is not None
+        return model.process(source.values, model.initial(1))[0]
     if isinstance(model, Aligns):
         assert source is not None
         return model.align(source).values
@@ -108,6 +124,17 @@ def _logits(model: nn.Module, source: Padded | None, target: Padded) -> Tensor:
         return model.fill(target, target.mask(), model.remember(source))
     logits_BTV: Tensor = model(source, target)
     return logits_BTV
+
+
+def _passage(context: Padded) -> Passage:
+    """A random question of `QUESTION` tokens on this text, with as many characters as tokens have at most."""
+    generator = torch.Generator().manual_seed(0)
+    question = _random(QUESTION, generator)
+    spelled = [
+        Padded(torch.randint(1, CHARACTERS, (*side.values.shape, LONGEST_TOKEN), generator=generator), side.lengths)
+        for side in (question, context)
+    ]
+    return Passage(question, context, *spelled)
 
 
 def _random(length: int, generator: torch.Generator) -> Padded:

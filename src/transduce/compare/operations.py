@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transduce.data.batches import BatchPlan, Numbers, Rows
 from transduce.data.collate import Batch
+from transduce.data.generated import GeneratedStore
 from transduce.inference.inputs import batches_of
 from transduce.kernels.native import left_out
 from transduce.objectives.protocols import Objective
@@ -65,13 +66,21 @@ def _pass(objective: Objective, model: nn.Module, batch: Batch) -> None:
 
 def updates_for_tokens(batches: BatchPlan, accumulate: int, tokens: float) -> int:
     """After how many updates a training has seen `tokens` target tokens at least; batches are planned, not read."""
-    counts = _target_counts(batches)
-    stream = (_tokens_in(rows, counts) for epoch in count() for rows in batches.epoch(epoch))
+    in_batch = _counter(batches)
+    stream = (in_batch(rows) for epoch in count() for rows in batches.epoch(epoch))
     seen = updates = 0
     while seen < tokens:
         seen += sum(islice(stream, accumulate))
         updates += 1
     return updates
+
+
+def _counter(batches: BatchPlan) -> Callable[[Rows], int]:
+    """Target tokens of a batch; of generated examples, of which there is no end, their numbers."""
+    store = batches.stores[0]
+    if isinstance(store, GeneratedStore):
+        return lambda rows: sum(each.size for each in store.read("target", rows.rows))
+    return partial(_tokens_in, counts=_target_counts(batches))
 
 
 def _tokens_in(rows: Rows, counts: Sequence[Numbers]) -> int:

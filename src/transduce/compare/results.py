@@ -19,6 +19,7 @@ from transduce.compare.config import ComparisonConfig
 from transduce.compare.worker import FAILED, MEASURED
 from transduce.evaluation.evaluate import verdict
 from transduce.inference.likelihood import signature
+from transduce.metrics.bits import cost_tally
 from transduce.metrics.paired import mean_interval, paired_bootstrap
 from transduce.metrics.score import decimals
 from transduce.metrics.tally import Tally
@@ -112,13 +113,15 @@ def _tallies(finished: FinishedRun, comparison: ComparisonConfig, task: Task, da
             for metric, tally in task.tallies(outputs, references, comparison.metrics).items():
                 found[Key(test, search, metric)] = tally
         found[Key(test, "", "perplexity")] = _perplexity(measured["likelihood"], task)
+        if task.kinds["target"] == "vectors":
+            found[Key(test, "", "cost")] = cost_tally([nats for nats, _ in measured["likelihood"]])
     return found
 
 
 def _perplexity(likelihood: Sequence[Sequence[float]], task: Task) -> Tally:
     rows_S2 = np.array(likelihood)
     kind = task.kinds["target"]
-    signed = f"{signature('token' if kind == 'tokens' else kind)}|context:{task.context}"
+    signed = f"{signature({'tokens': 'token', 'vectors': 'bit'}.get(kind, kind))}|context:{task.context}"
     return Tally("perplexity", signed, rows_S2, _exponential_mean, lower_is_better=True)
 
 
@@ -174,7 +177,7 @@ def _variant(comparison: ComparisonConfig, name: str, finished: list[FinishedRun
     grown = [each["memory"]["training_bytes"] for each in done if each["memory"]["training_bytes"]]
     return {
         "kind": recipe.model.kind,  # type: ignore[attr-defined]
-        "encoder": getattr(recipe.model, "encoder", ""),
+        "encoder": getattr(recipe.model, "encoder", getattr(recipe.model, "network", "")),
         "changes": comparison.changes[name],
         "searches": comparison.search_tables(name),
         "parameters": costs.parameters,

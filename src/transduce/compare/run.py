@@ -60,7 +60,7 @@ def run_comparison(comparison: ComparisonConfig, folder: Path, display: Display)
     folder.mkdir(parents=True, exist_ok=True)
     with _alone_in(folder, display) as lock:
         task, data = open_task(comparison.any_recipe, display)
-        task.tallies(["."], [["."]], comparison.metrics)  # a wrong metric is told now
+        task.tallies([task.any_output], [[task.any_output]], comparison.metrics)  # a wrong metric is told now
         costs = _costs(comparison, folder, lock, display)
         trainings = _plan(comparison, folder, data, costs)
         _refuse_changed(comparison, trainings)

@@ -88,10 +88,11 @@ def growth_table(results: Results) -> Table:
         times = [f"{1000 * seconds:.2f} ms" for seconds in growth["seconds_a_layer"]]
         fits = [_power(growth["exponent"]), _power(growth["exponent_of_operations"])]
         rows.append([name, *times, *fits, *(theory[2:] if theory else [NOTHING] * 3)])
-    frames = growths[0].get("unit") == "frame"
-    pair = "n frames and n / 10 tokens" if frames else "n and n tokens"
+    read = {"frame": "pair of n frames and n / 10 tokens", "vector": "sequence of n vectors"}
+    pair = read.get(growths[0].get("unit", ""), "pair of n and n tokens")
     notes = [
-        f"Time of a forward and backward pass over one pair of {pair}, divided by the number of layers; "
+        f"Time of a forward and backward pass over one {pair}, or a text of n tokens and a short question, "
+        "divided by the number of layers; "
         f"exponents fitted from n = {growths[0]['fitted_from']} on.",
         "The last three columns are theory, of mixing positions alone: n positions, d width, k kernel. Position-wise "
         "layers, O(n d²), come on top: self-attention is cheaper than recurrence for n < d, than a convolution for "
@@ -104,7 +105,7 @@ def complexity_table(results: Results) -> Table:
     """The textbooks' table, whole."""
     rows = [[row["name"], row["layer"], row["sequential"], row["path"]] for row in results["complexity"]]
     headers = ["layer", "operations", "sequential steps", "longest path"]
-    return Table("What theory says", headers, rows, ["n positions, d width, k kernel."])
+    return Table("What theory says", headers, rows, ["n positions, d width, k kernel, m slots."])
 
 
 def every_figure(results: Results) -> Table:

@@ -86,11 +86,13 @@ def collate(stores: Sequence[Store], rows: Rows, columns: "Mapping[str, Column]"
 
 
 def units_of_each(targets: Any) -> Tensor:
-    """(B,) int64: of a sequence all tokens but the first; of nodes those with labels; else one an example."""
+    """(B,) int64: of tokens all but the first; of nodes those with labels; of vectors every number; else one."""
     if isinstance(targets, NodeTargets):
         return targets.known().sum(1)
     first = nodes(targets)[0]
-    return first.lengths - 1 if isinstance(first, Padded) else torch.ones(len(first), dtype=torch.int64)
+    if not isinstance(first, Padded):
+        return torch.ones(len(first), dtype=torch.int64)
+    return first.lengths * first.values.shape[2] if first.values.ndim == 3 else first.lengths - 1
 
 
 def words(target: Padded) -> Padded:

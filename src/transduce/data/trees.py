@@ -142,6 +142,20 @@ def of_sequence(tokens: Sequence[str], words: Sequence[str]) -> ParseTree:
     return ParseTree(tuple(words), tuple(tags), tuple(found[order] for order in sorted(found)))
 
 
+def right_branching(words: Sequence[str], root: str, phrase: str) -> ParseTree:
+    """The tree in which every phrase is a word and the rest of the sentence; what has no letter or digit at the end of
+    the sentence belongs to the root.
+
+    Args:
+        root, phrase: the labels of the whole and of the phrases in it.
+    """
+    end = len(words)
+    while end > 1 and not any(map(str.isalnum, words[end - 1])):
+        end -= 1
+    inner = tuple(Bracket(phrase, start, end) for start in range(1, end - 1))
+    return ParseTree(tuple(words), (WORD,) * len(words), (Bracket(root, 0, len(words)), *inner))
+
+
 def parse_tree(text: str) -> ParseTree:
     """One tree in brackets. Raises InputError for anything else."""
     reader, found = _Reader(), []

@@ -28,7 +28,7 @@ SPARE = 16  # columns more than are wanted, and passes: both make a sketched dec
 PASSES = 4
 
 
-class Vectors(NamedTuple):
+class WordVectors(NamedTuple):
     """fp32, a row for each word of one side, of length 1; 0 for one that occurs nowhere. And how often each occurs."""
 
     rows_VW: Tensor
@@ -37,7 +37,7 @@ class Vectors(NamedTuple):
 
 def word_vectors(
     pairs: LinkedPairs, sizes: tuple[int, int], width: int, advance: Callable[[int], None] = lambda pairs: None
-) -> tuple[Vectors, Vectors]:
+) -> tuple[WordVectors, WordVectors]:
     """Those of the source and of the target of `pairs`, whose ids are below `sizes`.
 
     advance: told how many more pairs were looked at; (1 + lexicon.ITERATIONS) times each.
@@ -45,10 +45,10 @@ def word_vectors(
     target_VW = normalize(_decomposed(mutual_information(pairs.target, pairs.target_length_N, sizes[1]), width))
     source_SW = normalize(torch.sparse.mm(_translations(pairs, sizes, advance), target_VW))
     count_S, count_V = (_counts(ids, size) for ids, size in zip((pairs.source, pairs.target), sizes, strict=True))
-    return Vectors(source_SW, count_S), Vectors(target_VW, count_V)
+    return WordVectors(source_SW, count_S), WordVectors(target_VW, count_V)
 
 
-def mixed(sides: Iterable[Vectors]) -> Tensor:
+def mixed(sides: Iterable[WordVectors]) -> Tensor:
     """(V, W): the mean of one id's vectors, each by how often it occurs there, made of length 1."""
     return normalize(sum((side.count_V[:, None] * side.rows_VW for side in sides), torch.zeros(())))
 

@@ -17,6 +17,7 @@ from transduce.data.corpus import TsvColumn, lines_of
 from transduce.data.files import fingerprint
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.protocols import Advance
+from transduce.metrics.bits import cost_tally
 from transduce.metrics.evaluate import tallies
 from transduce.metrics.paired import Difference, paired_bootstrap
 from transduce.metrics.score import decimals
@@ -170,6 +171,8 @@ def _judge(
     report["likelihood"] = {**total.to_dict(), "context": "each line alone"}
     if total.unit == "token":
         found["bits"] = _bits(each, [answer for _, answer in pairs])
+    if total.unit == "bit":
+        found["cost"] = cost_tally([one.log_probability for one in each])
     return _Judged(report, found)
 
 

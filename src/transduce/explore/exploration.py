@@ -174,6 +174,10 @@ def check_text(pipeline: Pipeline, text: str, written: bool = False) -> None:
     if isinstance(pipeline, EnsemblePipeline):
         raise InputError("an ensemble cannot be explored; name a single one of its members.")
     reads = pipeline.task.columns.get("source") or pipeline.task.columns["target"]
+    if reads.kind == "vectors":
+        raise InputError(
+            "this model processes vectors, which this page does not show: `predict --draw` shows what its memory did."
+        )
     length = len(reads.encode([text])[0])
     if isinstance(reads, Frames) and not length:
         told = f"this one is shorter than a frame, {1000 * WINDOW:g} ms" if text.strip() else "there is none"

@@ -75,6 +75,8 @@ def attending(model: nn.Module, task: Task) -> list[Attends]:
 
 @torch.inference_mode()
 def _asked(model: nn.Module, task: Task) -> list[Attends]:
+    if "vectors" in task.kinds.values():
+        return []  # heads of a memory have a picture of their own
     probe = Given(_probe(task), [0] * TARGET)
     reads = positions(model, probe)
     with capture(model) as record:

@@ -36,6 +36,10 @@ def given_of(task: Task, prediction: Prediction) -> Given:
     Raises:
         InputError: its text was empty.
     """
+    if "vectors" in task.kinds.values():
+        raise InputError(
+            "this model processes vectors, which have no picture of words: `predict --draw` shows what its memory did."
+        )
     if not prediction.source.strip():
         raise InputError("there is no attention in an empty text; give the model a sentence.")
     source = source_ids(task, prediction.source)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
 from transduce.core.registry import resolve
-from transduce.layers.recurrent import Cell, CellParts, CellState, parts_after, reversed_within, unroll
+from transduce.layers.recurrent import Cell, CellParts, CellState, outputs, parts_after, reversed_within, unroll
 
 Direction = Literal["forward", "backward", "both"]
 StackParts = tuple[CellParts, ...]  # one for every layer
@@ -130,13 +130,31 @@ class RecurrentEncoder(nn.Module):
             last.append(after)
         return x_BSI, tuple(last)
 
+    def states(self, embedded_BSD: Tensor, lengths_B: Tensor) -> Tensor:
+        """The top layer's states (B, S, H) alone, which training gets several times as fast as with the last parts.
+
+        They equal those of `forward` but for rounding.
+        """
+        x_BSI = embedded_BSD
+        for layer, cells in enumerate(self.layers):
+            below_BSI = self.dropout(x_BSI) if layer else x_BSI
+            sides = [
+                reversed_within(outputs(cell, reversed_within(below_BSI, lengths_B)), lengths_B)
+                if backward
+                else outputs(cell, below_BSI)
+                for cell, backward in zip(cells, self.backward, strict=True)
+            ]
+            output_BSH = torch.cat(sides, -1).to(below_BSI.dtype)
+            x_BSI = x_BSI + output_BSH if layer and self.residual else output_BSH
+        return x_BSI
+
     def _read(self, cells: Iterable[Cell], x_BSI: Tensor, lengths_B: Tensor) -> tuple[Tensor, CellParts]:
-        outputs, lasts = [], []
+        read, lasts = [], []
         for cell, backward in zip(cells, self.backward, strict=True):
             given_BSI = reversed_within(x_BSI, lengths_B) if backward else x_BSI
             projected_BSG = cell.project(given_BSI)
             parts, _ = unroll(cell, projected_BSG, cell.empty(len(x_BSI)))
             output_BSH = parts[0].to(projected_BSG.dtype)
-            outputs.append(reversed_within(output_BSH, lengths_B) if backward else output_BSH)
+            read.append(reversed_within(output_BSH, lengths_B) if backward else output_BSH)
             lasts.append(parts_after(parts, lengths_B))
-        return torch.cat(outputs, -1), tuple(torch.cat(part, -1) for part in zip(*lasts, strict=True))
+        return torch.cat(read, -1), tuple(torch.cat(part, -1) for part in zip(*lasts, strict=True))

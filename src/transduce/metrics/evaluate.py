@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
+from transduce.metrics.bits import wrong_bits_tally
 from transduce.metrics.bleu import bleu_tally, moses_bleu_tally
 from transduce.metrics.bleu_formula import notes_bleu_tally
 from transduce.metrics.chrf import chrf_tally
@@ -54,7 +55,11 @@ TREE_METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "evalb_complete": lambda trees, references, _: evalb_tally(trees, references, "complete"),
     "node_accuracy": lambda trees, references, _: node_accuracy_tally(trees, references),
 }
-KNOWN = {**METRICS, **TREE_METRICS}
+BIT_METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
+    "wrong_bits": lambda rows, references, _: wrong_bits_tally(rows, references),
+    "wrong_bits_per_vector": lambda rows, references, _: wrong_bits_tally(rows, references, "vector"),
+}
+KNOWN = {**METRICS, **TREE_METRICS, **BIT_METRICS}
 
 
 def evaluate(

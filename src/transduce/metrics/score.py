@@ -69,4 +69,4 @@ def reference_count(references: list[list[str]]) -> str:
 
 def decimals(signature: str) -> int:
     """How many digits a figure is shown with: two, but four where it lies between 0 and 1 or counts bits."""
-    return 4 if "scale:0-1" in signature or "base:2" in signature else 2
+    return 4 if any(each in signature for each in ("scale:0-1", "base:2", "unit:bit")) else 2

@@ -22,6 +22,7 @@ from transduce.data.columns.question_context import Passage, check_passage
 from transduce.layers.attention_flow import AttentionFlow, SpanPointer
 from transduce.layers.embedding import Embedding
 from transduce.layers.recurrent_stack import RecurrentEncoder
+from transduce.layers.shared_ngrams import shared_ngrams, with_shared
 from transduce.layers.word_embedding import WordEmbedding
 
 
@@ -37,6 +38,8 @@ class BidafConfig(Config):
     """Filters over the characters of a token; 0 = tokens alone."""
     character_kernel: int = Field(default=5, ge=1)
     """How many characters a filter sees; an odd number."""
+    shared_ngrams: int = Field(default=0, ge=0)
+    """Tell each token whether it is part of an n-gram that text and question share, for n up to this; 0 = do not."""
     cell: str = "lstm"
     """Of what reads: a cell of transduce.layers.recurrent, or your own as my_file:MyCell."""
     hidden: int = Field(default=200, ge=2, multiple_of=2)
@@ -69,7 +72,8 @@ class Bidaf(nn.Module):
         self.source_embedding = Embedding(source.size, config.d_model)
         characters = config.character_width, config.character_filters, config.character_kernel
         self.embed = WordEmbedding(self.source_embedding, source.characters, *characters, config.dropout)
-        self.encoder = _recurrent(config, self.embed.width, 1)
+        self.orders = config.shared_ngrams
+        self.encoder = _recurrent(config, self.embed.width + self.orders, 1)
         self.flow = AttentionFlow(config.hidden, "max")
         self.modeling = _recurrent(config, 4 * config.hidden, config.modeling_layers)
         self.ending = _recurrent(config, config.hidden, 1)
@@ -78,20 +82,20 @@ class Bidaf(nn.Module):
 
     def point(self, inputs: Passage) -> tuple[Tensor, Tensor]:
         """Logits (B, S) of the first and the last token."""
-        context_BSH = self._read(inputs.context, inputs.context_characters)
-        question_BQH = self._read(inputs.question, inputs.question_characters)
+        shared_BSN, shared_BQN = shared_ngrams(inputs, self.orders) if self.orders else (None, None)
+        context_BSH = self._read(inputs.context, inputs.context_characters, shared_BSN)
+        question_BQH = self._read(inputs.question, inputs.question_characters, shared_BQN)
         flow_BSG = self.flow(context_BSH, question_BQH, inputs)
         lengths_B = inputs.context.lengths
-        first_BSH, _ = self.modeling(self.dropout(flow_BSG), lengths_B)
-        last_BSH, _ = self.ending(self.dropout(first_BSH), lengths_B)
+        first_BSH = self.modeling.states(self.dropout(flow_BSG), lengths_B)
+        last_BSH = self.ending.states(self.dropout(first_BSH), lengths_B)
         seen = (self.dropout(torch.cat((flow_BSG, each_BSH), -1)) for each_BSH in (first_BSH, last_BSH))
         pointed: tuple[Tensor, Tensor] = self.pointer(*seen, inputs)
         return pointed
 
-    def _read(self, tokens: Padded, characters: Padded) -> Tensor:
-        states_BTH, _ = self.encoder(self.embed(tokens, characters), tokens.lengths)
-        states: Tensor = states_BTH
-        return states
+    def _read(self, tokens: Padded, characters: Padded, shared_BTN: Tensor | None) -> Tensor:
+        embedded_BTD = with_shared(self.embed(tokens, characters), shared_BTN)
+        return self.encoder.states(embedded_BTD, tokens.lengths)
 
 
 def _recurrent(config: BidafConfig, width: int, layers: int) -> RecurrentEncoder:

@@ -18,6 +18,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 from torch import Tensor
 
 from transduce.core.padded import Padded
+from transduce.layers.external_memory import MemoryTrace
 from transduce.layers.fused_search import FusedSearch
 
 # Tensor | Reorders | None | tuple[Tree, ...] | list[Tree] | dict[str, Tree]. A recursive alias would be harder to read.
@@ -231,6 +232,31 @@ class Penalizes(Protocol):
 
     def classify_with_penalty(self, inputs: Tree) -> tuple[Tensor, Tensor | None]:
         """What `classify` gives, and (B,) what training adds to the loss of each example; None = nothing."""
+        ...
+
+
+@runtime_checkable
+class Processes(Protocol):
+    """Reads a sequence of vectors, and says something after each of them."""
+
+    def initial(self, rows: int) -> Tree:
+        """The state before the first vector of `rows` sequences."""
+        ...
+
+    def process(self, x_BTF: Tensor, state: Tree) -> tuple[Tensor, Tree]:
+        """Logits (B, T, O) after each of T vectors (B, T, F) that follow `state`, and the state after the last.
+
+        What follows a vector changes nothing of its logits, so sequences may be padded at their ends.
+        """
+        ...
+
+
+@runtime_checkable
+class HasMemory(Protocol):
+    """Processes vectors with an external memory, and can show what it did."""
+
+    def trace(self, x_BTF: Tensor) -> MemoryTrace:
+        """What its heads wrote and read at each step of sequences (B, T, F), where, and what the memory held then."""
         ...
 
 

@@ -31,6 +31,7 @@ from transduce.data.columns.question_context import Passage, check_passage
 from transduce.layers.attention_flow import AttentionFlow, SpanPointer
 from transduce.layers.embedding import Embedding
 from transduce.layers.norms import LayerNorm
+from transduce.layers.shared_ngrams import shared_ngrams, with_shared
 from transduce.layers.word_embedding import WordEmbedding
 
 
@@ -46,6 +47,8 @@ class QanetConfig(Config):
     """Filters over the characters of a token; 0 = tokens alone."""
     character_kernel: int = Field(default=5, ge=1)
     """How many characters a filter sees; an odd number."""
+    shared_ngrams: int = Field(default=0, ge=0)
+    """Tell each token whether it is part of an n-gram that text and question share, for n up to this; 0 = do not."""
     heads: int = Field(default=8, ge=1)
     """Of self-attention."""
     encoder_convolutions: int = Field(default=4, ge=0)
@@ -60,6 +63,8 @@ class QanetConfig(Config):
     """How many tokens they see; an odd number."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Of embeddings and sublayers."""
+    inner_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Of attention weights. 0 lets training use kernels that keep no weights: several times as fast for long texts."""
     layer_dropout: float = Field(default=0.1, ge=0, lt=1)
     """How often training leaves the last sublayer of a block out; those before it less often."""
 
@@ -102,7 +107,7 @@ class QanetBlock(nn.Module):
         self.convolutions: Iterable[SeparableConvolution] = nn.ModuleList(  # type: ignore[assignment]
             SeparableConvolution(width, kernel) for _ in range(convolutions)
         )
-        self.attention = MultiHeadAttention(width, config.heads, config.dropout, role="self", side="encoder")
+        self.attention = MultiHeadAttention(width, config.heads, config.inner_dropout, role="self", side="encoder")
         self.feed_forward = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
         self.norms = nn.ModuleList(LayerNorm(width) for _ in range(convolutions + 2))
         self.dropout = Dropout(config.dropout)
@@ -140,7 +145,8 @@ class Qanet(nn.Module):
         self.source_embedding = Embedding(source.size, width)
         characters = config.character_width, config.character_filters, config.character_kernel
         self.embed = WordEmbedding(self.source_embedding, source.characters, *characters, config.dropout)
-        self.narrow = nn.Linear(self.embed.width, width)
+        self.orders = config.shared_ngrams
+        self.narrow = nn.Linear(self.embed.width + self.orders, width)
         self.encoder = QanetBlock(config, config.encoder_convolutions, config.encoder_kernel)
         self.flow = AttentionFlow(width, "each")
         self.join = nn.Linear(4 * width, width)
@@ -152,8 +158,9 @@ class Qanet(nn.Module):
 
     def point(self, inputs: Passage) -> tuple[Tensor, Tensor]:
         """Logits (B, S) of the first and the last token."""
-        context_BSD = self._read(inputs.context, inputs.context_characters)
-        question_BQD = self._read(inputs.question, inputs.question_characters)
+        shared_BSN, shared_BQN = shared_ngrams(inputs, self.orders) if self.orders else (None, None)
+        context_BSD = self._read(inputs.context, inputs.context_characters, shared_BSN)
+        question_BQD = self._read(inputs.question, inputs.question_characters, shared_BQN)
         state_BSD: Tensor = self.join(self.flow(context_BSD, question_BQD, inputs))
         real_BS, passes = inputs.context.mask(), []
         for _ in range(3):
@@ -165,6 +172,7 @@ class Qanet(nn.Module):
         pointed: tuple[Tensor, Tensor] = self.pointer(*seen, inputs)
         return pointed
 
-    def _read(self, tokens: Padded, characters: Padded) -> Tensor:
-        states_BTD: Tensor = self.encoder(self.narrow(self.embed(tokens, characters)), tokens.mask())
+    def _read(self, tokens: Padded, characters: Padded, shared_BTN: Tensor | None) -> Tensor:
+        embedded_BTD = with_shared(self.embed(tokens, characters), shared_BTN)
+        states_BTD: Tensor = self.encoder(self.narrow(embedded_BTD), tokens.mask())
         return states_BTD

@@ -89,6 +89,8 @@ def _disagreements(sections: dict[str, Any]) -> Iterator[str]:
     if batch and batch.tokens == "auto" and training and training.accumulate > 1:
         yield 'batch.tokens = "auto" also decides training.accumulate: leave that out, and set batch.effective_tokens.'
     task, data = sections.get("task"), sections.get("data")
+    if batch and hasattr(data, "batch_size") and batch != BatchConfig():
+        yield "[batch]: examples of this task are generated in batches of data.batch_size: leave out the section."
     if getattr(task, "carry_state", False):
         yield from _not_carried(data, batch, training)
     if task and training and ":" not in task.kind and getattr(data, "validation", None):

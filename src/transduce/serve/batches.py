@@ -107,7 +107,8 @@ class BatchQueue:
         with self._changed:
             self._stopping = True
             self._changed.notify()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     @property
     def alive(self) -> bool:

@@ -33,16 +33,18 @@ class BaseTask:
     drawing: the file in `interpret` whose class draws a prediction; "" = its text says all.
     columns_version: raised whenever `learn_columns` learns something else from the same data.
     exposure_bias: it is reported unless the recipe says otherwise (`training.exposure_bias`).
+    any_output: one that its metrics can read.
     """
 
     whole: ClassVar[bool] = False
     drawing: ClassVar[str] = ""
     columns_version: ClassVar[int] = 1
     exposure_bias: ClassVar[bool] = False
+    any_output: ClassVar[str] = "."
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None:
         self.config, self.data, self.columns = config, data, columns
-        self.root = Path(data.root)
+        self.root = Path(getattr(data, "root", "."))
 
     @property
     def tokenizers(self) -> Mapping[str, Tokenizer]:

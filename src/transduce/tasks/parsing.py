@@ -1,5 +1,6 @@
 """Sentences to phrase-structure trees: Vinyals et al. 2015, Grammar as a Foreign Language."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -19,7 +20,7 @@ from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.data.trees import WORD, ParseTree, of_sequence, parse_tree, read_trees
+from transduce.data.trees import WORD, ParseTree, of_sequence, parse_tree, read_trees, right_branching
 from transduce.inference.prediction import Prediction
 from transduce.inference.request import Request
 from transduce.metrics.evaluate import tallies
@@ -31,7 +32,7 @@ from transduce.objectives.text import LossConfig
 from transduce.search.grammar import BracketTokens, TreeGrammar
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask
-from transduce.tasks.protocols import Dataset, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 SEQUENCES = TokenizerConfig(kind="whitespace", vocabulary=1_000_000, min_frequency=1)  # brackets and tags are tokens
@@ -189,6 +190,25 @@ class Parsing(TextTask):
         """What the metrics count; which words are punctuation is said by the tags of the reference."""
         wanted = self.config.metrics if names is None else names
         return dict(zip(wanted, tallies(wanted, list(map(_untagged, hypotheses)), references), strict=True))
+
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline:
+        """Right-branching trees, with the labels that training trees have most often at the same places."""
+        roots: Counter[str] = Counter()
+        phrases: Counter[str] = Counter()
+        for file in self.data.train:
+            for _, _, text in read_treebank(file, self.root):
+                tree = parse_tree(text)
+                last = max((each.end for each in tree.brackets[1:]), default=0)
+                roots[tree.brackets[0].label] += 1
+                phrases.update(each.label for each in tree.brackets[1:] if each.end == last)
+        labels = {"root": roots.most_common(1)[0][0], "phrase": (phrases or roots).most_common(1)[0][0]}
+        return Baseline(
+            "right-branching",
+            lambda sentences: [
+                str(right_branching(each.split(), **labels)) if each.split() else "" for each in sentences
+            ],
+            labels,
+        )
 
     @cached_property
     def _brackets(self) -> BracketTokens:

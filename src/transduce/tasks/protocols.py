@@ -90,6 +90,7 @@ class TaskData:
     provenance: fingerprints and counts by file, for the model file.
     window: tokens of a row where training reads one running text in order, as parallel streams (`StreamBatches`); None:
         examples are shuffled.
+    drawn: of a task whose examples are generated, the batches of a training with this seed.
     """
 
     corpora: list[tuple[Store, float]]
@@ -97,6 +98,7 @@ class TaskData:
     tests: dict[str, Dataset]
     provenance: dict[str, Any]
     window: int | None = None
+    drawn: Callable[[int], BatchPlan] | None = None
 
     def batches(self, config: BatchConfig, seed: int) -> BatchPlan:
         """Which examples go into which batch of a training.
@@ -104,6 +106,8 @@ class TaskData:
         Raises:
             InputError: the settings do not suit the data.
         """
+        if self.drawn is not None:
+            return self.drawn(seed)
         if self.window is None:
             return Batches(self.corpora, config, seed)
         if config.tokens == "auto" or len(self.corpora) > 1:
@@ -140,6 +144,8 @@ class Task(Protocol):
     """Raised whenever `learn_columns` learns something else from the same data; what a cache holds is then not used."""
     exposure_bias: ClassVar[bool]
     """Whether it is reported unless the recipe says otherwise; see `transduce.metrics.exposure`."""
+    any_output: ClassVar[str]
+    """One that its metrics can read: for learning whether there are such metrics."""
     columns: Columns
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None: ...

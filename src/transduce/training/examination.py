@@ -13,7 +13,7 @@ import numpy as np
 
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles, TextFile
+from transduce.data.corpus import PairFiles
 from transduce.data.doctor import Finding, Report, Severity, examine
 from transduce.data.doctor.lines import LineSample
 from transduce.data.doctor.lines import ScannedFile as Side
@@ -57,7 +57,7 @@ def examine_data(recipe: Recipe, cache: Path, warn: Tell, force: bool = False) -
 def _check_files(recipe: Recipe, root: Path, train: tuple[Any, ...]) -> None:
     """Raises InputError for files that are not there, or empty."""
     held_out = [getattr(recipe.data, "validation", None), *getattr(recipe.data, "test", {}).values()]
-    known = [files for files in (*train, *held_out) if isinstance(files, PairFiles | TextFile)]
+    known = [files for files in (*train, *held_out) if hasattr(files, "paths")]
     problems = list[str]()
     for path in dict.fromkeys(path for files in known for path in files.paths(root)):
         try:
@@ -66,6 +66,8 @@ def _check_files(recipe: Recipe, root: Path, train: tuple[Any, ...]) -> None:
         except InputError as error:
             problems += error.problems
     if problems:
+        if place := getattr(recipe.data, "download", ""):
+            problems.append(f"Get the files from {place} and put them into {root}, or set data.root to their folder.")
         raise InputError(problems)
 
 

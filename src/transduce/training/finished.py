@@ -111,9 +111,9 @@ def note_plan(recipe: Recipe, progress: Progress, display: Display) -> None:
 
 
 def _fingerprints(recipe: Recipe) -> dict[str, Any] | None:
-    """Of the data; None where files are gone, which nobody needs any more, or the task is one's own, with others."""
+    """Of the data; None where files are gone, which nobody needs any more, or the task has others, or none."""
     train, tests = getattr(recipe.data, "train", None), getattr(recipe.data, "test", None)
-    if train is None or not isinstance(tests, Mapping):
+    if not isinstance(train, tuple) or not isinstance(tests, Mapping):
         return None
     held_out = {"validation": getattr(recipe.data, "validation", None), **tests}
     try:

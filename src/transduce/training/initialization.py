@@ -8,7 +8,7 @@ from torch import nn
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile, lasting_tensors, load_model_file
 from transduce.data.lexicon import ITERATIONS, read_links
-from transduce.data.word_vectors import Vectors, mixed, word_vectors
+from transduce.data.word_vectors import WordVectors, mixed, word_vectors
 from transduce.layers.embedding import Embedding
 from transduce.pipeline.outline import load_weights, make_model
 from transduce.recipe.recipe import Recipe
@@ -74,7 +74,7 @@ def count_embeddings(trained: TrainingState, recipe: Recipe, task: Task, data: T
 
 
 @torch.no_grad()
-def begin_with(embeddings: dict[str, Embedding], source: Vectors, target: Vectors) -> None:
+def begin_with(embeddings: dict[str, Embedding], source: WordVectors, target: WordVectors) -> None:
     """Embeddings, named as a model's attributes, begin as word vectors, made as long as they were on average.
 
     One that serves both sides begins as `mixed` of them. A word that is nowhere keeps what was drawn for it.

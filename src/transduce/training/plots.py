@@ -1,5 +1,6 @@
 """What a finished run looks like: `figures/training.png`, `figures/attention.png` of one held-out sentence,
-`figures/exposure_bias.png` where it was measured, and for labels `figures/confusion.png` of a test set.
+`figures/exposure_bias.png` where it was measured, for vectors `figures/memory.png`, and for labels
+`figures/confusion.png` of a test set.
 
 Shapes: T target positions, S source positions.
 """
@@ -19,6 +20,7 @@ from transduce.interpret.confusion import confusion_figure
 from transduce.interpret.drawing import save
 from transduce.interpret.exposure_figure import exposure_figure
 from transduce.interpret.figures import attention_figure, training_curves
+from transduce.interpret.memory_drawing import MEMORY, MemoryDrawing
 from transduce.metrics.confusion import Confusion
 from transduce.models.protocols import writes_at_once
 from transduce.runtime.event_log import read_log
@@ -47,7 +49,11 @@ def write_figures(
         by_position = [test["errors_by_position"] for test in tests.values() if "errors_by_position" in test]
         if by_position:
             save(exposure_figure(records, by_position[0]), run / "figures" / "exposure_bias.png")
-        pairs = shown(model, task, sentence(data)) if sentence(data) else None
+        first = sentence(data)
+        if task.drawing == MEMORY and first:
+            [prediction] = task.predictor.predict(model.eval(), [first])
+            save(MemoryDrawing.of(prediction).plot(), run / "figures" / "memory.png")
+        pairs = shown(model, task, first) if first and "vectors" not in task.kinds.values() else None
         if pairs:
             title = "What each word of the output attends to: mean of all layers and heads"
             save(attention_figure(*pairs, title), run / "figures" / "attention.png")

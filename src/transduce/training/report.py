@@ -9,9 +9,15 @@ from typing import Any
 from torch import nn
 
 from transduce.core.errors import InputError
-from transduce.inference.likelihood import dataset_likelihood, likelihood_context, signature
+from transduce.inference.likelihood import (
+    dataset_likelihood,
+    dataset_log_probabilities,
+    likelihood_context,
+    signature,
+)
 from transduce.inference.request import Generates
 from transduce.inference.teacher_forcing import exposure, reports_exposure, unit_of
+from transduce.metrics.bits import cost_tally
 from transduce.metrics.exposure import signatures
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions, machine, peak_memory_bytes, source_commit
@@ -102,6 +108,9 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
             found = exposure(model, task, dataset.texts, outputs)
             scores |= {name: tally.score() for name, tally in found.tallies().items()}
             result["errors_by_position"] = found.by_position()
+        if likelihood.unit == "bit":
+            each = dataset_log_probabilities(model, task, dataset.store)
+            scores["cost"] = cost_tally([nats for _, each_BN in each for nats in each_BN.sum(1).tolist()]).score()
         result["scores"] = {name: score.to_dict() for name, score in scores.items()}
         confusion = task.confusion(texts, dataset.references)
         result |= {"confusion": confusion.to_dict()} if confusion else {}

@@ -207,10 +207,11 @@ def _check_metrics(recipe: Recipe, task: Task, data: TaskData, display: Display)
     best, directions = recipe.training.best, {"loss": True, "perplexity": True}
     decoded = min(recipe.training.decode_sentences, NOTED_SENTENCES)
     references = [reference for _, reference in spread(data.validation.texts, decoded)] if data.validation else []
-    counted = task.tallies(references or ["."], references or ["."])  # an unknown metric is refused
+    references = references or [task.any_output]
+    counted = task.tallies(references, references)  # an unknown metric is refused
     for note in dict.fromkeys(tally.note for tally in counted.values() if tally.note):
         display.tell(note)
-    if references:
+    if data.validation and recipe.training.decode_sentences:
         directions |= {name: tally.lower_is_better for name, tally in counted.items()}
     if data.validation and best not in directions:
         raise InputError(unmeasured(best, directions))

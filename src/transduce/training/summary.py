@@ -74,8 +74,10 @@ def _commands(recipe: Recipe, run: Path) -> Iterator[str]:
     kind: str = recipe.task.kind  # type: ignore[attr-defined]
     verb = "predict" if "source" in resolve("tasks", kind).kinds else "generate"
     yield f"transduce {verb} {model}"
-    yield f"transduce explore {model}"
+    if "vectors" not in resolve("tasks", kind).kinds.values():
+        yield f"transduce explore {model}"
     root, tests = Path(getattr(recipe.data, "root", ".")), getattr(recipe.data, "test", {})
     for files in list(tests.values())[:1]:
-        if options := files.evaluate_options(root):
+        tell = getattr(files, "evaluate_options", None)  # which generated examples have not
+        if tell and (options := tell(root)):
             yield " ".join(["transduce evaluate", model, *map(shlex.quote, options)])

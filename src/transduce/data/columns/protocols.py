@@ -17,7 +17,8 @@ class ColumnSpec(NamedTuple):
     """What a model needs to know of a column.
 
     kind: the name of its file in this folder.
-    size: how many different ids it has: of a vocabulary, of a set of labels. Of frames, how many features each has.
+    size: how many different ids it has: of a vocabulary, of a set of labels. Of frames and vectors, how many numbers
+        each has.
     characters: how many different characters its tokens are written with, padding included; 0 = models do not see them.
     ids: how many different ids a store holds, where they are more than `size`.
     """
@@ -30,7 +31,7 @@ class ColumnSpec(NamedTuple):
     @property
     def stored(self) -> Field:
         """How a store holds it."""
-        return FloatRows(self.size) if self.kind == "frames" else max(self.size, self.ids)
+        return FloatRows(self.size) if self.kind in ("frames", "vectors") else max(self.size, self.ids)
 
 
 class Specs(NamedTuple):
@@ -49,8 +50,13 @@ class Specs(NamedTuple):
         """Of the vocabularies of source and target.
 
         Raises:
-            InputError: the source is frames, which have no vocabulary.
+            InputError: the source is frames, which have no vocabulary; or a side is vectors.
         """
+        if "vectors" in (self.target.kind, self.source.kind if self.source else ""):
+            raise InputError(
+                "[model] kind: this model reads or writes tokens, and the task has vectors; expected "
+                '"neural_turing_machine" or "vector_decoder".'
+            )
         if self.source is not None and self.source.kind == "frames":
             raise InputError(
                 '[model] kind: this model reads tokens, and the task gives it frames; expected "transformer", "rnn" or '

@@ -1,0 +1,119 @@
+"""Sequences of vectors, as JSON: a list of rows of numbers.
+
+Shapes: S steps, F numbers of a vector.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.core.errors import InputError
+from transduce.core.padded import Padded
+from transduce.data.collate import padded_frames
+from transduce.data.columns.protocols import ColumnSpec, Specs
+from transduce.data.store import Ids
+
+SHOWN, NAMED = 60, 10  # characters of a wrong text in a message; how many are named
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """A sequence of vectors a row, each of `width` numbers. As text: `[[0, 1, 0], [1, 1, 0]]`."""
+
+    kind: ClassVar[str] = "vectors"
+    width: int
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
+        """What `to_dict` gave. Raises InputError for anything else."""
+        width = table.get("width")
+        if type(width) is not int or width < 1:
+            raise InputError("the model file's column of vectors: expected a width.")
+        return cls(width)
+
+    @property
+    def spec(self) -> ColumnSpec:
+        """How many numbers a vector has."""
+        return ColumnSpec(self.kind, self.width)
+
+    @property
+    def unknown(self) -> int:
+        """No id."""
+        return -1
+
+    def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """(S, F) of each. Raises InputError for texts that are no such sequence; they are named."""
+        found, problems = [], []
+        for line, text in enumerate(texts, 1):
+            try:
+                found.append(self._rows(text))
+            except InputError as error:
+                where = f"line {line}: " if len(texts) > 1 else ""
+                problems += [f"{where}{problem}" for problem in error.problems]
+        if problems:
+            more = [f"{len(problems) - NAMED:,} more lines like these."] if len(problems) > NAMED else []
+            raise InputError([*problems[:NAMED], *more])
+        return found
+
+    def decode(self, ids: Any) -> str:
+        """The rows as JSON; whole numbers without a point."""
+        return json.dumps([[_number(each) for each in row] for row in np.asarray(ids, np.float32)])
+
+    def tokens(self, ids: Any) -> list[str]:
+        """Each vector as its numbers."""
+        return [" ".join(str(_number(each)) for each in row) for row in np.asarray(ids, np.float32)]
+
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        """Raises InputError: a vector has no id."""
+        raise InputError("vectors cannot be given as tokens.")
+
+    def collate(self, rows: Sequence[Ids]) -> Padded:
+        """(B, S, F) float32, padded with 0."""
+        return padded_frames(rows)
+
+    collate_texts = collate
+
+    def closed(self, ids: Any) -> list[int]:
+        """Each number by itself, rounded: of 0 and 1, each has a probability of its own."""
+        numbers: list[int] = np.asarray(ids, np.float32).round().astype(np.int64).ravel().tolist()
+        return numbers
+
+    def to_dict(self) -> dict[str, Any]:
+        """The width."""
+        return {"width": self.width}
+
+    def _rows(self, text: str) -> NDArray[np.float32]:
+        wanted = f"expected rows of {self.width} numbers as JSON, such as {self._example()}"
+        try:
+            rows = json.loads(text)
+        except (ValueError, RecursionError):
+            raise InputError(f'{wanted}; got "{text[:SHOWN]}".') from None
+        if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
+            raise InputError(f'{wanted}; got "{text[:SHOWN]}".')
+        if wrong := next((row for row in rows if len(row) != self.width), None):
+            raise InputError(f"{wanted}; got a row of {len(wrong)}.")
+        flat = [each for row in rows for each in row]
+        if not all(isinstance(each, int | float) and abs(each) <= 1e30 for each in flat):
+            raise InputError(f'{wanted}; got "{text[:SHOWN]}".')
+        return np.asarray(rows, np.float32).reshape(len(rows), self.width)
+
+    def _example(self) -> str:
+        return json.dumps([[place % 2 for place in range(self.width)]])
+
+
+def check_vectors(specs: Specs, model: str) -> tuple[int, int]:
+    """The widths of inputs and outputs. Raises InputError for a task without vectors on both sides."""
+    if specs.source is None or specs.source.kind != Vectors.kind or specs.target.kind != Vectors.kind:
+        raise InputError(
+            f'[model] kind = "{model}": expected a task with vectors in and out, such as "algorithmic"; got another.'
+        )
+    return specs.source.size, specs.target.size
+
+
+def _number(value: Any) -> int | float:
+    """As short as it can be read back in fp32."""
+    return int(value) if value == int(value) else float(str(value))
