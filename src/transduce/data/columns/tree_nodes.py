@@ -86,19 +86,24 @@ class TreeNodes(Tokens):
         """A `Forest`."""
         size = self.tokenizer.size
         nodes = padded(rows)
-        tables = [_structure(np.maximum(np.asarray(row, np.int64) - size + 1, 0).tolist()) for row in rows]
-        sides = (
-            Padded(padded([np.asarray(side, np.int32) for side in each]).values, nodes.lengths)
-            for each in zip(*tables, strict=True)
-        )
         words_BN = torch.where(nodes.values < size, nodes.values, PHRASE)
-        return Forest(Padded(words_BN, nodes.lengths), *sides)
+        parts = [np.maximum(np.asarray(row, np.int64) - size + 1, 0).tolist() for row in rows]
+        return forest(Padded(words_BN, nodes.lengths), parts)
 
     collate_texts = collate
 
     def inputs(self, rows: Sequence[Ids]) -> Any:
         """See `Tokens.inputs`."""
         return self.collate(rows)
+
+
+def forest(words: Padded, parts: Sequence[Sequence[int]]) -> Forest:
+    """Trees by their words (see `Forest`) and, row by row, how many parts each node has."""
+    sides = (
+        Padded(padded([np.asarray(side, np.int32) for side in each]).values, words.lengths)
+        for each in zip(*map(_structure, parts), strict=True)
+    )
+    return Forest(words, *sides)
 
 
 def as_token(word: str) -> str:
