@@ -271,6 +271,28 @@ def test_unknown_labels_of_held_out_data_are_named_by_file_and_line(corpus: Path
     assert 'valid.txt, line 2: expected labels among bad, good, none; got "so".' in " ".join(found.shown.split())
 
 
+def test_phrases_of_too_many_parts_are_named_before_training(corpus: Path, tmp_path: Path) -> None:
+    wide = "(good (none the) (none film) (good fine))\n"
+    for name, line in (("train", 301), ("valid", 41), ("test", None)):
+        text = (corpus / f"{name}.txt").read_text()
+        (tmp_path / f"{name}.txt").write_text(text + wide if line else text)
+    recipe = recipe_at(tmp_path, tmp_path / "recipe.toml", "binary", 4)
+    found = command(tmp_path, "train", recipe, "--run", tmp_path / "run")
+    assert found.code == 2, found.shown
+    said = " ".join(found.shown.split())
+    assert "train.txt, line 301: expected at most 2 parts of a phrase, as this model reads; got 3." in said
+    assert "valid.txt, line 41: expected at most 2 parts" in said
+    assert "test.txt" not in said
+    found = command(tmp_path, "train", recipe, "model.cell=child_sum", "--run", tmp_path / "sum")
+    assert found.code == 0, found.shown
+    (tmp_path / "train.txt").write_text((corpus / "train.txt").read_text())
+    (tmp_path / "valid.txt").write_text((corpus / "valid.txt").read_text())
+    found = command(tmp_path, "train", recipe, "--run", tmp_path / "binary")
+    assert found.code == 0, found.shown
+    with pytest.raises(InputError, match=r"text 2: expected at most 2 parts of a phrase, as this model reads; got 3"):
+        transduce.load(tmp_path / "binary").predict(["((the) (film))", wide])
+
+
 def test_attention_stands_between_nodes(trained: Path) -> None:
     """Queries and keys of a model that follows edges are nodes, called by their words."""
     model: Any = transduce.load(trained)

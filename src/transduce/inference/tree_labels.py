@@ -19,6 +19,7 @@ from transduce.inference.inputs import check_batch_size
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
+from transduce.models.protocols import LimitsParts
 from transduce.search.settings import Search
 
 
@@ -79,9 +80,9 @@ class TreeLabelPredictor:
         """One a tree, in their order; labels in the input are not read, and there is nothing to search.
 
         Raises:
-            InputError: what is no tree in brackets; an empty text is answered by an empty one.
+            InputError: what is no tree in brackets, or has phrases of more parts than the model reads; an empty text is answered by an empty one.
         """
-        trees = _parsed(texts)
+        trees = _readable(model, _parsed(texts))
         labels = self.columns["target"]
         names = labels.tokens(range(labels.spec.size))
         found = dict.fromkeys(range(len(texts)), TreePrediction("", "", 0.0, 0.0, (), ()))
@@ -98,10 +99,10 @@ class TreeLabelPredictor:
         """The probability of the labels of each (tree, the same tree with labels), node by node.
 
         Raises:
-            InputError: what is no tree, an unknown label, or a tree with other words or phrases.
+            InputError: what is no tree, or none that the model reads; an unknown label, or a tree with other words or phrases.
         """
         texts = [text for text, _ in pairs]
-        columns, trees = self.columns["target"], _parsed(texts)
+        columns, trees = self.columns["target"], _readable(model, _parsed(texts))
         problems = []
         for number, (tree, (_, labelled)) in enumerate(zip(trees, pairs, strict=True), 1):
             if tree is None or not tree.has_shape_of(parse_labelled_tree(labelled)):
@@ -139,6 +140,28 @@ class TreeLabelPredictor:
 
 def _moved(device: torch.device) -> Callable[[Any], Any]:
     return lambda each: each.to(device)
+
+
+def too_wide(most: int, parts: int) -> str:
+    """The message for a phrase of so many parts."""
+    return (
+        f"expected at most {most} parts of a phrase, as this model reads; got {parts}. "
+        'Models of any number: [model] kind = "tree_lstm" with cell = "child_sum", or "tree_transformer".'
+    )
+
+
+def _readable(model: Any, trees: list[LabelledTree | None]) -> list[LabelledTree | None]:
+    """The same trees. Raises InputError where the model does not read so many parts of a phrase; all are named."""
+    most = model.most_parts if isinstance(model, LimitsParts) else None
+    widest = [max(tree.parts) if tree else 0 for tree in trees]
+    problems = [
+        (f"text {number}: " if len(trees) > 1 else "") + too_wide(most, parts)
+        for number, parts in enumerate(widest, 1)
+        if most is not None and parts > most
+    ]
+    if problems:
+        raise InputError(problems)
+    return trees
 
 
 def _parsed(texts: Sequence[str]) -> list[LabelledTree | None]:

@@ -60,6 +60,7 @@ class TreeLstm(nn.Module):
         if specs.source is None or specs.source.kind != "tree_nodes" or specs.target.kind != "node_labels":
             raise InputError('[model] kind = "tree_lstm": expected a task with trees; got another one.')
         self.cell = config.cell
+        self.most_parts = 2 if config.cell == "binary" else None
         self.source_embedding = Embedding(specs.source.size, config.d_model)
         self.word_dropout, self.dropout = config.word_dropout, Dropout(config.dropout)
         width = config.hidden

@@ -20,8 +20,8 @@ from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.labelled_trees import EXAMPLE, LabelledTree, read_labelled_trees
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.inference.tree_labels import TreeLabelPredictor
-from transduce.models.protocols import Classifies
+from transduce.inference.tree_labels import TreeLabelPredictor, too_wide
+from transduce.models.protocols import Classifies, LimitsParts
 from transduce.objectives.node_label import NodeCrossEntropy
 from transduce.objectives.text import LossConfig
 from transduce.tasks.base import BaseTask
@@ -195,6 +195,24 @@ class TreeClassification(BaseTask):
             **{name: _named(file, self.root) for name, file in data.held_out.items()},
         }
         return TaskData(corpora, found.pop("validation", None), found, provenance)
+
+    def check_data(self, model: nn.Module, data: TaskData) -> None:
+        """Raises InputError for phrases of more parts than the model reads."""
+        if not isinstance(model, LimitsParts) or model.most_parts is None:
+            return
+        most, words, held_out = model.most_parts, self.columns["source"].spec.size, self.data.held_out
+        stores = [store for store, _ in data.corpora]
+        stores += [(data.validation if name == "validation" else data.tests[name]).store for name in held_out]
+        problems = []
+        for file, store in zip((*self.data.train, *held_out.values()), stores, strict=True):
+            rows = store.read("source", np.arange(len(store)))
+            if any(int(row.max(initial=0)) >= words + most for row in rows):
+                [path] = file.paths(self.root)
+                wide = ((number, max(tree.parts)) for number, tree in read_labelled_trees(path))
+                number, parts = next(each for each in wide if each[1] > most)
+                problems.append(f"{path}, line {number}: {too_wide(most, parts)}")
+        if problems:
+            raise InputError(problems)
 
     def tallies(
         self,
