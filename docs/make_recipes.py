@@ -35,6 +35,8 @@ from transduce.models.rnn_decoder import RnnDecoderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
+from transduce.models.tree_lstm import TreeLstmConfig
+from transduce.models.tree_transformer import TreeTransformerConfig
 from transduce.models.vector_decoder import VectorDecoderConfig
 from transduce.objectives.spec_augment import SpecAugmentConfig
 from transduce.recipe.training import Teachers, TrainingConfig
@@ -48,6 +50,7 @@ from transduce.tasks.node_classification import NodeClassificationConfig, NodeCl
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
 from transduce.tasks.speech_recognition import SpeechData, SpeechRecognitionConfig
 from transduce.tasks.translation import TranslationConfig, TranslationData
+from transduce.tasks.tree_classification import LabelledTreeFile, TreeClassificationConfig, TreeClassificationData
 
 PAGE = Path(__file__).with_name("recipes.md")
 HEAD = """# Recipes
@@ -131,6 +134,14 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ),
     ("[data] of graph_classification", "", GraphClassificationData),
     (
+        '[task] kind = "tree_classification"',
+        "Trees to a label for each of their nodes. `predict` takes a tree in brackets a line, with or without labels, "
+        "such as `((The) ((best) (film)))`, and writes it with labels.",
+        TreeClassificationConfig,
+    ),
+    ("[data] of tree_classification", "", TreeClassificationData),
+    ("an entry of data.train, data.validation, data.test.NAME", "Trees.", LabelledTreeFile),
+    (
         '[task] kind = "algorithmic"',
         "Sequences of vectors to vectors: the tasks of Graves et al. 2014. Examples are generated from the seed, so "
         "there are no files, and no [tokenizer] or [batch]. Inputs and outputs are rows of numbers as JSON.",
@@ -170,6 +181,12 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "For classification: an encoder, what it says of the whole text, and a label. Settings that the chosen encoder "
         "does not read are refused.",
         ClassifierConfig,
+    ),
+    ('[model] kind = "tree_lstm"', "For tree_classification.", TreeLstmConfig),
+    (
+        '[model] kind = "tree_transformer"',
+        "For tree_classification: attention along the edges of a tree, or a flat one of the same size.",
+        TreeTransformerConfig,
     ),
     (
         '[model] kind = "graph_attention"',

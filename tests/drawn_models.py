@@ -9,10 +9,12 @@ from random_models import sentences
 from transduce.core.model_file import ModelFile
 from transduce.data.columns import Column
 from transduce.data.columns.label import Label
+from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.packed import pack
 from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
 from transduce.data.columns.tokens import Tokens
+from transduce.data.columns.tree_nodes import TreeNodes
 from transduce.data.columns.trees import Trees
 from transduce.data.columns.vectors import Vectors
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
@@ -26,6 +28,7 @@ LABELS = ("bad", "good", "so-so")
 CHINESE = "这部电影很好看但是结尾太差"
 QUESTION = "ba de ?"
 VECTORS = "[[0, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]"
+TREE = "((ba) ((de) ((fi) (go))))"
 CONTEXT = "fi go ku ba . de la mi no . pu ra si to ."
 BIDAF = {"d_model": 8, "hidden": 8, "modeling_layers": 1, "character_filters": 4, "character_width": 4}
 QANET = {"d_model": 8, "heads": 2, "blocks": 1, "encoder_convolutions": 1, "character_filters": 4, "character_width": 4}
@@ -57,6 +60,13 @@ def parser(seed: int = 1) -> Pipeline:
     }
     table = {"kind": "rnn", "d_model": 8, "hidden": 8}
     return made({"kind": "parsing"}, {"train": [{"file": "a.mrg"}]}, columns, table, seed)
+
+
+def tree_labeller(seed: int = 1, **model: Any) -> Pipeline:
+    """Three labels for the nodes of trees; attention along edges, unless `model` says otherwise."""
+    columns: dict[str, Column] = {"source": TreeNodes.of(learnt("whitespace")), "target": NodeLabels(LABELS)}
+    table = {"kind": "tree_transformer", "d_model": 12, "heads": 3, "layers": 2, "feed_forward": 8, **model}
+    return made({"kind": "tree_classification"}, {"train": [{"file": "a.trees"}]}, columns, table, seed)
 
 
 def reader(seed: int = 1, **model: Any) -> Pipeline:

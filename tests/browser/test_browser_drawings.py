@@ -12,7 +12,19 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 from visiting import Open, Visit, visiting
 
-from drawn_models import CONTEXT, QUESTION, VECTORS, answerer, classifier, file_of, machine, parser, reader
+from drawn_models import (
+    CONTEXT,
+    QUESTION,
+    TREE,
+    VECTORS,
+    answerer,
+    classifier,
+    file_of,
+    machine,
+    parser,
+    reader,
+    tree_labeller,
+)
 from served import Server, serving
 from transduce.core.model_file import save_model_file
 from transduce.explore.offline import offline
@@ -24,14 +36,23 @@ TEXTS = {
     "classifier": WORDS,
     "answerer": f"{QUESTION}\t{CONTEXT}",
     "parser": WORDS,
+    "labeller": TREE,
     "reader": WORDS,
     "machine": VECTORS,
 }
-FIRST = {"classifier": "Words", "answerer": "Answer", "parser": "Tree", "reader": "Looking back", "machine": "Memory"}
+FIRST = {
+    "classifier": "Words",
+    "answerer": "Answer",
+    "parser": "Tree",
+    "labeller": "Labelled tree",
+    "reader": "Looking back",
+    "machine": "Memory",
+}
 FIGURES = {
     "classifier": ["shading", "labels"],
     "answerer": ["answer", "asked", "answering"],
     "parser": ["tree"],
+    "labeller": ["tree"],
     "reader": ["look-back"],
     "machine": ["over-time", "contents"],
 }
@@ -39,6 +60,7 @@ MADE = {
     "classifier": lambda: classifier(hops=2),
     "answerer": answerer,
     "parser": parser,
+    "labeller": tree_labeller,
     "reader": reader,
     "machine": machine,
 }
@@ -191,6 +213,18 @@ def test_a_tree_is_walked_by_keys(visit: Open, drawn: Server) -> None:
     assert tab.text(".tip-head") == first["text"]
     tab.page.keyboard.press("ArrowUp")
     assert tab.text(".tip-head") == nodes[0]["text"]
+
+
+def test_a_labelled_tree_is_coloured_and_tells_its_labels(visit: Open, drawn: Server) -> None:
+    tab, nodes = visit("labeller"), drawing(drawn, "labeller")["nodes"]
+    assert tab.find(".tree text").all_text_contents() == [each["text"] for each in nodes]
+    grounds = tab.find(".tree rect[rx]").all()
+    assert [each.get_attribute("fill") for each in grounds if each.get_attribute("rx") == "5"] == [
+        each["colour"] for each in nodes
+    ]
+    tab.find("svg.tree").focus()
+    tab.page.keyboard.press("Home")
+    assert tab.text(".tip").split("\n") == [nodes[0]["text"], f"{nodes[0]['tag']}: ba de fi go"]
 
 
 def test_looking_back_has_a_line_for_each_word(visit: Open, drawn: Server) -> None:

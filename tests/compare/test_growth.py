@@ -73,6 +73,22 @@ def test_attention_along_edges_grows_as_a_graph_does(task: str, kind: str) -> No
     assert found["exponent_of_operations"] == pytest.approx(1, abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("model", "power"),
+    [
+        ({"kind": "tree_lstm", "cell": "binary", "hidden": 16}, 1),
+        ({"kind": "tree_lstm", "cell": "child_sum", "hidden": 16}, 1),
+        ({"kind": "tree_transformer", "layers": 1, "feed_forward": 12, "d_model": 12}, 2),
+        ({"kind": "tree_transformer", "layers": 1, "feed_forward": 12, "d_model": 12, "attention": "flat"}, 2),
+    ],
+)
+def test_operations_on_trees_grow_as_the_table_says(model: dict[str, object], power: int) -> None:
+    table = {"task": {"kind": "tree_classification"}, "data": {"train": [{"file": "a.trees"}]}, "model": model}
+    found = measure_growth(parse_recipe(table, "test"), [256, 512])
+    assert (found["unit"], found["layers"]) == ("word", 1)
+    assert found["exponent_of_operations"] == pytest.approx(power, abs=0.3)
+
+
 def test_a_language_model_reads_no_source() -> None:
     decoder = {"kind": "transformer_decoder", "layers": 1, "d_model": 16, "heads": 2}
     text = {"task": {"kind": "language_modelling"}, "data": {"train": [{"text": "a"}]}, "model": decoder}
@@ -105,6 +121,7 @@ def test_the_table_of_the_textbooks() -> None:
     assert complexity_of("my_file:MyModel") is None
     assert all(complexity_of(kind) for kind in known("models") if kind not in {"classifier", "vector_decoder"})
     assert complexity_of("vector_decoder", "recurrent") == complexity_of("rnn")
+    assert complexity_of("tree_transformer", "flat") == complexity_of("transformer")
     assert complexity_of("classifier", "recurrent") == complexity_of("rnn")
     assert complexity_of("classifier", "transformer") == complexity_of("transformer")
 
@@ -141,6 +158,9 @@ def test_growth_of_every_kind_of_model_is_measured(kind: str) -> None:
         model = {key: value for key, value in model.items() if key not in ("heads", "feed_forward")}
     elif kind in ("graph_attention", "graph_transformer"):
         task, files = "graph_classification", {}
+    elif "tree" in kind:
+        task, files = "tree_classification", {"file": "a.trees"}
+        model |= {"relations": ("parent", "children")} if "relations" in fields else {}
     elif "layers" in fields:
         task, files = "language_modelling", {"text": "a"}
     else:

@@ -24,6 +24,7 @@ def test_known_are_the_files_of_a_room() -> None:
         "extractive_qa",
         "parsing",
         "speech_recognition",
+        "tree_classification",
     } == set(known("tasks"))
 
 

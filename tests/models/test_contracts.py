@@ -86,7 +86,7 @@ RNN_VARIANTS: list[dict[str, Any]] = [
 ]
 WRITERS = [name for name in known("models") if not issubclass(resolve("models", name), Classifies | Points | Processes)]
 """Classifiers, models that point and models of vectors write nothing; their contracts are in
-tests/tasks/test_classification.py, tests/models/test_pointing.py and tests/models/test_processing.py."""
+tests/tasks/test_classification.py, tests/models/test_{tree_models,pointing,processing}.py."""
 
 TINY = {
     "convolution": Tiny(

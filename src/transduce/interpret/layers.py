@@ -106,7 +106,7 @@ def _probe(task: Task) -> Any:
 
 def _attends(name: str, weights_HTS: Tensor, said: Declared, written: int, at_once: bool, reads: int) -> Attends:
     heads, rows, columns = weights_HTS.shape
-    if said == ("self", "encoder") and rows == columns and columns - reads in (0, 1):
+    if said in (("self", "encoder"), ("edge", "encoder")) and rows == columns and columns - reads in (0, 1):
         return Attends(name, "encoder", 0, heads, "source", "source", columns - reads)
     if said == ("self", "decoder") and rows == columns == written:
         axis: Axis = "target" if at_once else "decoder_input"

@@ -218,6 +218,13 @@ def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:
 
 
 @runtime_checkable
+class LimitsParts(Protocol):
+    """Reads trees, in which a phrase has so many parts at most; None = any number."""
+
+    most_parts: int | None
+
+
+@runtime_checkable
 class Classifies(Protocol):
     """Gives each of C classes a score."""
 

@@ -65,6 +65,9 @@ class BaseTask:
         """None: inputs come one a line."""
         return None
 
+    def check_data(self, model: nn.Module, data: TaskData) -> None:
+        """Nothing: models read all that the columns can say."""
+
     def evaluate(
         self, hypotheses: Sequence[str], references: "References", names: Sequence[str] | None = None
     ) -> "dict[str, Score]":

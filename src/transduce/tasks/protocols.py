@@ -206,6 +206,14 @@ class Task(Protocol):
         """Encode the recipe's files, or find them in the cache."""
         ...
 
+    def check_data(self, model: nn.Module, data: TaskData) -> None:
+        """Asked once, before training.
+
+        Raises:
+            InputError: the files hold examples that this model cannot read; it names file and line.
+        """
+        ...
+
     def evaluate(
         self, hypotheses: Sequence[str], references: "References", names: Sequence[str] | None = None
     ) -> "dict[str, Score]":

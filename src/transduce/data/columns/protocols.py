@@ -20,11 +20,13 @@ class ColumnSpec(NamedTuple):
     size: how many different ids it has: of a vocabulary, of a set of labels. Of frames, vectors and the nodes of
         graphs, how many numbers each has.
     characters: how many different characters its tokens are written with, padding included; 0 = models do not see them.
+    ids: how many different ids a store holds, where they are more than `size`.
     """
 
     kind: str
     size: int
     characters: int = 0
+    ids: int = 0
 
     @property
     def stored(self) -> Field:
@@ -33,7 +35,7 @@ class ColumnSpec(NamedTuple):
             return FloatRows(max(self.size, 2))  # an edge is two numbers
         if self.kind == "node":
             return 1 << 31  # its number
-        return FloatRows(self.size) if self.kind in ("frames", "vectors") else self.size
+        return FloatRows(self.size) if self.kind in ("frames", "vectors") else max(self.size, self.ids)
 
 
 class Specs(NamedTuple):

@@ -8,6 +8,7 @@
     extractive_qa: "composer.answer",
     parsing: "composer.parse",
     algorithmic: "composer.compute",
+    tree_classification: "composer.label",
   };
   const ASKED = { language_modelling: "composer.prompt", extractive_qa: "composer.question", algorithmic: "composer.vectors" };
 

@@ -34,6 +34,7 @@ window.Transduce.texts = {
     "composer.parse": "Parse",
     "composer.compute": "Compute",
     "composer.vectors": "Rows of 0 and 1, as JSON",
+    "composer.label": "Label",
     "composer.hint": "Enter sends, Shift + Enter starts a new line",
     "composer.examples": "Sentences to try",
     "composer.model": "Model",
@@ -64,6 +65,7 @@ window.Transduce.texts = {
     "view.word_shading": "Words",
     "view.answer_span": "Answer",
     "view.tree_drawing": "Tree",
+    "view.labelled_tree_drawing": "Labelled tree",
     "view.look_back": "Looking back",
 
     "view.memory_drawing": "Memory",

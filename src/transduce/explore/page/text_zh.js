@@ -34,6 +34,7 @@ window.Transduce.texts = {
     "composer.parse": "分析",
     "composer.compute": "计算",
     "composer.vectors": "由 0 和 1 组成的各行，JSON 格式",
+    "composer.label": "标注",
     "composer.hint": "回车发送，Shift + 回车换行",
     "composer.examples": "可以试试的句子",
     "composer.model": "模型",
@@ -64,6 +65,7 @@ window.Transduce.texts = {
     "view.word_shading": "词语",
     "view.answer_span": "答案",
     "view.tree_drawing": "句法树",
+    "view.labelled_tree_drawing": "标注树",
     "view.look_back": "回看",
 
     "view.memory_drawing": "外部记忆",
