@@ -219,7 +219,32 @@ def test_adamw_takes_everything_when_it_is_asked_for() -> None:
     assert not [key for key in stepped(transformer(), "adamw").tensors() if key.endswith("/momentum")]
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize("optimizer", ["sgd", "rmsprop"])
+def test_sgd_and_rmsprop_are_their_equations(optimizer: str) -> None:
+    """Qian 1999, equation 2; Graves 2013 (1308.0850), equations 38 to 45 without the mean, as torch has it."""
+    momentum, squares = 0.8, 0.95
+    model = toy().double()
+    optimizers = Optimizers(model, settings(optimizer=optimizer, betas=(momentum, squares), weight_decay=0.01))
+    names = [name for name, _ in model.named_parameters()]
+    weights = {name: value.detach().clone() for name, value in model.named_parameters()}
+    velocity = {name: torch.zeros_like(value) for name, value in weights.items()}
+    square = {name: torch.zeros_like(value) for name, value in weights.items()}
+    for number in range(4):
+        torch.manual_seed(number)
+        for name, parameter in model.named_parameters():
+            parameter.grad = torch.randn_like(parameter)
+            gradient = parameter.grad + 0.01 * weights[name] * (parameter.ndim > 1)
+            if optimizer == "rmsprop":
+                square[name] = squares * square[name] + (1 - squares) * gradient**2
+                gradient = gradient / (square[name].sqrt() + 1e-8)
+            velocity[name] = momentum * velocity[name] + gradient
+            weights[name] = weights[name] - RATES[number] * velocity[name]
+        optimizers.step(RATES[number])
+    for name in names:
+        torch.testing.assert_close(model.get_parameter(name), weights[name])
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon", "sgd", "rmsprop"])
 def test_a_restored_optimizer_goes_on_bit_for_bit(optimizer: str) -> None:
     def update(model: nn.Module, optimizers: Optimizers, number: int) -> None:
         torch.manual_seed(number)
