@@ -17,6 +17,7 @@ from torch import Tensor
 import transduce
 from forked import Fate
 from forked import transduce as command
+from served import serving
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs, SparseRows
 from transduce.data.columns import ColumnSpec, Specs
@@ -175,6 +176,33 @@ def test_predict_and_evaluate_read_its_files(trained: tuple[str, Path], communit
     done = command(run.parent, "predict", run, given="\n".join(inputs_of(kind)).encode() + b"\n")
     assert done.code == 0, done.shown
     assert set(done.out.split()) <= {"even", "odd", "ring", "chain"}
+
+
+def test_it_is_served(trained: tuple[str, Path]) -> None:
+    kind, run = trained
+    texts, model = inputs_of(kind), transduce.load(run)
+    with serving([run]) as server:
+        answer = server.post("/v1/predict", texts=texts, scores=True)
+        assert answer.status_code == 200, answer.text
+        found: Any = model.predict(texts)
+        for said, each in zip(answer.json()["predictions"], found, strict=True):
+            assert said["text"] == each.label
+            assert said["probabilities"] == pytest.approx(each.probabilities, abs=1e-5)
+        drawn = server.post("/v1/explore/predict", text=texts[0]).json()
+        assert drawn["nbest"][0]["text"] == found[0].label
+        assert drawn["drawing"]["kind"] == "neighborhood_drawing"
+        for wrong in ("60", "x", ""):
+            answer = server.post("/v1/predict", texts=[wrong])
+            assert (answer.status_code, "expected" in answer.json()["error"]) == (400, True)
+        for path, asked in [
+            ("predict", {"texts": texts[:1], "attention": True}),
+            ("explore/heads", {"text": texts[0]}),
+        ]:
+            answer = server.post(f"/v1/{path}", **asked)
+            assert answer.status_code == 400
+            assert "attention" in answer.json()["error"] or "attends" in answer.json()["error"]
+        said = server.post("/v1/stream", text=texts[0])
+        assert "event: error" in said.text and "writes no text" in said.text
 
 
 def test_what_is_no_input_is_refused(trained: tuple[str, Path]) -> None:
