@@ -26,7 +26,9 @@ from transduce.data.columns.node import Node
 from transduce.data.graphs import EdgeReading, folds_of, read_edges_file, read_graphs, read_nodes
 from transduce.models.graph_attention import GraphAttention, GraphAttentionConfig, GraphAttentionLayer
 from transduce.models.graph_transformer import GraphTransformer, GraphTransformerBlock, GraphTransformerConfig
+from transduce.recipe.recipe import load_recipe
 from transduce.tasks.graph_classification import GraphClassificationData
+from transduce.training.plots import write_figures
 
 TRAINING = """
 [training]
@@ -176,6 +178,21 @@ def test_predict_and_evaluate_read_its_files(trained: tuple[str, Path], communit
     done = command(run.parent, "predict", run, given="\n".join(inputs_of(kind)).encode() + b"\n")
     assert done.code == 0, done.shown
     assert set(done.out.split()) <= {"even", "odd", "ring", "chain"}
+
+
+def test_a_run_has_its_figures(trained: tuple[str, Path], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    _, run = trained
+    pipeline, recipe, told = transduce.load(run), load_recipe(run / "recipe.toml"), list[str]()
+    task: Any = type(pipeline.task)
+    (tmp_path / "log.jsonl").write_bytes((run / "log.jsonl").read_bytes())
+    (tmp_path / "figures").mkdir()
+    data = task(recipe.task, recipe.data, pipeline.task.columns).open(tmp_path / "cache", told.append)
+    tests = json.loads((run / "report.json").read_text())["tests"]
+    left_out = list[str]()
+    write_figures(tmp_path, pipeline.model, pipeline.task, data, tests, left_out.append)
+    assert not left_out
+    assert {each.name for each in (tmp_path / "figures").iterdir()} == {"training.png", "confusion.png", "graph.svg"}
 
 
 def test_it_is_served(trained: tuple[str, Path]) -> None:

@@ -29,6 +29,7 @@ from transduce.interpret.terminal import bar_line
 if TYPE_CHECKING:
     from transduce.interpret.attention import Attention
 
+NEIGHBORHOOD = "neighborhood_drawing"
 AROUND, WHOLE = 40, 200  # nodes that are shown at most: around one, of a whole graph
 LENGTH, APART, WIDEST = 80.0, 36.0, 1100.0  # pixels: of an edge; between nodes, where the whole is not wider than that
 EDGE, RADIUS, THICK = 28, 14, 7.0  # pixels: around the picture; of a node; of an edge with the weight 1
