@@ -9,8 +9,16 @@
     parsing: "composer.parse",
     algorithmic: "composer.compute",
     tree_classification: "composer.label",
+    node_classification: "composer.classify",
+    graph_classification: "composer.classify",
   };
-  const ASKED = { language_modelling: "composer.prompt", extractive_qa: "composer.question", algorithmic: "composer.vectors" };
+  const ASKED = {
+    language_modelling: "composer.prompt",
+    extractive_qa: "composer.question",
+    algorithmic: "composer.vectors",
+    node_classification: "composer.node",
+    graph_classification: "composer.graph",
+  };
 
   /** The sentence box. known: {model, examples}. */
   T.composer = (known) => (known.model.hears ? T.recorder(known) : sentenceBox(known));
@@ -189,8 +197,10 @@
   };
 
   /** How sure the model is of what its picture shows. */
-  const pictured = ({ exploration }) =>
-    T.html("div", { class: "prediction-head" }, T.html("h2", {}, T.say("prediction.output")), facts(exploration));
+  const pictured = ({ exploration }) => [
+    T.html("div", { class: "prediction-head" }, T.html("h2", {}, T.say("prediction.output")), facts(exploration)),
+    exploration.drawing?.probabilities && T.html("p", { class: "output", id: "output" }, exploration.target.text),
+  ];
 
   const MOST_OTHERS = 2;
 
