@@ -151,6 +151,17 @@ def test_a_file_of_trees_is_evaluated(trained: Path, corpus: Path, tmp_path: Pat
     assert any("model is better than always: accuracy" in each["verdict"] for each in report["comparisons"])
 
 
+def test_scores_count_nodes(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "source").write_text("((the) (good))\n(film)\n")
+    (tmp_path / "target").write_text("(good (the) (good good))\n(none film)\n")
+    options = ("--source", tmp_path / "source", "--target", tmp_path / "target")
+    found = command(tmp_path, "score", trained, *options)
+    assert found.code == 0, found.shown
+    assert re.search(r"^perplexity [\d.]+ a node \([\d.]+ nats, 3 nodes, each line alone\)$", found.err, re.MULTILINE)
+    total = json.loads(command(tmp_path, "score", trained, *options, "--json").out.splitlines()[-1])["total"]
+    assert (total["unit"], total["tokens"]) == ("node", 3)
+
+
 def test_it_is_served(trained: Path) -> None:
     with serving([trained]) as server:
         [prediction] = server.post("/v1/predict", texts=["((the) (film))"]).json()["predictions"]
