@@ -162,6 +162,34 @@ def test_scores_count_nodes(trained: Path, tmp_path: Path) -> None:
     assert (total["unit"], total["tokens"]) == ("node", 3)
 
 
+def test_models_of_trees_are_compared(corpus: Path, tmp_path: Path) -> None:
+    recipe_at(corpus, tmp_path / "recipe.toml", "child_sum")
+    (tmp_path / "compare.toml").write_text("""
+base = "recipe.toml"
+[compare]
+budget = "3ktok"
+metrics = ["accuracy", "node_accuracy"]
+lengths = [4, 8]
+[variants.child-sum]
+[variants.flat]
+model = { kind = "tree_transformer", attention = "flat", d_model = 12, heads = 3, layers = 1, feed_forward = 8 }
+""")
+    found = command(tmp_path, "compare", tmp_path / "compare.toml", "--run", tmp_path / "run")
+    assert found.code == 0, found.shown
+    results = json.loads((tmp_path / "run" / "compare.json").read_text())
+    assert {figure["metric"] for figure in results["quality"]} >= {"accuracy", "node_accuracy"}
+    assert results["variants"]["flat"]["encoder"] == "flat"
+    assert "over one tree of n words" in (tmp_path / "run" / "compare.md").read_text()
+
+
+def test_without_held_out_trees_metrics_have_something_to_read(corpus: Path, tmp_path: Path) -> None:
+    recipe = recipe_at(corpus, tmp_path / "recipe.toml", "child_sum", 2)
+    found = command(
+        tmp_path, "train", recipe, "data.validation=none", "data.test={}", "training.best=loss", "--run", tmp_path / "run"
+    )
+    assert found.code == 0, found.shown
+
+
 def test_it_is_served(trained: Path) -> None:
     with serving([trained]) as server:
         [prediction] = server.post("/v1/predict", texts=["((the) (film))"]).json()["predictions"]

@@ -108,6 +108,7 @@ class TreeClassification(BaseTask):
     kinds: ClassVar[dict[str, str]] = {"source": "tree_nodes", "target": "node_labels"}
     whole = True
     drawing = "labelled_tree_drawing"
+    any_output = "(label word)"
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: TreeClassificationData) -> Columns:
