@@ -177,16 +177,17 @@ model = { kind = "tree_transformer", attention = "flat", d_model = 12, heads = 3
     found = command(tmp_path, "compare", tmp_path / "compare.toml", "--run", tmp_path / "run")
     assert found.code == 0, found.shown
     results = json.loads((tmp_path / "run" / "compare.json").read_text())
-    assert {figure["metric"] for figure in results["quality"]} >= {"accuracy", "node_accuracy"}
+    signatures = {figure["metric"]: figure["signature"] for figure in results["quality"]}
+    assert signatures.keys() >= {"accuracy", "node_accuracy"}
+    assert signatures["perplexity"].startswith("base:e|unit:node|")
     assert results["variants"]["flat"]["encoder"] == "flat"
     assert "over one tree of n words" in (tmp_path / "run" / "compare.md").read_text()
 
 
 def test_without_held_out_trees_metrics_have_something_to_read(corpus: Path, tmp_path: Path) -> None:
     recipe = recipe_at(corpus, tmp_path / "recipe.toml", "child_sum", 2)
-    found = command(
-        tmp_path, "train", recipe, "data.validation=none", "data.test={}", "training.best=loss", "--run", tmp_path / "run"
-    )
+    none = ("data.validation=none", "data.test={}", "training.best=loss")
+    found = command(tmp_path, "train", recipe, *none, "--run", tmp_path / "run")
     assert found.code == 0, found.shown
 
 
@@ -391,3 +392,6 @@ def test_the_page_shows_the_tree(trained: Path) -> None:
     assert found["drawing"]["kind"] == "labelled_tree_drawing"
     assert len(found["drawing"]["nodes"]) == 5
     assert [token["text"] for token in found["source"]["tokens"]] == ["the", "not", "good", "not good", "the not good"]
+    labels = [each["label"] for each in transduce.load(trained).predict("((the) ((not) (good)))").to_dict()["nodes"]]
+    assert [token["text"] for token in found["target"]["tokens"]] == labels
+    assert found["target"]["text"] == labels[-1]

@@ -80,7 +80,8 @@ class TreeLabelPredictor:
         """One a tree, in their order; labels in the input are not read, and there is nothing to search.
 
         Raises:
-            InputError: what is no tree in brackets, or has phrases of more parts than the model reads; an empty text is answered by an empty one.
+            InputError: what is no tree in brackets, or has phrases of more parts than the model reads; an empty text is
+                answered by an empty one.
         """
         trees = _readable(model, _parsed(texts))
         labels = self.columns["target"]
@@ -99,7 +100,8 @@ class TreeLabelPredictor:
         """The probability of the labels of each (tree, the same tree with labels), node by node.
 
         Raises:
-            InputError: what is no tree, or none that the model reads; an unknown label, or a tree with other words or phrases.
+            InputError: what is no tree, or none that the model reads; an unknown label; a tree with other words or
+                phrases.
         """
         texts = [text for text, _ in pairs]
         columns, trees = self.columns["target"], _readable(model, _parsed(texts))
