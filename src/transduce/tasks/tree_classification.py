@@ -197,7 +197,7 @@ class TreeClassification(BaseTask):
         }
         return TaskData(corpora, found.pop("validation", None), found, provenance)
 
-    def check_data(self, model: nn.Module, data: TaskData) -> None:
+    def check_examples(self, model: nn.Module, data: TaskData) -> None:
         """Raises InputError for phrases of more parts than the model reads."""
         if not isinstance(model, LimitsParts) or model.most_parts is None:
             return
