@@ -226,6 +226,8 @@ def test_a_tree_is_walked_by_keys(visit: Open, drawn: Server) -> None:
 
 def test_a_labelled_tree_is_coloured_and_tells_its_labels(visit: Open, drawn: Server) -> None:
     tab, nodes = visit("labeller"), drawing(drawn, "labeller")["nodes"]
+    assert tab.text("#output") == nodes[0]["text"]
+    assert tab.text(".echo .source") == "ba de fi go"
     assert tab.find(".tree text").all_text_contents() == [each["text"] for each in nodes]
     grounds = tab.find(".tree rect[rx]").all()
     assert [each.get_attribute("fill") for each in grounds if each.get_attribute("rx") == "5"] == [

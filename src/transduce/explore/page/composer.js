@@ -243,13 +243,18 @@
     );
   }
 
-  /** A text as words one can point at; everything between them stays as it was. Offsets count code points. */
+  /**
+   * A text as words one can point at; everything between them stays as it was. Offsets count code points. Phrases of a
+   * tree, which begin before the last word ends, are left out.
+   */
   function wordRow(side, which, language) {
     const letters = Array.from(side.text);
     const parts = [],
       buttons = [];
     let at = 0;
-    const words = side.words.filter((word) => word.end > word.start);
+    const words = [];
+    for (const word of side.words)
+      if (word.end > word.start && word.start >= (words.at(-1)?.end ?? 0)) words.push(word);
     words.forEach((word, i) => {
       if (word.start > at) parts.push(letters.slice(at, word.start).join(""));
       const button = T.html(
