@@ -29,8 +29,9 @@ class TrainingConfig(Config):
     embeddings: Literal["random", "cooccurrence"] = "random"
     """Initial embeddings. cooccurrence: computed from the training pairs, so that words with similar contexts and their
     translations have similar vectors. This reaches the same quality in fewer updates."""
-    optimizer: Literal["adamw", "muon"] = "adamw"
-    """muon: orthogonalized momentum for hidden matrices, and AdamW for all other parameters."""
+    optimizer: Literal["adamw", "muon", "sgd"] = "adamw"
+    """muon: orthogonalized momentum for hidden matrices, and AdamW for all other parameters. sgd: steps along the
+    gradient of the mean loss, without momentum."""
     learning_rate: float = Field(default=1e-3, gt=0, le=1e30)
     """Learning rate at the end of the warm-up."""
     betas: tuple[float, float] = (0.9, 0.98)

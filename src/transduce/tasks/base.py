@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import nn
 
+from transduce.core.errors import InputError
 from transduce.data.columns import Columns, Specs
 from transduce.data.columns.packed import tokenizers_of
 from transduce.data.columns.tokens import Tokens
 from transduce.data.tokenizer import Tokenizer
 from transduce.inference.decode import SearchPredictor
+from transduce.inference.labels import LabelPredictor
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Predictor
 from transduce.inference.request import Request
+from transduce.models.protocols import Classifies
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Baseline, InputFile, TaskData, Tell
 
@@ -84,6 +87,65 @@ class BaseTask:
     def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
         """None."""
         return None
+
+
+class LabelTask(BaseTask):
+    """One whose output is a label, by a model that `Classifies`; `usual_model`: one such."""
+
+    usual_model: ClassVar[str] = "classifier"
+
+    @property
+    def predictor(self) -> Predictor:
+        """The likeliest label."""
+        return LabelPredictor(self.columns)
+
+    def objective(self, model: nn.Module, config: "LossConfig | None" = None) -> "Objective":
+        """Cross-entropy; in training with the weights of the labels.
+
+        Raises:
+            InputError: the model gives no labels; R-Drop or sampled words; what `label_problems` finds.
+        """
+        from transduce.objectives.label import LabelCrossEntropy  # late: predicting needs no loss
+
+        problems = []
+        if not isinstance(model, Classifies):
+            problems.append(
+                f"[model] kind: {type(model).__name__} does not classify; expected a model that does, such as "
+                f'"{self.usual_model}".'
+            )
+        if config and (config.r_drop or config.sampled_words is not None):
+            problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
+        problems += self.label_problems()
+        if problems:
+            raise InputError(problems)
+        return LabelCrossEntropy(config.label_smoothing, self.label_weights()) if config else LabelCrossEntropy()
+
+    def label_problems(self) -> list[str]:
+        """What is wrong with the weights of the labels."""
+        return []
+
+    def label_weights(self) -> tuple[float, ...]:
+        """One a label; none where each counts the same."""
+        return ()
+
+    def tallies(
+        self,
+        hypotheses: Sequence[str],
+        references: "References",
+        names: Sequence[str] | None = None,
+        language: str | None = None,
+    ) -> "dict[str, Tally]":
+        """What the metrics count."""
+        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
+
+        wanted = self.config.metrics if names is None else names
+        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
+
+    @property
+    def label_names(self) -> list[str]:
+        """In the order of their ids."""
+        target = self.columns["target"]
+        return target.tokens(range(target.spec.size))
 
 
 class TextTask(BaseTask, ABC):

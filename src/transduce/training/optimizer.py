@@ -1,4 +1,4 @@
-"""The optimisers: AdamW (Loshchilov & Hutter 2019), and Muon for the hidden matrices (Jordan et al. 2024)."""
+"""The optimisers: AdamW (Loshchilov & Hutter 2019), Muon for the hidden matrices (Jordan et al. 2024), plain SGD."""
 
 import torch
 from torch import Tensor, nn
@@ -115,7 +115,7 @@ def _factor(gram_WRR: Tensor, a: float, b: float, c: float) -> Tensor:
 
 
 class Optimizers:
-    """One optimiser or two behind one face: AdamW for everything, or Muon for hidden matrices and AdamW for the rest.
+    """One optimiser or two behind one face: AdamW or SGD for everything, or Muon for hidden matrices and AdamW for the rest.
 
     Embeddings, output layers, norms, biases and positions are never Muon's: their rows are looked up, not multiplied.
     """
@@ -133,7 +133,9 @@ class Optimizers:
             {"params": plain, "weight_decay": 0.0},
         ]
         self._parts: list[torch.optim.Optimizer] = [
-            torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas, fused=True)
+            torch.optim.SGD(groups, lr=config.learning_rate)  # whose decay is decoupled, as there is no momentum
+            if config.optimizer == "sgd"
+            else torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas, fused=True)
         ]
         if hidden:
             recurrent = any(isinstance(module, Cell) for module in model.modules())

@@ -20,11 +20,13 @@ class ColumnSpec(NamedTuple):
     size: how many different ids it has: of a vocabulary, of a set of labels. Of frames and vectors, how many numbers
         each has.
     characters: how many different characters its tokens are written with, padding included; 0 = models do not see them.
+    words: of each label, its ids in the vocabulary of the source; () = they have none.
     """
 
     kind: str
     size: int
     characters: int = 0
+    words: tuple[tuple[int, ...], ...] = ()
 
     @property
     def stored(self) -> Field:
