@@ -93,8 +93,10 @@ log_every = 20
 
 
 @pytest.fixture(scope="module")
-def run(recipe: Path) -> Path:
-    found = command(recipe.parent, "train", recipe, "--run", recipe.parent / "run")
+def run(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        found = command(recipe.parent, "train", recipe, "--run", recipe.parent / "run")
     assert found.code == 0, found.shown
     return recipe.parent / "run"
 

@@ -26,6 +26,7 @@ PARTS = ("train", "test", "valid", "validation", "dev")  # of a data set: no par
 MARKS = ".!?。！？"
 SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s|$)|[。！？]|$)")
 LINE = re.compile(r"(\d+) (.*)")
+NUMBER = re.compile(r"\s*(\d{1,9}) +(?=\S)")
 KEYS = ("story", "question", "facts")
 
 
@@ -59,7 +60,7 @@ class StoryQuestion(NamedTuple):
     @property
     def text(self) -> str:
         """Story and question as one text, which `story_of` takes apart again."""
-        return joined(self.sentences, self.question, self.facts)
+        return numbered(self.sentences, self.question, self.facts)
 
 
 class StorySource(NamedTuple):
@@ -71,16 +72,16 @@ class StorySource(NamedTuple):
     lines: Callable[[], Iterable[str]]
 
 
-def joined(sentences: Iterable[str], question: str, facts: Iterable[int] = ()) -> str:
-    """A story and a question as one line: an object in JSON."""
-    table: dict[str, Any] = {"story": list(sentences), "question": question}
-    if facts := list(facts):
-        table["facts"] = [each + 1 for each in facts]
-    return json.dumps(table, ensure_ascii=False)
+def numbered(sentences: Iterable[str], question: str, facts: Iterable[int] = ()) -> str:
+    """A story and a question as lines of a file, without the answer."""
+    lines = [" ".join(each.split()) for each in (*sentences, question)]
+    known = " ".join(str(each + 1) for each in facts)
+    return "\n".join(f"{number} {line}" for number, line in enumerate(lines, 1)) + (f"\t\t{known}" if known else "")
 
 
 def story_of(text: str) -> StoryText:
-    """A story and a question from text: sentences and the question behind them, one a line or all in one; or JSON.
+    """A story and a question from text: sentences and the question behind them, one a line or all in one; the numbered
+    lines of a file, the last of them a question; or JSON, whose `text` is then such lines.
 
         Mary moved to the bathroom. John went to the hallway. Where is Mary?
         {"story": ["Mary moved to the bathroom.", "John went to the hallway."], "question": "Where is Mary?"}
@@ -89,11 +90,14 @@ def story_of(text: str) -> StoryText:
     parts.
 
     Raises:
-        InputError: there is no story; the JSON is something else.
+        InputError: there is no story; a fact is none of its sentences; the JSON is something else.
     """
     if text.lstrip().startswith("{"):
         return _of_json(text)
     spans = _lines(text) if "\n" in text.strip() else [match.span() for match in SENTENCE.finditer(text)]
+    found = [NUMBER.match(text, start, end) for start, end in spans]
+    if len(spans) > 1 and "\n" in text and all(found):
+        return _of_numbered(text, spans, [match for match in found if match])
     if len(spans) == 1:
         raise InputError(
             "expected a story and a question, such as: Mary moved to the bathroom. Where is Mary? "
@@ -195,9 +199,25 @@ def _of_json(text: str) -> StoryText:
     known = range(1, len(sentences))
     if not isinstance(facts, list) or not all(type(each) is int and each in known for each in facts):
         raise InputError(f'"facts": expected numbers of sentences, 1 to {len(sentences) - 1}; got {str(facts)[:SHOWN]}.')
-    lines = [" ".join(each.split()) for each in sentences]
-    plain = "\n".join(lines)
-    return StoryText(plain, story_of(plain).parts, tuple(each - 1 for each in facts))
+    return story_of(numbered(sentences[:-1], sentences[-1], [each - 1 for each in facts]))
+
+
+def _of_numbered(text: str, spans: list[tuple[int, int]], numbers: list[re.Match[str]]) -> StoryText:
+    """Questions before the last one are left out."""
+    parts: list[tuple[int, int]] = []
+    places: dict[str, int] = {}
+    for (_, end), match in zip(spans[:-1], numbers, strict=False):
+        line = text[match.end() : end]
+        if "\t" not in line:
+            places[match[1]] = len(parts)
+            parts.append((match.end(), match.end() + len(_bare(line))))
+    first = numbers[-1].end()
+    question, *more = text[first : spans[-1][1]].split("\t")
+    facts = more[1].split() if len(more) > 1 else []
+    if not parts or (unknown := [each for each in facts if each not in places]):
+        wanted = f"numbers of sentences before it as facts; got {unknown[0][:SHOWN]}" if parts else "a story before it"
+        raise InputError(f"the question {question.strip()[:SHOWN]}: expected {wanted}.")
+    return StoryText(text, (*parts, (first, first + len(_bare(question)))), tuple(places[each] for each in facts))
 
 
 def _lines(text: str) -> list[tuple[int, int]]:

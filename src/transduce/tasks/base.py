@@ -13,7 +13,6 @@ from transduce.data.columns.packed import tokenizers_of
 from transduce.data.columns.tokens import Tokens
 from transduce.data.tokenizer import Tokenizer
 from transduce.inference.decode import SearchPredictor
-from transduce.inference.labels import LabelPredictor
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Predictor
 from transduce.inference.request import Request
@@ -90,43 +89,30 @@ class BaseTask:
 
 
 class LabelTask(BaseTask):
-    """One whose output is a label, by a model that `Classifies`; `usual_model`: one such."""
-
-    usual_model: ClassVar[str] = "classifier"
+    """One whose output is one of C labels, by a model that `Classifies`."""
 
     @property
-    def predictor(self) -> Predictor:
-        """The likeliest label."""
-        return LabelPredictor(self.columns)
+    def label_names(self) -> list[str]:
+        """In the order of their ids."""
+        labels = self.columns["target"]
+        return labels.tokens(range(labels.spec.size))
 
     def objective(self, model: nn.Module, config: "LossConfig | None" = None) -> "Objective":
-        """Cross-entropy; in training with the weights of the labels.
+        """Cross-entropy.
 
         Raises:
-            InputError: the model gives no labels; R-Drop or sampled words; what `label_problems` finds.
+            InputError: the model gives no labels; R-Drop or sampled words.
         """
         from transduce.objectives.label import LabelCrossEntropy  # late: predicting needs no loss
 
         problems = []
         if not isinstance(model, Classifies):
-            problems.append(
-                f"[model] kind: {type(model).__name__} does not classify; expected a model that does, such as "
-                f'"{self.usual_model}".'
-            )
+            problems.append(f"[model] kind: {type(model).__name__} does not classify; expected a model that does.")
         if config and (config.r_drop or config.sampled_words is not None):
             problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
-        problems += self.label_problems()
         if problems:
             raise InputError(problems)
-        return LabelCrossEntropy(config.label_smoothing, self.label_weights()) if config else LabelCrossEntropy()
-
-    def label_problems(self) -> list[str]:
-        """What is wrong with the weights of the labels."""
-        return []
-
-    def label_weights(self) -> tuple[float, ...]:
-        """One a label; none where each counts the same."""
-        return ()
+        return LabelCrossEntropy(config.label_smoothing) if config else LabelCrossEntropy()
 
     def tallies(
         self,
@@ -141,11 +127,11 @@ class LabelTask(BaseTask):
         wanted = self.config.metrics if names is None else names
         return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
 
-    @property
-    def label_names(self) -> list[str]:
-        """In the order of their ids."""
-        target = self.columns["target"]
-        return target.tokens(range(target.spec.size))
+    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
+        """Of all labels that the model knows, in their order."""
+        from transduce.metrics.confusion import Confusion
+
+        return Confusion.of(hypotheses, references, self.label_names)
 
 
 class TextTask(BaseTask, ABC):

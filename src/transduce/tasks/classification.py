@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
+from torch import nn
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
@@ -22,12 +23,17 @@ from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.labelled import SEPARATOR, LabelledFile, check_pairs, format_of, has_labels, read_labelled
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.tasks.base import LabelTask
+from transduce.inference.labels import LabelPredictor
+from transduce.models.protocols import Classifies
+from transduce.objectives.label import LabelCrossEntropy
+from transduce.objectives.text import LossConfig
+from transduce.tasks.base import BaseTask
 from transduce.tasks.protocols import Baseline, Dataset, InputFile, TaskData, Tell
 
 if TYPE_CHECKING:
     from transduce.metrics.confusion import Confusion
     from transduce.metrics.score import References
+    from transduce.metrics.tally import Tally
 
 NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 
@@ -90,7 +96,7 @@ class ClassificationData(Config):
         return {**({"validation": self.validation} if self.validation else {}), **self.test}
 
 
-class Classification(LabelTask):
+class Classification(BaseTask):
     """A text, or a pair of texts, -> a label, by a model that `Classifies`."""
 
     Config = ClassificationConfig
@@ -118,20 +124,38 @@ class Classification(LabelTask):
         """What the columns are learnt from."""
         return [path for file in data.train for path in file.paths(Path(data.root))]
 
-    def label_problems(self) -> list[str]:
-        """Weights of unknown labels."""
-        given, names = self.config.class_weights, self.label_names
-        if isinstance(given, str):
-            return []
-        return [
-            f'task.class_weights: there is no label "{each}".{suggest(each, names)}'
-            for each in given or {}
-            if each not in names
-        ]
+    @property
+    def predictor(self) -> LabelPredictor:
+        """The likeliest label."""
+        return LabelPredictor(self.columns)
 
-    def label_weights(self) -> tuple[float, ...]:
+    def objective(self, model: nn.Module, config: LossConfig | None = None) -> LabelCrossEntropy:
+        """Cross-entropy; in training with the weights of the labels.
+
+        Raises:
+            InputError: the model gives no labels; R-Drop or sampled words; weights of unknown labels.
+        """
+        problems = []
+        if not isinstance(model, Classifies):
+            name = type(model).__name__
+            problems.append(
+                f'[model] kind: {name} does not classify; expected a model that does, such as "classifier".'
+            )
+        if config and (config.r_drop or config.sampled_words is not None):
+            problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
+        if not isinstance(self.config.class_weights, str):
+            problems += [
+                f'task.class_weights: there is no label "{each}".{suggest(each, self._names())}'
+                for each in self.config.class_weights or {}
+                if each not in self._names()
+            ]
+        if problems:
+            raise InputError(problems)
+        return LabelCrossEntropy(config.label_smoothing, self._class_weights()) if config else LabelCrossEntropy()
+
+    def _class_weights(self) -> tuple[float, ...]:
         """One a label; none where each counts the same."""
-        given, names = self.config.class_weights, self.label_names
+        given, names = self.config.class_weights, self._names()
         if given is None:
             return ()
         if given != "balanced":
@@ -187,7 +211,7 @@ class Classification(LabelTask):
         corpora = [(self._store(file, data.filters, cache), file.weight) for file in data.train]
         for file, (store, _) in zip(data.train, corpora, strict=True):
             counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store)))))
-            shares = ", ".join(f"{label} {count:,}" for label, count in zip(self.label_names, counts, strict=False))
+            shares = ", ".join(f"{label} {count:,}" for label, count in zip(self._names(), counts, strict=False))
             tell(f"{self.root / file.file}: {Dropped.from_dict(store.metadata['dropped']).report()} {shares}.")
         found: dict[str, Dataset] = {}
         problems: list[str] = []
@@ -204,11 +228,24 @@ class Classification(LabelTask):
         }
         return TaskData(corpora, found.pop("validation", None), found, provenance)
 
+    def tallies(
+        self,
+        hypotheses: Sequence[str],
+        references: "References",
+        names: Sequence[str] | None = None,
+        language: str | None = None,
+    ) -> "dict[str, Tally]":
+        """What the metrics count."""
+        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
+
+        wanted = self.config.metrics if names is None else names
+        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
+
     def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion":
         """Of all labels that the model knows, in their order."""
         from transduce.metrics.confusion import Confusion
 
-        return Confusion.of(hypotheses, references, self.label_names)
+        return Confusion.of(hypotheses, references, self._names())
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
         """A linear classifier of bags of n-grams; its regularisation is chosen by the accuracy on validation data."""
@@ -220,7 +257,7 @@ class Classification(LabelTask):
         taken = thinned(np.fromiter(map(len, rows), np.int64, len(rows)))
         strengths = STRENGTHS if data.validation else (USUAL,)
         tokens = self.reads.tokenizer  # type: ignore[attr-defined]
-        sizes = len(self.label_names), tokens.size, tokens.end
+        sizes = len(self._names()), tokens.size, tokens.end
         models = fit([rows[each] for each in taken], labels[taken], weights[taken], *sizes, strengths)
         if data.validation:
             store = data.validation.store
@@ -230,7 +267,7 @@ class Classification(LabelTask):
         else:
             right = [0]
         best = int(np.argmax(right))
-        names, model = self.label_names, models[best]
+        names, model = self._names(), models[best]
         settings = {"ngrams": [1, 2], "of": "tokens", "features": len(model.codes_F), "C": strengths[best]}
         return Baseline(
             "bag of n-grams",
@@ -240,7 +277,7 @@ class Classification(LabelTask):
 
     def _training_rows(self, data: TaskData) -> tuple[list[Any], NDArray[np.int64], NDArray[np.float64]]:
         """Every training example's ids and label, and how much it counts."""
-        of_labels = np.array(self.label_weights() or [1.0] * len(self.label_names))
+        of_labels = np.array(self._class_weights() or [1.0] * len(self._names()))
         rows, labels, weights = [], [], []
         for store, weight in data.corpora:
             every = np.arange(len(store))
@@ -249,6 +286,9 @@ class Classification(LabelTask):
             labels.append(found)
             weights.append(weight * of_labels[found])
         return rows, np.concatenate(labels), np.concatenate(weights)
+
+    def _names(self) -> list[str]:
+        return self.labels.tokens(range(self.labels.spec.size))
 
     def _store(self, file: LabelledFile, filters: FilterConfig, cache: Path) -> Store:
         settings = {"labels": self.data.labels, **file.model_dump(exclude={"file", "weight"})}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -17,8 +17,12 @@ from transduce.data.files import fingerprint
 from transduce.data.stories import StoryQuestion, is_story_file, read_stories, story_of, story_sources
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.inference.story_labels import StoryPredictor
 from transduce.tasks.base import LabelTask
 from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
+
+if TYPE_CHECKING:
+    from transduce.metrics.score import References
 
 
 class StoryFile(Config):
@@ -102,7 +106,7 @@ class QuestionAnswering(LabelTask):
     Data = QuestionAnsweringData
     kinds: ClassVar[dict[str, str]] = {"source": "story", "target": "label"}
     whole: ClassVar[bool] = True
-    usual_model: ClassVar[str] = "memory_network"
+    drawing: ClassVar[str] = "hop_shading"
     context: ClassVar[str] = "the story and the question"
     readable: ClassVar[int] = 1_000_000
 
@@ -116,6 +120,14 @@ class QuestionAnswering(LabelTask):
         tokenizer = train_tokenizer(config, [*sentences, *answers], root)
         words = tuple(tuple(ids) for ids in tokenizer.encode(answers))
         return {"source": Story.of(tokenizer), "target": Label(tuple(answers), words)}
+
+    @property
+    def predictor(self) -> StoryPredictor:
+        """The likeliest answer."""
+        return StoryPredictor(self.columns)
+
+    def confusion(self, hypotheses: Sequence[str], references: "References") -> None:
+        """None: most answers are possible for few questions."""
 
     @staticmethod
     def training_files(data: QuestionAnsweringData) -> list[Path]:

@@ -75,8 +75,11 @@ class Story(Tokens):
         return found
 
     def parts(self, text: str) -> list[tuple[int, int]]:
-        """The characters of each sentence, and of the question."""
-        return list(story_of(text).parts)
+        """The characters of each sentence, and of the question. Raises InputError for JSON."""
+        found = story_of(text)
+        if found.text != text:
+            raise InputError("a story in JSON has no words to point at: write its sentences, and behind them the question.")
+        return list(found.parts)
 
     def collate(self, rows: Sequence[Ids]) -> Any:
         """`Sentences`."""
