@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 from visiting import Open, Visit, visiting
 
-from drawn_models import CONTEXT, QUESTION, answerer, classifier, file_of, parser, reader
+from drawn_models import CONTEXT, QUESTION, STORY, answerer, classifier, file_of, listener, parser, reader
 from served import Server, serving
 from transduce.core.model_file import save_model_file
 from transduce.explore.offline import offline
@@ -19,15 +19,22 @@ from transduce.explore.page_file import page
 from transduce.interpret.numbers import from_base64
 
 WORDS = "ba de fi go ku"
-TEXTS = {"classifier": WORDS, "answerer": f"{QUESTION}\t{CONTEXT}", "parser": WORDS, "reader": WORDS}
-FIRST = {"classifier": "Words", "answerer": "Answer", "parser": "Tree", "reader": "Looking back"}
+TEXTS = {"classifier": WORDS, "answerer": f"{QUESTION}\t{CONTEXT}", "parser": WORDS, "reader": WORDS, "listener": STORY}
+FIRST = {"classifier": "Words", "answerer": "Answer", "parser": "Tree", "reader": "Looking back", "listener": "Hops"}
 FIGURES = {
     "classifier": ["shading", "labels"],
     "answerer": ["answer", "asked", "answering"],
     "parser": ["tree"],
     "reader": ["look-back"],
+    "listener": ["hops", "labels"],
 }
-MADE = {"classifier": lambda: classifier(hops=2), "answerer": answerer, "parser": parser, "reader": reader}
+MADE = {
+    "classifier": lambda: classifier(hops=2),
+    "answerer": answerer,
+    "parser": parser,
+    "reader": reader,
+    "listener": listener,
+}
 
 
 @pytest.fixture(scope="session")
@@ -188,6 +195,22 @@ def test_looking_back_has_a_line_for_each_word(visit: Open, drawn: Server) -> No
     assert tab.find(".back-word.now").all_text_contents() == whole
     tab.go(layer="stack.cells.1", upto="")
     assert table(tab, "look-back") != rows
+
+
+def test_each_hop_has_the_servers_weights_of_each_sentence(visit: Open, drawn: Server) -> None:
+    tab, found = visit("listener"), drawing(drawn, "listener")
+    assert tab.find(".hop-sentence").all_text_contents()[:3] == ["ba de fi", "go ku *", "fi go ba"]
+    assert tab.text('[data-name="hops"] .figure-title') == "where ba?"
+    rows = table(tab, "hops")
+    assert len(rows) == 4  # the last one is of empty slots
+    columns = [[*hop, empty] for hop, empty in zip(found["hops"], found["empty"], strict=True)]
+    for row, *weights in zip(rows, *columns, strict=True):
+        assert row[1:3] == [f"{weight:.3f}" for weight in weights]
+    assert [row[3] for row in rows] == ["", "*", "", ""]
+    tab.find("svg.hops").focus()
+    tab.page.keyboard.press("Home")
+    assert tab.text(".tip").split("\n")[:2] == ["ba de fi", f"hop 1: {found['hops'][0][0]:.3f}"]
+    assert [row[0] for row in table(tab, "labels")] == list(found["probabilities"])
 
 
 def test_models_of_other_tasks_have_no_such_view(visit: Open) -> None:

@@ -7,8 +7,9 @@
     classification: "composer.classify",
     extractive_qa: "composer.answer",
     parsing: "composer.parse",
+    question_answering: "composer.answer",
   };
-  const ASKED = { language_modelling: "composer.prompt", extractive_qa: "composer.question" };
+  const ASKED = { language_modelling: "composer.prompt", extractive_qa: "composer.question", question_answering: "composer.story" };
 
   /** The sentence box. known: {model, examples}. */
   T.composer = (known) => (known.model.hears ? T.recorder(known) : sentenceBox(known));

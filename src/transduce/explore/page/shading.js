@@ -59,6 +59,7 @@
   }
 
   /** A bar for each label, the likeliest first. */
+  T.labelBars = labels;
   function labels(area, { probabilities }) {
     const all = Object.entries(probabilities);
     const shown = all.slice(0, MOST_LABELS);
