@@ -32,6 +32,7 @@ COMPLEXITIES = (
     Complexity("RNN", ("rnn", "rnn_decoder", "ssru_transformer", "recurrent", "bidaf"), "O(n d²)", "O(n)", "O(n)"),
     Complexity("Transformer", TRANSFORMERS, "O(n² d)", "O(1)", "O(1)"),
     Complexity("linear attention", LINEAR, "O(n d²)", "O(1)", "O(1)"),
+    Complexity("memory network", ("memory_network",), "O(n d)", "O(1)", "O(1)"),
     Complexity("external memory", ("neural_turing_machine",), "O(n (d² + m d))", "O(n)", "O(1)"),
 )
 

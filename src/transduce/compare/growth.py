@@ -3,6 +3,7 @@
 A model of the recipe's sizes, with a vocabulary so small that its embedding and output cost nothing, reads one random
 source of n tokens and writes one target of n tokens, forward and backward. Of speech it reads n frames, and writes a
 token every 100 ms. A model that points into a text reads n tokens of it and a short question.
+Of stories it reads one of n tokens in short sentences, all of which its memory holds.
 
 The exponent p of t = c n^p is fitted by least squares on logarithms, of the longer half of the lengths: on short ones,
 starting each operation takes longer than doing it.
@@ -16,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.compare.operations import count_operations
@@ -23,12 +25,14 @@ from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.columns.question_context import LONGEST_TOKEN, Passage
+from transduce.data.columns.story import Sentences
 from transduce.models.protocols import Aligns, Classifies, Fills, Points, Processes
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.settings import random_numbers
 
 VOCABULARY, CHARACTERS = 16, 16  # and features of a frame
 FRAMES_A_TOKEN = 10
+SENTENCE = 6  # tokens of a sentence of a story
 QUESTION = 16  # tokens of the question that a model which points is asked
 UNITS = {"frames": "frame", "vectors": "vector"}  # of a length; others are tokens
 REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so long
@@ -44,7 +48,10 @@ def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     config: Any = recipe.model
     if "layer_dropout" in type(config).model_fields:  # a layer that chance leaves out takes no time
         config = config.model_copy(update={"layer_dropout": 0.0})
-    model = resolve("models", kind)(config, Specs(source, ColumnSpec(kinds["target"], VOCABULARY)))
+    if "slots" in type(config).model_fields and kinds.get("source") == "story":
+        config = config.model_copy(update={"slots": max(lengths)})
+    words = tuple((each,) for each in range(VOCABULARY)) if kinds["target"] == "label" else ()
+    model = resolve("models", kind)(config, Specs(source, ColumnSpec(kinds["target"], VOCABULARY, words=words)))
     model.train()
     layers = layer_count(recipe)
     seconds, operations = [], []
@@ -100,19 +107,19 @@ def _pass(model: nn.Module, length: int, reads: str | None) -> Callable[[], None
         target = _random(length, generator)
 
     def step() -> None:
-        _logits(model, source, target).logsumexp(-1).sum().backward()  # type: ignore[no-untyped-call]
+        _logits(model, source, target, reads).logsumexp(-1).sum().backward()  # type: ignore[no-untyped-call]
         model.zero_grad(set_to_none=True)
 
     return step
 
 
-def _logits(model: nn.Module, source: Padded | None, target: Padded) -> Tensor:
+def _logits(model: nn.Module, source: Padded | None, target: Padded, reads: str | None) -> Tensor:
     """What the model says of every position, (B, T, V); of places, of all words, or (B, C) of the labels or places."""
     if isinstance(model, Points):
         assert source is not None
         return torch.cat(model.point(_passage(source)), -1)
     if isinstance(model, Classifies):
-        return model.classify(source)
+        return model.classify(source if source is None or reads != "story" else _story(source))
     if isinstance(model, Processes):
         assert source is not None
         return model.process(source.values, model.initial(1))[0]
@@ -135,6 +142,15 @@ def _passage(context: Padded) -> Passage:
         for side in (question, context)
     ]
     return Passage(question, context, *spelled)
+
+
+def _story(tokens: Padded) -> Sentences:
+    """These tokens in sentences, and a question of one sentence."""
+    count = -(-tokens.values.shape[1] // SENTENCE)
+    filled_N = F.pad(tokens.values[0], (0, count * SENTENCE - tokens.values.shape[1]), value=VOCABULARY - 1)
+    lengths, words = torch.tensor([count]), torch.full((1, count), SENTENCE)
+    question = Padded(filled_N[None, :SENTENCE], torch.tensor([SENTENCE]))
+    return Sentences(Padded(filled_N.view(1, count, SENTENCE), lengths), Padded(words, lengths), question)
 
 
 def _random(length: int, generator: torch.Generator) -> Padded:
