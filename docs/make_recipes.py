@@ -25,6 +25,7 @@ from transduce.models.convolution import ConvolutionConfig
 from transduce.models.ctc import CtcConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
+from transduce.models.memory_network import MemoryNetworkConfig
 from transduce.models.neural_turing_machine import NeuralTuringMachineConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.qanet import QanetConfig
@@ -42,6 +43,7 @@ from transduce.tasks.classification import ClassificationConfig, ClassificationD
 from transduce.tasks.extractive_qa import ExtractiveQaConfig, ExtractiveQaData, QuestionFile
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
+from transduce.tasks.question_answering import QuestionAnsweringConfig, QuestionAnsweringData, StoryFile
 from transduce.tasks.speech_recognition import SpeechData, SpeechRecognitionConfig
 from transduce.tasks.translation import TranslationConfig, TranslationData
 
@@ -122,6 +124,18 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("[data] of algorithmic", "", AlgorithmicData),
     ("[data.train] of algorithmic", "", GeneratedExamples),
     ("data.validation and an entry data.test.NAME of algorithmic", "", HeldOutExamples),
+    (
+        '[task] kind = "question_answering"',
+        "Questions on stories, answered by one of the answers of the training files: the bAbI tasks. `predict` takes a "
+        'story and a question behind it, one a line, or {"story": ["..", ..], "question": ".."}. There is no [batch].',
+        QuestionAnsweringConfig,
+    ),
+    ("[data] of question_answering", "", QuestionAnsweringData),
+    (
+        "an entry of data.train, data.validation, data.test.NAME of question_answering",
+        "Stories in bAbI's format. The table of scores has a line for each file, whose name is that of its task.",
+        StoryFile,
+    ),
     ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
@@ -153,6 +167,11 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "For classification: an encoder, what it says of the whole text, and a label. Settings that the chosen encoder "
         "does not read are refused.",
         ClassifierConfig,
+    ),
+    (
+        '[model] kind = "memory_network"',
+        "For question_answering: reads the sentences of a story several times (Sukhbaatar et al. 2015).",
+        MemoryNetworkConfig,
     ),
     (
         '[model] kind = "neural_turing_machine"',

@@ -21,6 +21,7 @@ def test_known_are_the_files_of_a_room() -> None:
         "classification",
         "extractive_qa",
         "parsing",
+        "question_answering",
         "speech_recognition",
     } == set(known("tasks"))
 

@@ -55,6 +55,21 @@ def test_adamw_equals_torchs_with_decay_on_matrices_alone() -> None:
             assert mine.grad is None  # forgotten, not added to
 
 
+def test_sgd_steps_along_the_gradient() -> None:
+    model = toy()
+    optimizers = Optimizers(model, settings(optimizer="sgd"))
+    for update, rate in enumerate(RATES):
+        backward(model, update)
+        before = [parameter.detach().clone() for parameter in model.parameters()]
+        gradients = [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
+        optimizers.step(rate)
+        for mine, was, gradient in zip(model.parameters(), before, gradients, strict=True):
+            decayed = was * (1 - rate * 0.1) if was.ndim == 2 else was
+            torch.testing.assert_close(mine, decayed - rate * gradient, rtol=1e-6, atol=1e-7)
+            assert mine.grad is None
+    assert optimizers.tensors() == {}
+
+
 def test_adamw_equals_the_papers_loop() -> None:
     model = nn.Linear(1, 1, bias=False)
     optimizers = Optimizers(model, settings())

@@ -115,7 +115,7 @@ def _factor(gram_WRR: Tensor, a: float, b: float, c: float) -> Tensor:
 
 
 class Optimizers:
-    """One optimiser or two behind one face: AdamW or SGD for everything, or Muon for hidden matrices and AdamW for the rest.
+    """One optimiser or two behind one face: AdamW or SGD for all, or Muon for hidden matrices and AdamW for the rest.
 
     Embeddings, output layers, norms, biases and positions are never Muon's: their rows are looked up, not multiplied.
     """
