@@ -213,5 +213,3 @@ def test_other_columns_are_refused() -> None:
         with pytest.raises(InputError, match="two answers are the same"):
             MemoryNetwork(MemoryNetworkConfig(), specs)
         assert MemoryNetwork(MemoryNetworkConfig(tied="layerwise"), specs).output is not None
-
-

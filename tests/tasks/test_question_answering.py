@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from transduce.metrics.labels import error_tally
 from transduce.recipe.recipe import load_recipe
 from transduce.runtime.event_log import read_log
 from transduce.tasks.question_answering import QuestionAnswering, QuestionAnsweringData
+from transduce.training.plots import write_figures
 
 PEOPLE, PLACES = ("Mary", "John", "Sandra"), ("garden", "kitchen", "hallway")
 
@@ -105,12 +107,16 @@ def run(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_last_stories_of_each_file_are_held_out(corpus: Path) -> None:
-    data = QuestionAnsweringData.model_validate({"root": str(corpus), "train": {"file": "qa*_train.txt"}, "hold_out": 0.1})
+    data = QuestionAnsweringData.model_validate(
+        {"root": str(corpus), "train": {"file": "qa*_train.txt"}, "hold_out": 0.1}
+    )
     trained, held_out = data.parts(corpus)
     assert {each.story for each in held_out} == set(range(90, 100))
     assert {each.story for each in trained} == set(range(90))
     for part, count in ((trained, 180), (held_out, 20)):
-        assert [sum(each.task == task for each in part) for task in ("qa1_easy", "qa2_easier", "qa10_easiest")] == [count] * 3
+        assert [sum(each.task == task for each in part) for task in ("qa1_easy", "qa2_easier", "qa10_easiest")] == [
+            count
+        ] * 3
     with pytest.raises(InputError, match="too few stories"):
         data.model_copy(update={"hold_out": 0.001}).parts(corpus)
 
@@ -192,6 +198,16 @@ def test_training_learns_and_tells_each_task(run: Path) -> None:
     assert losses[-1] < 0.8 * np.log(3)
 
 
+def test_its_figures_show_the_hops(recipe: Path, run: Path, tmp_path: Path) -> None:
+    model: Any = transduce.load(run)
+    loaded, told = load_recipe(recipe), []
+    task = QuestionAnswering(loaded.task, loaded.data, model.task.columns)
+    shutil.copy(run / "log.jsonl", tmp_path)
+    write_figures(tmp_path, model.model, task, task.open(tmp_path, lambda line: None), {}, told.append)
+    assert not told
+    assert {each.name for each in (tmp_path / "figures").iterdir()} >= {"hops.png", "training.png"}
+
+
 @pytest.mark.parametrize("at", [13, 35])  # in the linear start, and behind it
 def test_a_stopped_training_ends_in_the_same_bytes(recipe: Path, run: Path, tmp_path: Path, at: int) -> None:
     stopped = command(tmp_path, "train", recipe, "--run", tmp_path / "run", fate=Fate(signal=signal.SIGTERM, at=at))
@@ -225,7 +241,9 @@ def test_evaluate_reads_files_and_patterns(run: Path, corpus: Path) -> None:
     found = evaluate_files({"m": model}, Files(corpus / "qa*_test.txt", []), Settings(), lambda count: None)
     assert found["groups"] == reported["groups"]
     assert found["scores"] == reported["scores"]
-    assert sorted(Path(path).name for path in found["data"]) == sorted(path.name for path in corpus.glob("qa*_test.txt"))
+    assert sorted(Path(path).name for path in found["data"]) == sorted(
+        path.name for path in corpus.glob("qa*_test.txt")
+    )
     alone = evaluate_files({"m": model}, Files(corpus / "qa1_easy_test.txt", []), Settings(), lambda count: None)
     assert alone["scores"]["error"] == reported["groups"]["qa1_easy"]["scores"]["error"]
 

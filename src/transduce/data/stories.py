@@ -1,7 +1,7 @@
 """Stories with questions, as texts and in the files of the bAbI tasks (Weston et al. 2015).
 
-A file has a statement or a question in each line. Lines are numbered from 1 in each story, and a question has a tab, its
-answer, a tab and the numbers of the statements that it follows from, which may be missing:
+A file has a statement or a question in each line. Lines are numbered from 1 in each story. Behind a question stand a
+tab, its answer, a tab and the numbers of the statements that it follows from, which may be missing:
 
     1 Mary moved to the bathroom.
     2 John went to the hallway.
@@ -14,7 +14,7 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from transduce.core.errors import InputError
 from transduce.data.files import existing_file, read_lines
@@ -45,6 +45,11 @@ class StoryText(NamedTuple):
     def sentences(self) -> list[str]:
         """The parts, the question last."""
         return [self.text[start:end] for start, end in self.parts]
+
+    @property
+    def question(self) -> str:
+        """As it is written, with its mark."""
+        return self.text[self.parts[-1][0] :].partition("\t")[0].strip() if self.parts else ""
 
 
 class StoryQuestion(NamedTuple):
@@ -157,7 +162,9 @@ def _questions(source: StorySource, problems: list[str]) -> Iterator[StoryQuesti
     for number, line in enumerate(source.lines(), 1):
         match = LINE.fullmatch(line.rstrip("\r"))
         if not match or not match[2].strip():
-            wrong(number, 'a number, a space and a sentence, such as "1 Mary moved to the bathroom."', line or "nothing")
+            wrong(
+                number, 'a number, a space and a sentence, such as "1 Mary moved to the bathroom."', line or "nothing"
+            )
             continue
         told, (sentence, *more) = int(match[1]), match[2].split("\t")
         if told == 1:
@@ -198,7 +205,9 @@ def _of_json(text: str) -> StoryText:
     facts = table.get("facts", [])
     known = range(1, len(sentences))
     if not isinstance(facts, list) or not all(type(each) is int and each in known for each in facts):
-        raise InputError(f'"facts": expected numbers of sentences, 1 to {len(sentences) - 1}; got {str(facts)[:SHOWN]}.')
+        raise InputError(
+            f'"facts": expected numbers of sentences, 1 to {len(sentences) - 1}; got {str(facts)[:SHOWN]}.'
+        )
     return story_of(numbered(sentences[:-1], sentences[-1], [each - 1 for each in facts]))
 
 

@@ -28,6 +28,7 @@ from transduce.interpret.terminal import ASCII_SHADES, LONGEST_LABEL, SHADES, as
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+HOPS = "hop_shading"
 TEMPLATE = Path(__file__).with_name("hop_shading.html.jinja")
 BARS = 5  # answers with a bar, the likeliest
 FACT = "*"  # marks a supporting fact
@@ -52,7 +53,8 @@ class HopShading:
     def of(cls, prediction: Prediction, attention: Attention | None = None) -> Self:
         """Of an answered question; without hops of an ensemble."""
         probabilities = dict(prediction.details()["probabilities"])
-        *sentences, question = story_of(prediction.source).sentences or [""]
+        story = story_of(prediction.source)
+        sentences = story.sentences[:-1]
         try:
             found = attention or prediction.attention()
             layers = [layer.weights[0, 0] for layer in found.of("other") if layer.weights.shape[-1] == len(sentences)]
@@ -60,8 +62,7 @@ class HopShading:
             layers = []
         hops_KM = torch.stack(layers).double().numpy() if layers else np.zeros((0, len(sentences)))
         empty_K = np.clip(1 - hops_KM.sum(1), 0, 1)
-        facts = story_of(prediction.source).facts
-        return cls(tuple(sentences), question, hops_KM, empty_K, facts, probabilities)
+        return cls(tuple(sentences), story.question, hops_KM, empty_K, story.facts, probabilities)
 
     def to_dict(self) -> dict[str, Any]:
         """For the page."""
@@ -100,7 +101,7 @@ class HopShading:
             yield Text("What was read is known of single models of stories alone.", "dim")
             return
         names = "".join(f"{f'hop {number}':<7}" for number in range(1, len(self.hops) + 1))
-        yield Text(f"{names}  {as_printed(self.question)}?", "bold")
+        yield Text(f"{names}  {as_printed(self.question)}", "bold")
         for place, sentence in enumerate(self.sentences):
             line = self._shades(self.hops[:, place], options)
             line.append(FACT + " " if place in self.facts else "  ")
@@ -135,5 +136,5 @@ def hop_figure(drawing: HopShading) -> "Figure":
             colour = "white" if weight > 0.5 else "black"
             axes.text(hop, place, f"{weight:.2f}", ha="center", va="center", fontsize=7, color=colour)
     answer = next(iter(drawing.probabilities), "")
-    axes.set_title(f"{drawing.question}? {answer}", loc="left", fontsize=9)
+    axes.set_title(f"{drawing.question} {answer}", loc="left", fontsize=9)
     return figure

@@ -9,8 +9,8 @@ A sentence of J words x_1 .. x_J, and likewise the question, is a sum of the emb
 
 i counts backwards: T(1) belongs to the sentence just before the question. The memory always has the same number of
 slots. An empty one is all zeros, so that its score is 0 and it says nothing: a hop may look there if no sentence helps.
-An answer is a bag of words as well, whose embeddings are the rows of W. l is twice that of the paper's section 4.1, as in
-its authors' code, so that words weigh as much as in a bag.
+An answer is a bag of words as well, whose embeddings are the rows of W. l is twice that of the paper's section 4.1, as
+in its authors' code, so that words weigh as much as in a bag.
 
 Adjacent tying: A^(k+1) = C^k, B = A^1, W = C^K. Layer-wise tying: A^k = A^1, C^k = C^1, u^(k+1) = H u^k + o^k.
 
@@ -58,7 +58,7 @@ class MemoryNetworkConfig(Config):
 
 
 class _Read(NamedTuple):
-    """The sentences in the memories of a batch, row by row. row, slot: (N,) where each is; place: in its story, (N,)."""
+    """The sentences in the memories of a batch, row by row, all (N,): row, slot, and place in its story."""
 
     row: Tensor
     slot: Tensor
@@ -179,7 +179,7 @@ class MemoryNetwork(nn.Module):
         word_J, start_N = ids_NW[row_J, place_J], words_N.cumsum(0) - words_N
         flat_VF = self.embedding_VED.flatten(1)
         if self.config.encoding == "bag":
-            return F.embedding_bag(word_J, flat_VF, start_N, mode="sum").unflatten(1, (-1, self.config.d_model))
+            return F.embedding_bag(word_J, flat_VF, start_N, mode="sum").view(len(ids_NW), -1, self.config.d_model)
         share_J = (place_J + 1) / words_N[row_J]
         weight_2J = 2 * torch.stack((1 - share_J, 1 - 2 * share_J))  # l is the first, less d / D times the second
         twice_J, starts_N = torch.cat((word_J, word_J)), torch.cat((start_N, start_N + len(word_J)))

@@ -14,8 +14,8 @@ from transduce.data.columns.label import Label
 from transduce.data.columns.story import Story
 from transduce.data.encoding import open_rows
 from transduce.data.files import fingerprint
-from transduce.data.stories import StoryQuestion, is_story_file, read_stories, story_of, story_sources
 from transduce.data.store import Store
+from transduce.data.stories import StoryQuestion, is_story_file, read_stories, story_of, story_sources
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.story_labels import StoryPredictor
 from transduce.tasks.base import LabelTask
@@ -29,7 +29,7 @@ class StoryFile(Config):
     """Stories with questions in the format of bAbI: a file, or all files of a pattern."""
 
     file: str
-    """Its path, relative to `root`, or a pattern such as en/qa*_train.txt. In an archive: data.tar.gz:en/qa*_train.txt."""
+    """Its path, relative to `root`, or a pattern such as qa*_train.txt; in an archive, data.tar.gz:en/qa*_train.txt."""
 
     def questions(self, root: Path) -> list[StoryQuestion]:
         """Of all its files. Raises InputError for all that is wrong in any of them."""
@@ -108,7 +108,7 @@ class QuestionAnswering(LabelTask):
     whole: ClassVar[bool] = True
     drawing: ClassVar[str] = "hop_shading"
     context: ClassVar[str] = "the story and the question"
-    readable: ClassVar[int] = 1_000_000
+    readable: ClassVar[int] = 100_000
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: QuestionAnsweringData) -> Columns:

@@ -44,7 +44,9 @@ def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Dis
 def groups_table(groups: dict[str, Any], title: str) -> Table:
     """A line a group, as `transduce.metrics.groups.group_tables` has them: each metric with its interval."""
     names = [each["name"] for each in next(iter(groups.values()))["scores"].values()]
-    table = Table(title=Text(title), title_justify="left", title_style="", box=None, header_style="bold", pad_edge=False)
+    table = Table(
+        title=Text(title), title_justify="left", title_style="", box=None, header_style="bold", pad_edge=False
+    )
     table.add_column("")
     for name in names:
         table.add_column(Text(name), justify="right")

@@ -78,7 +78,9 @@ class Story(Tokens):
         """The characters of each sentence, and of the question. Raises InputError for JSON."""
         found = story_of(text)
         if found.text != text:
-            raise InputError("a story in JSON has no words to point at: write its sentences, and behind them the question.")
+            raise InputError(
+                "a story in JSON has no words to point at: write its sentences, and behind them the question."
+            )
         return list(found.parts)
 
     def collate(self, rows: Sequence[Ids]) -> Any:
