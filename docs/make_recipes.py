@@ -23,6 +23,8 @@ from transduce.models.bidaf import BidafConfig
 from transduce.models.classifier import ClassifierConfig
 from transduce.models.convolution import ConvolutionConfig
 from transduce.models.ctc import CtcConfig
+from transduce.models.graph_attention import GraphAttentionConfig
+from transduce.models.graph_transformer import GraphTransformerConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
 from transduce.models.memory_network import MemoryNetworkConfig
@@ -34,6 +36,8 @@ from transduce.models.rnn_decoder import RnnDecoderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
+from transduce.models.tree_lstm import TreeLstmConfig
+from transduce.models.tree_transformer import TreeTransformerConfig
 from transduce.models.vector_decoder import VectorDecoderConfig
 from transduce.objectives.spec_augment import SpecAugmentConfig
 from transduce.recipe.training import Teachers, TrainingConfig
@@ -41,11 +45,14 @@ from transduce.search.settings import Search
 from transduce.tasks.algorithmic import AlgorithmicConfig, AlgorithmicData, GeneratedExamples, HeldOutExamples
 from transduce.tasks.classification import ClassificationConfig, ClassificationData
 from transduce.tasks.extractive_qa import ExtractiveQaConfig, ExtractiveQaData, QuestionFile
+from transduce.tasks.graph_classification import GraphClassificationConfig, GraphClassificationData
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
+from transduce.tasks.node_classification import NodeClassificationConfig, NodeClassificationData
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
 from transduce.tasks.question_answering import QuestionAnsweringConfig, QuestionAnsweringData, StoryFile
 from transduce.tasks.speech_recognition import SpeechData, SpeechRecognitionConfig
 from transduce.tasks.translation import TranslationConfig, TranslationData
+from transduce.tasks.tree_classification import LabelledTreeFile, TreeClassificationConfig, TreeClassificationData
 
 PAGE = Path(__file__).with_name("recipes.md")
 HEAD = """# Recipes
@@ -116,6 +123,27 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         LabelledFile,
     ),
     (
+        '[task] kind = "node_classification"',
+        "The nodes of one graph to labels. The model file keeps the graph, and `predict` takes numbers of nodes.",
+        NodeClassificationConfig,
+    ),
+    ("[data] of node_classification", "", NodeClassificationData),
+    (
+        '[task] kind = "graph_classification"',
+        'Graphs to labels. `predict` takes one as a line `{"nodes": [..], "edges": [[0, 1], ..]}`, where a node is a '
+        "tag, which is a whole number, or a list of numbers.",
+        GraphClassificationConfig,
+    ),
+    ("[data] of graph_classification", "", GraphClassificationData),
+    (
+        '[task] kind = "tree_classification"',
+        "Trees to a label for each of their nodes. `predict` takes a tree in brackets a line, with or without labels, "
+        "such as `((The) ((best) (film)))`, and writes it with labels.",
+        TreeClassificationConfig,
+    ),
+    ("[data] of tree_classification", "", TreeClassificationData),
+    ("an entry of data.train, data.validation, data.test.NAME", "Trees.", LabelledTreeFile),
+    (
         '[task] kind = "algorithmic"',
         "Sequences of vectors to vectors: the tasks of Graves et al. 2014. Examples are generated from the seed, so "
         "there are no files, and no [tokenizer] or [batch]. Inputs and outputs are rows of numbers as JSON.",
@@ -167,6 +195,22 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "For classification: an encoder, what it says of the whole text, and a label. Settings that the chosen encoder "
         "does not read are refused.",
         ClassifierConfig,
+    ),
+    ('[model] kind = "tree_lstm"', "For tree_classification.", TreeLstmConfig),
+    (
+        '[model] kind = "tree_transformer"',
+        "For tree_classification: attention along the edges of a tree, or a flat one of the same size.",
+        TreeTransformerConfig,
+    ),
+    (
+        '[model] kind = "graph_attention"',
+        "For node_classification and graph_classification: each node attends to its neighbors.",
+        GraphAttentionConfig,
+    ),
+    (
+        '[model] kind = "graph_transformer"',
+        "For node_classification and graph_classification: a Transformer encoder that attends along edges alone.",
+        GraphTransformerConfig,
     ),
     (
         '[model] kind = "memory_network"',

@@ -9,12 +9,15 @@ from random_models import sentences
 from transduce.core.model_file import ModelFile
 from transduce.data.columns import Column
 from transduce.data.columns.label import Label
+from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.packed import pack
 from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
 from transduce.data.columns.story import Story
 from transduce.data.columns.tokens import Tokens
+from transduce.data.columns.tree_nodes import TreeNodes
 from transduce.data.columns.trees import Trees
+from transduce.data.columns.vectors import Vectors
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 from transduce.data.trees import parse_tree
 from transduce.inference.decode import SearchPredictor
@@ -26,6 +29,8 @@ LABELS = ("bad", "good", "so-so")
 CHINESE = "这部电影很好看但是结尾太差"
 QUESTION = "ba de ?"
 STORY = "1 ba de fi.\n2 go ku.\n3 fi go ba.\n4 where ba?\t\t2"
+VECTORS = "[[0, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]"
+TREE = "((ba) ((de) ((fi) (go))))"
 CONTEXT = "fi go ku ba . de la mi no . pu ra si to ."
 BIDAF = {"d_model": 8, "hidden": 8, "modeling_layers": 1, "character_filters": 4, "character_width": 4}
 QANET = {"d_model": 8, "heads": 2, "blocks": 1, "encoder_convolutions": 1, "character_filters": 4, "character_width": 4}
@@ -59,6 +64,13 @@ def parser(seed: int = 1) -> Pipeline:
     return made({"kind": "parsing"}, {"train": [{"file": "a.mrg"}]}, columns, table, seed)
 
 
+def tree_labeller(seed: int = 1, **model: Any) -> Pipeline:
+    """Three labels for the nodes of trees; attention along edges, unless `model` says otherwise."""
+    columns: dict[str, Column] = {"source": TreeNodes.of(learnt("whitespace")), "target": NodeLabels(LABELS)}
+    table = {"kind": "tree_transformer", "d_model": 12, "heads": 3, "layers": 2, "feed_forward": 8, **model}
+    return made({"kind": "tree_classification"}, {"train": [{"file": "a.trees"}]}, columns, table, seed)
+
+
 def reader(seed: int = 1, **model: Any) -> Pipeline:
     """A language model that looks back: an LSTMN of two layers, unless `model` says otherwise."""
     columns: dict[str, Column] = {"target": Tokens(learnt("whitespace"), stream=True)}
@@ -74,6 +86,14 @@ def listener(seed: int = 1, **model: Any) -> Pipeline:
     columns: dict[str, Column] = {"source": Story.of(tokenizer), "target": Label(("ba", "de", "fi"), words)}
     table = {"kind": "memory_network", "d_model": 8, "hops": 2, "slots": 4, **model}
     return made({"kind": "question_answering"}, {"train": [{"file": "a.txt"}]}, columns, table, seed)
+
+
+def machine(seed: int = 1, **model: Any) -> Pipeline:
+    """That copies vectors of two bits: a Neural Turing Machine with two heads of each kind."""
+    columns: dict[str, Column] = {"source": Vectors(3), "target": Vectors(2)}
+    heads = {"read_heads": 2, "write_heads": 2, "slots": 9, "width": 4, "hidden": 8}
+    table = {"kind": "neural_turing_machine", **heads, **model}
+    return made({"kind": "algorithmic"}, {"name": "copy", "bits": 2}, columns, table, seed)
 
 
 def learnt(kind: str) -> Tokenizer:

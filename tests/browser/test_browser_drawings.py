@@ -6,12 +6,27 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 from visiting import Open, Visit, visiting
 
-from drawn_models import CONTEXT, QUESTION, STORY, answerer, classifier, file_of, listener, parser, reader
+from drawn_models import (
+    CONTEXT,
+    QUESTION,
+    STORY,
+    TREE,
+    VECTORS,
+    answerer,
+    classifier,
+    file_of,
+    listener,
+    machine,
+    parser,
+    reader,
+    tree_labeller,
+)
 from served import Server, serving
 from transduce.core.model_file import save_model_file
 from transduce.explore.offline import offline
@@ -19,20 +34,40 @@ from transduce.explore.page_file import page
 from transduce.interpret.numbers import from_base64
 
 WORDS = "ba de fi go ku"
-TEXTS = {"classifier": WORDS, "answerer": f"{QUESTION}\t{CONTEXT}", "parser": WORDS, "reader": WORDS, "listener": STORY}
-FIRST = {"classifier": "Words", "answerer": "Answer", "parser": "Tree", "reader": "Looking back", "listener": "Hops"}
+TEXTS = {
+    "classifier": WORDS,
+    "answerer": f"{QUESTION}\t{CONTEXT}",
+    "parser": WORDS,
+    "labeller": TREE,
+    "reader": WORDS,
+    "machine": VECTORS,
+    "listener": STORY,
+}
+FIRST = {
+    "classifier": "Words",
+    "answerer": "Answer",
+    "parser": "Tree",
+    "labeller": "Labelled tree",
+    "reader": "Looking back",
+    "machine": "Memory",
+    "listener": "Hops",
+}
 FIGURES = {
     "classifier": ["shading", "labels"],
     "answerer": ["answer", "asked", "answering"],
     "parser": ["tree"],
+    "labeller": ["tree"],
     "reader": ["look-back"],
     "listener": ["hops", "labels"],
+    "machine": ["over-time", "contents"],
 }
 MADE = {
     "classifier": lambda: classifier(hops=2),
     "answerer": answerer,
     "parser": parser,
+    "labeller": tree_labeller,
     "reader": reader,
+    "machine": machine,
     "listener": listener,
 }
 
@@ -75,6 +110,11 @@ def table(tab: Visit, name: str) -> list[list[str]]:
     return rows
 
 
+def number(text: str) -> float:
+    """As the page writes it, with a sign that is no hyphen."""
+    return float(text.replace("\N{MINUS SIGN}", "-"))
+
+
 @pytest.mark.parametrize("model", MADE)
 def test_a_model_opens_on_its_own_picture(visit: Open, model: str) -> None:
     tab = visit(model)
@@ -82,7 +122,7 @@ def test_a_model_opens_on_its_own_picture(visit: Open, model: str) -> None:
     assert [each.get_attribute("data-name") for each in tab.find("#view figure").all()] == FIGURES[model]
     tab.page.keyboard.press("2")
     tab.drawn()
-    assert tab.text("#views [aria-current]") == "Attention"
+    assert tab.text("#views [aria-current]") == ("Training" if model == "machine" else "Attention")
     tab.page.keyboard.press("1")
     tab.drawn()
     assert tab.text("#views [aria-current]") == FIRST[model]
@@ -181,6 +221,18 @@ def test_a_tree_is_walked_by_keys(visit: Open, drawn: Server) -> None:
     assert tab.text(".tip-head") == nodes[0]["text"]
 
 
+def test_a_labelled_tree_is_coloured_and_tells_its_labels(visit: Open, drawn: Server) -> None:
+    tab, nodes = visit("labeller"), drawing(drawn, "labeller")["nodes"]
+    assert tab.find(".tree text").all_text_contents() == [each["text"] for each in nodes]
+    grounds = tab.find(".tree rect[rx]").all()
+    assert [each.get_attribute("fill") for each in grounds if each.get_attribute("rx") == "5"] == [
+        each["colour"] for each in nodes
+    ]
+    tab.find("svg.tree").focus()
+    tab.page.keyboard.press("Home")
+    assert tab.text(".tip").split("\n") == [nodes[0]["text"], f"{nodes[0]['tag']}: ba de fi go"]
+
+
 def test_looking_back_has_a_line_for_each_word(visit: Open, drawn: Server) -> None:
     tab = visit("reader")
     assert tab.find(".back-word.now").all_text_contents() == WORDS.split()
@@ -211,6 +263,35 @@ def test_each_hop_has_the_servers_weights_of_each_sentence(visit: Open, drawn: S
     tab.page.keyboard.press("Home")
     assert tab.text(".tip").split("\n")[:2] == ["ba de fi", f"hop 1: {found['hops'][0][0]:.3f}"]
     assert [row[0] for row in table(tab, "labels")] == list(found["probabilities"])
+
+
+def test_memory_plays_and_shows_the_servers_numbers(visit: Open, drawn: Server) -> None:
+    tab, found = visit("machine", {"reduced_motion": "no-preference"}), drawing(drawn, "machine")
+    assert tab.find("#views li").all_inner_texts() == ["Memory", "Training"]
+    panels = {each["title"]: from_base64(each["weights"], each["shape"]) for each in found["panels"]}
+    names = tab.find('[data-name="over-time"] .memory-name').all_text_contents()
+    assert len(names) == len(panels) and names[0] == "Inputs" and names[-1] == "Where it reads, head 2"
+    rows = table(tab, "over-time")
+    numbers = [[number(cell) for cell in row[1:]] for row in rows]
+    expected = [[value for panel in panels.values() for value in panel[:, step]] for step in range(5)]
+    for row, values in zip(numbers, expected, strict=True):
+        assert row == pytest.approx(values, abs=0.006)
+    memory = from_base64(found["memory"]["weights"], found["memory"]["shape"])
+    for step in (4, 1):
+        tab.find("#memory-step").fill(str(step))
+        assert tab.text("#memory-now") == f"step {step + 1} of 5"
+        held = [[number(cell) for cell in row[5:]] for row in table(tab, "contents")]
+        assert np.allclose(held, memory[step], atol=0.006)
+    tab.find("#memory-play").click()  # on from where it is, to the end
+    expect(tab.find("#memory-now")).to_have_text("step 5 of 5")
+    expect(tab.find("#memory-play")).to_have_text("Play")
+
+
+def test_memory_moves_by_itself_for_nobody_who_wants_it_still(visit: Open) -> None:
+    tab = visit("machine", {"reduced_motion": "reduce"})
+    for step in (1, 2):
+        tab.find("#memory-play").click()
+        assert tab.text("#memory-now") == f"step {step} of 5"
 
 
 def test_models_of_other_tasks_have_no_such_view(visit: Open) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,32 @@ def test_operations_of_models_that_point_grow_as_the_table_says(kind: str, power
     assert found["exponent_of_operations"] == pytest.approx(power, abs=0.3)
 
 
+@pytest.mark.parametrize("task", ["node_classification", "graph_classification"])
+@pytest.mark.parametrize("kind", ["graph_attention", "graph_transformer"])
+def test_attention_along_edges_grows_as_a_graph_does(task: str, kind: str) -> None:
+    data = {"nodes": "a.tsv", "edges": "b.tsv"} if task == "node_classification" else {"file": "a.jsonl"}
+    table = {"task": {"kind": task}, "data": data, "model": {"kind": kind, "layers": 2}}
+    found = measure_growth(parse_recipe(table, "test"), [256, 512])
+    assert found["unit"] == "node"
+    assert found["exponent_of_operations"] == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("model", "power"),
+    [
+        ({"kind": "tree_lstm", "cell": "binary", "hidden": 16}, 1),
+        ({"kind": "tree_lstm", "cell": "child_sum", "hidden": 16}, 1),
+        ({"kind": "tree_transformer", "layers": 1, "feed_forward": 12, "d_model": 12}, 2),
+        ({"kind": "tree_transformer", "layers": 1, "feed_forward": 12, "d_model": 12, "attention": "flat"}, 2),
+    ],
+)
+def test_operations_on_trees_grow_as_the_table_says(model: dict[str, object], power: int) -> None:
+    table = {"task": {"kind": "tree_classification"}, "data": {"train": [{"file": "a.trees"}]}, "model": model}
+    found = measure_growth(parse_recipe(table, "test"), [256, 512])
+    assert (found["unit"], found["layers"]) == ("word", 1)
+    assert found["exponent_of_operations"] == pytest.approx(power, abs=0.3)
+
+
 def test_a_language_model_reads_no_source() -> None:
     decoder = {"kind": "transformer_decoder", "layers": 1, "d_model": 16, "heads": 2}
     text = {"task": {"kind": "language_modelling"}, "data": {"train": [{"text": "a"}]}, "model": decoder}
@@ -94,6 +121,7 @@ def test_the_table_of_the_textbooks() -> None:
     assert complexity_of("my_file:MyModel") is None
     assert all(complexity_of(kind) for kind in known("models") if kind not in {"classifier", "vector_decoder"})
     assert complexity_of("vector_decoder", "recurrent") == complexity_of("rnn")
+    assert complexity_of("tree_transformer", "flat") == complexity_of("transformer")
     assert complexity_of("classifier", "recurrent") == complexity_of("rnn")
     assert complexity_of("classifier", "transformer") == complexity_of("transformer")
 
@@ -130,14 +158,18 @@ def test_growth_of_every_kind_of_model_is_measured(kind: str) -> None:
     elif kind in ("neural_turing_machine", "vector_decoder"):
         task, files = "algorithmic", {}
         model = {key: value for key, value in model.items() if key not in ("heads", "feed_forward")}
+    elif kind in ("graph_attention", "graph_transformer"):
+        task, files = "graph_classification", {}
+    elif "tree" in kind:
+        task, files = "tree_classification", {"file": "a.trees"}
+        model |= {"relations": ("parent", "children")} if "relations" in fields else {}
     elif "layers" in fields:
         task, files = "language_modelling", {"text": "a"}
     else:
         task, files = "translation", {"source": "a", "target": "b"}
-    found = measure_growth(
-        parse_recipe({"task": {"kind": task}, "data": {"train": [files]} if files else {}, "model": model}, "test"),
-        [4, 8],
-    )
+    data: dict[str, Any] = {"file": "a.jsonl"} if task == "graph_classification" else {"train": [files]}
+    table = {"task": {"kind": task}, "data": {} if task == "algorithmic" else data, "model": model}
+    found = measure_growth(parse_recipe(table, "test"), [4, 8])
     assert all(seconds > 0 for seconds in found["seconds_a_layer"])
     first, second = found["operations_a_layer"]
     assert 0 < first < second or kind == "memory_network"  # which has one product, of its output: the rest are sums

@@ -19,10 +19,13 @@ def test_known_are_the_files_of_a_room() -> None:
         "translation",
         "language_modelling",
         "classification",
+        "graph_classification",
+        "node_classification",
         "extractive_qa",
         "parsing",
         "question_answering",
         "speech_recognition",
+        "tree_classification",
     } == set(known("tasks"))
 
 

@@ -15,7 +15,19 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from drawn_models import CHINESE, CONTEXT, QUESTION, STORY, answerer, classifier, listener, parser, reader
+from drawn_models import (
+    CHINESE,
+    CONTEXT,
+    QUESTION,
+    STORY,
+    TREE,
+    answerer,
+    classifier,
+    listener,
+    parser,
+    reader,
+    tree_labeller,
+)
 from pipelines import TEXT, pipeline
 from transduce.attention.capture import Record, capture
 from transduce.core.errors import InputError
@@ -330,10 +342,10 @@ def test_a_tree_goes_to_the_page_with_its_places() -> None:
 
 
 @pytest.mark.parametrize(
-    "made", [classifier(hops=2), answerer(), parser(), reader()], ids=lambda made: made.recipe.name
+    "made", [classifier(hops=2), answerer(), parser(), tree_labeller(), reader()], ids=lambda made: made.recipe.name
 )
 def test_the_offline_file_has_the_picture(made: Pipeline) -> None:
-    text = ASKED if made.task.drawing == "answer_span" else TEXT
+    text = {"answer_span": ASKED, "labelled_tree_drawing": TREE}.get(made.task.drawing, TEXT)
     found = json.loads(json.dumps(offline({"one": made}, [text]), allow_nan=False))
     kind = drawing_name(made.model, made.task)
     assert found["models"][0]["shows"]["drawing"] == kind == found["explorations"][0]["drawing"]["kind"]

@@ -28,7 +28,7 @@ def random_state(cell: Cell) -> tuple[Tensor, ...]:
 
 
 def test_every_cell_is_compared() -> None:
-    with_equations_of_its_own = ["lstmn"]  # torch has none: see test_lstmn.py
+    with_equations_of_its_own = ["lstmn", "ntm"]  # torch has none: see test_lstmn.py and test_ntm_cell.py
     assert list(known("layers.recurrent")) == sorted(
         [ours.__name__.lower() for ours, _, _ in CELLS] + with_equations_of_its_own
     )

@@ -24,7 +24,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "linear": {"encoder": "linear", "heads": 2, "feed_forward": 8, "positions": "learned", "max_length": 8},
     **{
         f"{cell} {direction}": {"encoder": "recurrent", "hidden": 8, "cell": cell, "direction": direction}
-        for cell, direction in product(("lstm", "gru", "tanh", "lstmn"), ("forward", "backward", "both"))
+        for cell, direction in product(("lstm", "gru", "tanh", "lstmn", "ntm"), ("forward", "backward", "both"))
     },
 }
 

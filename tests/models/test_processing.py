@@ -1,6 +1,5 @@
 """What every model of vectors promises; and the Neural Turing Machine against loops written from its paper."""
 
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,12 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
+from memory_by_loops import addressed, heads_of
 from transduce.attention import capture
 from transduce.core.errors import InputError
 from transduce.core.model_file import lasting_tensors
 from transduce.core.registry import known, resolve
 from transduce.data.columns import ColumnSpec, Specs
-from transduce.layers.external_memory import TINY_LENGTH, TINY_WEIGHT
 from transduce.layers.memory_unroll import unroll
 from transduce.models.neural_turing_machine import NeuralTuringMachine, NeuralTuringMachineConfig
 from transduce.models.protocols import Processes, map_tree, select
@@ -203,49 +202,6 @@ def test_its_memory_and_weightings_are_the_papers_slot_by_slot(name: str) -> Non
             for head, weighting in writers:
                 memory[slot] = memory[slot] + weighting[slot] * head["add"]
     np.testing.assert_allclose(state.memory.memory[0], memory, rtol=1e-7, atol=1e-12)
-
-
-def heads_of(said: Any, sizes: Any) -> list[dict[str, Any]]:
-    """The parameters of each head, out of what the controller says."""
-    keys, positive, opened, shifts, added = np.split(said, np.cumsum(sizes.parts)[:-1])
-    found = []
-    for number in range(sizes.heads):
-        written = number - sizes.read
-        span = slice(written * sizes.width, (written + 1) * sizes.width)
-        found.append(
-            {
-                "key": keys[number * sizes.width : (number + 1) * sizes.width],
-                "strength": math.log1p(math.exp(positive[number])),
-                "exponent": 1 + math.log1p(math.exp(positive[sizes.heads + number])),
-                "gate": 1 / (1 + math.exp(-opened[number])),
-                "shift": shifts[number * sizes.shifts : (number + 1) * sizes.shifts],
-                "erase": 1 / (1 + np.exp(-opened[sizes.heads :][span])) if written >= 0 else None,
-                "add": np.tanh(added[span]) if written >= 0 else None,
-            }
-        )
-    return found
-
-
-def addressed(head: dict[str, Any], memory: Any, before: Any, reach: int) -> Any:
-    """Equations 5 to 9, for one head and one step."""
-    slots = len(memory)
-
-    def length(vector: Any) -> float:
-        return math.sqrt(sum(each**2 for each in vector) + TINY_LENGTH)
-
-    cosine = [
-        sum(a * b for a, b in zip(head["key"], slot, strict=True)) / length(head["key"]) / length(slot)
-        for slot in memory
-    ]
-    powers = [math.exp(head["strength"] * each) for each in cosine]
-    content = [each / sum(powers) for each in powers]
-    mixed = [head["gate"] * new + (1 - head["gate"]) * old for new, old in zip(content, before, strict=True)]
-    shift = np.exp(head["shift"]) / np.exp(head["shift"]).sum()
-    moved = [
-        sum(shift[j + reach] * mixed[(slot - j) % slots] for j in range(-reach, reach + 1)) for slot in range(slots)
-    ]
-    sharp = [(each + TINY_WEIGHT) ** head["exponent"] for each in moved]
-    return np.array([each / sum(sharp) for each in sharp])
 
 
 @pytest.mark.parametrize("name", ["ntm", "ntm, feed-forward, many heads"])

@@ -386,8 +386,9 @@ def test_train_predict_and_evaluate(name: str, tmp_path: Path) -> None:
         assert math.isclose(found[metric]["value"], scores[metric]["value"], rel_tol=1e-5)
     pipeline = transduce.load(run)
     [prediction] = pipeline.predict([texts[0][0]])
-    with pytest.raises(InputError, match="predict --draw"):
-        explore(pipeline, texts[0][0])
+    explored = explore(pipeline, texts[0][0])
+    assert explored["target"]["text"] == prediction.text
+    assert [each["title"] for each in explored["drawing"]["panels"]][:2] == ["inputs", "outputs"]
     assert described("a", pipeline.model, pipeline.task, pipeline.recipe, False, {})["layers"] == []
     assert prediction.to_dict()["input"] == json.loads(texts[0][0])
 

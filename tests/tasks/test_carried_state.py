@@ -46,7 +46,7 @@ from transduce.training.run import cache_folder
 CONTEXT = 7
 SMALL: dict[str, Any] = {"d_model": 16, "layers": 2, "dropout": 0.0}
 STACK: dict[str, Any] = {**SMALL, "heads": 2, "feed_forward": 24}
-RECURRENT = {cell: {**SMALL, "kind": "rnn_decoder", "cell": cell} for cell in ("tanh", "gru", "lstm", "lstmn")}
+RECURRENT = {cell: {**SMALL, "kind": "rnn_decoder", "cell": cell} for cell in ("tanh", "gru", "lstm", "lstmn", "ntm")}
 LINEAR = {"linear": {**STACK, "kind": "linear_transformer_decoder"}}
 TRANSFORMERS = {
     positions: {**STACK, "kind": "transformer_decoder", "positions": positions}

@@ -2,8 +2,9 @@
 
 A model of the recipe's sizes, with a vocabulary so small that its embedding and output cost nothing, reads one random
 source of n tokens and writes one target of n tokens, forward and backward. Of speech it reads n frames, and writes a
-token every 100 ms. A model that points into a text reads n tokens of it and a short question.
-Of stories it reads one of n tokens in short sentences, all of which its memory holds.
+token every 100 ms. A model that points into a text reads n tokens of it and a short question. Of graphs it reads a ring
+of n nodes, each of which reads itself and the next ones; of trees a balanced tree of n words, in which each phrase has
+two parts; of stories one of n tokens in short sentences, all of which its memory holds.
 
 The exponent p of t = c n^p is fitted by least squares on logarithms, of the longer half of the lengths: on short ones,
 starting each operation takes longer than doing it.
@@ -16,16 +17,20 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.compare.operations import count_operations
+from transduce.core.graphs import Graphs
 from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.columns.question_context import LONGEST_TOKEN, Passage
 from transduce.data.columns.story import Sentences
+from transduce.data.columns.tree_nodes import PHRASE, Forest, forest
+from transduce.data.graphs import EdgeReading
 from transduce.models.protocols import Aligns, Classifies, Fills, Points, Processes
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.settings import random_numbers
@@ -34,7 +39,8 @@ VOCABULARY, CHARACTERS = 16, 16  # and features of a frame
 FRAMES_A_TOKEN = 10
 SENTENCE = 6  # tokens of a sentence of a story
 QUESTION = 16  # tokens of the question that a model which points is asked
-UNITS = {"frames": "frame", "vectors": "vector"}  # of a length; others are tokens
+UNITS = {"frames": "frame", "vectors": "vector", "graph": "node", "node": "node", "tree_nodes": "word"}
+"""Of a length; others are tokens."""
 REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so long
 
 
@@ -97,11 +103,15 @@ def _pass(model: nn.Module, length: int, reads: str | None) -> Callable[[], None
     generator = torch.Generator().manual_seed(length)
     if reads == "frames":
         frames_BSF = torch.randn(1, length, VOCABULARY, generator=generator)
-        source: Padded | None = Padded(frames_BSF, torch.tensor([length]))
+        source: Padded | Graphs | Forest | None = Padded(frames_BSF, torch.tensor([length]))
         target = _random(-(-length // FRAMES_A_TOKEN), generator)
+    elif reads in ("graph", "node"):
+        source, target = _ring(length, generator, chosen=reads == "node"), _random(length, generator)
     elif reads == "vectors":
         vectors_BSF = torch.randn(1, length, VOCABULARY, generator=generator)
         source, target = Padded(vectors_BSF, torch.tensor([length])), _random(length, generator)
+    elif reads == "tree_nodes":
+        source, target = _tree(length, generator), _random(length, generator)
     else:
         source = _random(length, generator) if reads else None
         target = _random(length, generator)
@@ -113,21 +123,18 @@ def _pass(model: nn.Module, length: int, reads: str | None) -> Callable[[], None
     return step
 
 
-def _logits(model: nn.Module, source: Padded | None, target: Padded, reads: str | None) -> Tensor:
+def _logits(model: nn.Module, source: Any, target: Padded, reads: str | None) -> Tensor:
     """What the model says of every position, (B, T, V); of places, of all words, or (B, C) of the labels or places."""
-    if isinstance(model, Points):
-        assert source is not None
-        return torch.cat(model.point(_passage(source)), -1)
     if isinstance(model, Classifies):
-        return model.classify(source if source is None or reads != "story" else _story(source))
+        return model.classify(_story(source) if reads == "story" else source)
+    assert not isinstance(source, Forest)
+    if isinstance(model, Points):
+        return torch.cat(model.point(_passage(source)), -1)
     if isinstance(model, Processes):
-        assert source is not None
         return model.process(source.values, model.initial(1))[0]
     if isinstance(model, Aligns):
-        assert source is not None
         return model.align(source).values
     if isinstance(model, Fills):
-        assert source is not None
         return model.fill(target, target.mask(), model.remember(source))
     logits_BTV: Tensor = model(source, target)
     return logits_BTV
@@ -153,9 +160,30 @@ def _story(tokens: Padded) -> Sentences:
     return Sentences(Padded(filled_N.view(1, count, SENTENCE), lengths), Padded(words, lengths), question)
 
 
+def _ring(length: int, generator: torch.Generator, chosen: bool) -> Graphs:
+    """A graph of n nodes in a ring; or all of them chosen."""
+    each = np.arange(length)
+    edges = EdgeReading().read(np.stack([each, (each + 1) % length], 1), length)
+    source, target = (torch.from_numpy(ends) for ends in edges)
+    features_NF = torch.randn(length, VOCABULARY, generator=generator)
+    return Graphs(features_NF, source, target, torch.tensor([length]), torch.from_numpy(each) if chosen else None)
+
+
 def _random(length: int, generator: torch.Generator) -> Padded:
     values_BS = torch.randint(4, VOCABULARY, (1, length), generator=generator)
     return Padded(values_BS, torch.tensor([length]))
+
+
+def _tree(words: int, generator: torch.Generator) -> Forest:
+    """A balanced tree of `words` random words."""
+    parts_N = torch.tensor(_balanced(words))
+    ids_N = _random(len(parts_N), generator).values[0].where(parts_N == 0, PHRASE)
+    return forest(Padded(ids_N[None], torch.tensor([len(parts_N)])), [parts_N.tolist()])
+
+
+def _balanced(words: int) -> list[int]:
+    """How many parts each node has, every node behind its parts."""
+    return [0] if words == 1 else [*_balanced(words // 2), *_balanced(words - words // 2), 2]
 
 
 def _timed(step: Callable[[], None]) -> float:

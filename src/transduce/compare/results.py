@@ -177,7 +177,7 @@ def _variant(comparison: ComparisonConfig, name: str, finished: list[FinishedRun
     grown = [each["memory"]["training_bytes"] for each in done if each["memory"]["training_bytes"]]
     return {
         "kind": recipe.model.kind,  # type: ignore[attr-defined]
-        "encoder": getattr(recipe.model, "encoder", getattr(recipe.model, "network", "")),
+        "encoder": _encoder(recipe.model),
         "changes": comparison.changes[name],
         "searches": comparison.search_tables(name),
         "parameters": costs.parameters,
@@ -188,6 +188,12 @@ def _variant(comparison: ComparisonConfig, name: str, finished: list[FinishedRun
         "memory": {"peak_bytes": max(peaks, default=None), "training_bytes": max(grown, default=None)},
         "runs": [_run(each, costs) for each in finished],
     }
+
+
+def _encoder(model: Any) -> str:
+    """What the model is built from, where its kind does not say it."""
+    flat = "flat" if getattr(model, "attention", "") == "flat" else ""
+    return getattr(model, "encoder", getattr(model, "network", flat))
 
 
 def _run(finished: FinishedRun, costs: Costs) -> dict[str, Any]:

@@ -88,7 +88,12 @@ def growth_table(results: Results) -> Table:
         times = [f"{1000 * seconds:.2f} ms" for seconds in growth["seconds_a_layer"]]
         fits = [_power(growth["exponent"]), _power(growth["exponent_of_operations"])]
         rows.append([name, *times, *fits, *(theory[2:] if theory else [NOTHING] * 3)])
-    read = {"frame": "pair of n frames and n / 10 tokens", "vector": "sequence of n vectors"}
+    read = {
+        "frame": "pair of n frames and n / 10 tokens",
+        "vector": "sequence of n vectors",
+        "node": "ring of n nodes",
+        "word": "tree of n words",
+    }
     pair = read.get(growths[0].get("unit", ""), "pair of n and n tokens")
     notes = [
         f"Time of a forward and backward pass over one {pair}, or a text of n tokens and a short question, "

@@ -18,13 +18,23 @@ if TYPE_CHECKING:
     from transduce.data.columns import Column
 
 
+class NodeTargets(NamedTuple):
+    """The labels (B, N) of nodes; -1 = this node has none, and counts nowhere."""
+
+    ids: Padded
+
+    def known(self) -> Tensor:
+        """(B, N) bool: which nodes have one."""
+        return (self.ids.values >= 0) & self.ids.mask()
+
+
 class Batch(NamedTuple):
     """What a model trains on. Both sides are trees (None, tuples, dicts) of `Padded` or tensors, batch on axis 0.
 
     inputs: of text (B, S), each x ... </s>; None for language modelling.
     targets: of text (B, T), each <s> y ... </s>, or a language model's row as it is: position t predicts position
-        t + 1. Of labels (B,).
-    units: what the loss is a mean over: the target tokens to predict, or the examples.
+        t + 1. Of labels (B,); of nodes `NodeTargets`.
+    units: what the loss is a mean over: the target tokens to predict, the examples, or the nodes that have labels.
     follows: whether each row goes on where the same row of the batch before stopped.
     state: what a model carried over from there, a tree; None = nothing.
     """
@@ -76,7 +86,9 @@ def collate(stores: Sequence[Store], rows: Rows, columns: "Mapping[str, Column]"
 
 
 def units_of_each(targets: Any) -> Tensor:
-    """(B,) int64: of tokens all but the first; of vectors every number; of anything else one an example."""
+    """(B,) int64: of tokens all but the first; of nodes those with labels; of vectors every number; else one."""
+    if isinstance(targets, NodeTargets):
+        return targets.known().sum(1)
     first = nodes(targets)[0]
     if not isinstance(first, Padded):
         return torch.ones(len(first), dtype=torch.int64)

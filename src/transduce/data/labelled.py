@@ -5,7 +5,6 @@ A pair is one text to all who pass it on: both texts with a tab between, and no 
 
 import csv
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -16,8 +15,8 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.corpus import tsv_options
 from transduce.data.files import read_lines
+from transduce.data.labelled_trees import EXAMPLE, read_labelled_trees
 
-NODE = re.compile(r"\(([^\s()]+)|([^\s()]+)|\)")  # of a bracketed tree: (LABEL, a word, )
 NAMED = 5  # lines of a message
 PACKERS = (".gz", ".xz", ".zst")
 SEPARATOR = "\t"
@@ -217,30 +216,12 @@ def _lines(numbers: Sequence[int]) -> str:
 def _trees(path: Path, file: LabelledFile) -> Iterator[Example]:
     """The whole tree of each line first, then with `phrases` each phrase that no line before had."""
     seen: set[tuple[str, str]] = set()
-    for number, line in enumerate(read_lines(path), 1):
-        nodes = _nodes(line)
-        if not nodes:
-            raise InputError(f"{path}, line {number}: expected a tree such as (3 (2 The) (4 best)); got {line[:60]}")
-        yield number, *nodes[-1]
-        for node in nodes[:-1] if file.phrases else ():
-            if node not in seen:
-                seen.add(node)
-                yield number, *node
-
-
-def _nodes(line: str) -> list[tuple[str, str]]:
-    """(text, label) of each node, its parts first and the root last; [] of what is no tree."""
-    waiting: list[tuple[str, int]] = []  # label, and how many words came before
-    words: list[str] = []
-    found = []
-    for match in NODE.finditer(line):
-        if match[1] is not None:
-            waiting.append((match[1], len(words)))
-        elif match[2] is not None:
-            words.append(match[2].replace("\\/", "/"))
-        elif not waiting:
-            return []
-        else:
-            label, first = waiting.pop()
-            found.append((" ".join(words[first:]), label))
-    return [] if waiting or not found else found
+    for number, tree in read_labelled_trees(path):
+        if tree.label is None:
+            raise InputError(f"{path}, line {number}: expected a label at the root, as in {EXAMPLE}; got {tree}"[:200])
+        texts = [" ".join(text.split()) for text in tree.texts()]
+        yield number, texts[-1], tree.label
+        for node in zip(texts[:-1], tree.labels[:-1], strict=True) if file.phrases else ():
+            if node[1] is not None and node not in seen:
+                seen.add((node[0], node[1]))
+                yield number, node[0], node[1]

@@ -14,6 +14,7 @@ from transduce.data.audio import name_of
 from transduce.data.columns import Column
 from transduce.data.columns.frames import Frames
 from transduce.data.filterbank import WINDOW
+from transduce.explore.picture import pictured
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
 from transduce.interpret.attention import looked
@@ -59,6 +60,8 @@ def explore(
         InputError: the pipeline is an ensemble, the text is empty or cannot be read in one piece, there are too many
             weights, or a setting is wrong.
     """
+    if pipeline.task.drawn_alone and not isinstance(pipeline, EnsemblePipeline):
+        return pictured(pipeline, text, name, most)
     whole = _whole(pipeline, text, sentence, search)
     text = whole["sentences"][whole["sentence"]]["text"] if whole else text
     check_text(pipeline, text, as_it_stands)
@@ -174,10 +177,8 @@ def check_text(pipeline: Pipeline, text: str, written: bool = False) -> None:
     if isinstance(pipeline, EnsemblePipeline):
         raise InputError("an ensemble cannot be explored; name a single one of its members.")
     reads = pipeline.task.columns.get("source") or pipeline.task.columns["target"]
-    if reads.kind == "vectors":
-        raise InputError(
-            "this model processes vectors, which this page does not show: `predict --draw` shows what its memory did."
-        )
+    if pipeline.task.drawn_alone:
+        raise InputError("this model reads or writes no text: there is its picture, and no attention between words.")
     length = len(reads.encode([text])[0])
     if isinstance(reads, Frames) and not length:
         told = f"this one is shorter than a frame, {1000 * WINDOW:g} ms" if text.strip() else "there is none"

@@ -55,6 +55,8 @@ def _single(pipeline: Pipeline, texts: Sequence[str]) -> list[str]:
 def explored(name: str, pipeline: Pipeline, text: str) -> dict[str, Any]:
     """An exploration with head importance and rollout. Steps need a server."""
     found = explore(pipeline, text, name)
+    if pipeline.task.drawn_alone:
+        return {**found, "heads": None, "rollout": None, "steps": None}
     model, task = pipeline.model, pipeline.task
     given = asked(pipeline, text, found["nbest"][0]["tokens"])
     attention, _ = looked(model, task, given, text, found["nbest"][0]["text"])

@@ -65,7 +65,7 @@ class LabelPredictor:
         check_batch_size(batch_size)
         reads, labels = self.columns["source"], self.columns["target"]
         names, device = labels.tokens(range(labels.spec.size)), next(model.parameters()).device
-        encoded = [np.asarray(ids, np.int32) for ids in reads.encode(texts)]
+        encoded = [ids if isinstance(ids, np.ndarray) else np.asarray(ids, np.int32) for ids in reads.encode(texts)]
         order = sorted(range(len(texts)), key=lambda place: len(encoded[place]))
         found: dict[int, LabelPrediction] = {}
         for first in range(0, len(order), batch_size):

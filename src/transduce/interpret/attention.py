@@ -23,12 +23,22 @@ from transduce.core.errors import InputError
 from transduce.data.audio import name_of
 from transduce.data.columns import Column
 from transduce.data.columns.tokens import Tokens
+from transduce.data.columns.tree_nodes import TreeNodes
 from transduce.inference.prediction import Prediction
 from transduce.interpret.ctc_alignment import Calls, by_token
 from transduce.interpret.layers import NAMES, Attends, Axis, as_shown, attending, one_pass
-from transduce.interpret.model_inputs import Given, given_of, next_tokens, start_of
+from transduce.interpret.model_inputs import GRAPHS, Given, given_of, next_tokens, start_of
 from transduce.interpret.numbers import packed
-from transduce.interpret.token_spans import Side, Token, end_token, read_tokens, side, timed_side, written_side
+from transduce.interpret.token_spans import (
+    Side,
+    Token,
+    end_token,
+    node_side,
+    read_tokens,
+    side,
+    timed_side,
+    written_side,
+)
 from transduce.models.protocols import Aligns, writes_at_once
 from transduce.tasks.protocols import Task
 
@@ -230,6 +240,10 @@ def read_record(model: nn.Module, task: Task, record: Calls, texts: tuple[str, s
 
 
 def _source_side(source: Column, text: str, given: Given, layers: Sequence[Layer], before: int) -> Side:
+    if source.spec.kind in GRAPHS:
+        return side(text, [Token(each, 0, 0, each) for each in source.tokens(given.source)])
+    if isinstance(source, TreeNodes):
+        return node_side(text)
     if not isinstance(source, Tokens):
         widths = [layer.weights.shape[-1] for layer in layers if layer.part.columns == "source"]
         return timed_side(name_of(text), source.tokens(given.source), widths[0] if widths else len(given.source))

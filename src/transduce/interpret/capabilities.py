@@ -18,7 +18,7 @@ from transduce.recipe.recipe import Recipe
 from transduce.tasks.protocols import Task
 
 NO_POSITIONS = "none"
-EXAMPLES, LONGEST = 16, 500  # sentences, characters of one: a model file may hold anything
+EXAMPLES, LONGEST = 16, 2000  # sentences, characters of one: a model file may hold anything
 
 
 def described(
@@ -52,6 +52,7 @@ def described(
             "training": training,
             "positions": _positions(table["model"]),
             "drawing": drawing_name(model, task),
+            "alone": task.drawn_alone,
         },
         "examples": _examples(provenance.get("examples")),
         "hears": _hears(task),

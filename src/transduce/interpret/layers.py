@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention.capture import Declared, capture
-from transduce.interpret.model_inputs import Given, next_tokens, positions
+from transduce.interpret.model_inputs import GRAPHS, Given, next_tokens, positions
 from transduce.models.protocols import writes_at_once
 from transduce.tasks.protocols import Task
 
@@ -67,7 +67,12 @@ class Attends(NamedTuple):
 
 
 def attending(model: nn.Module, task: Task) -> list[Attends]:
-    """All attention modules of a model: encoder self-attention, decoder self-attention, cross-attention, others."""
+    """All attention modules of a model: encoder self-attention, decoder self-attention, cross-attention, others.
+
+    None of a model of graphs: what attends along edges has no rows and columns.
+    """
+    if (source := task.columns.get("source")) and source.spec.kind in GRAPHS:
+        return []
     if model not in _known:
         _known[model] = _asked(model, task)
     return _known[model]
@@ -101,7 +106,7 @@ def _probe(task: Task) -> Any:
 
 def _attends(name: str, weights_HTS: Tensor, said: Declared, written: int, at_once: bool, reads: int) -> Attends:
     heads, rows, columns = weights_HTS.shape
-    if said == ("self", "encoder") and rows == columns and columns - reads in (0, 1):
+    if said in (("self", "encoder"), ("edge", "encoder")) and rows == columns and columns - reads in (0, 1):
         return Attends(name, "encoder", 0, heads, "source", "source", columns - reads)
     if said == ("self", "decoder") and rows == columns == written:
         axis: Axis = "target" if at_once else "decoder_input"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
@@ -24,6 +25,7 @@ from transduce.inference.vectors import VectorPrediction
 from transduce.interpret.attention import Attention
 from transduce.interpret.drawing import in_style, new_figure
 from transduce.interpret.notebook import png
+from transduce.interpret.numbers import packed
 from transduce.interpret.terminal import ASCII_SHADES, SHADES
 
 if TYPE_CHECKING:
@@ -82,9 +84,8 @@ class MemoryDrawing:
 
     def to_dict(self) -> dict[str, Any]:
         """Every panel, and the contents of the memory over time."""
-        panels = [{"title": each.title, "values": each.values.round(4).tolist(), "slots": each.slots}
-                  for each in self.panels]  # fmt: skip
-        memory = None if self.memory is None else self.memory.round(4).tolist()
+        panels = [{"title": each.title, "slots": each.slots, **_packed(each.values)} for each in self.panels]
+        memory = None if self.memory is None else _packed(self.memory)
         return {"panels": panels, "slots": list(self.slots), "memory": memory}
 
     def plot(self) -> "Figure":
@@ -130,6 +131,10 @@ def memory_figure(drawing: MemoryDrawing) -> "Figure":
         axes.set_yticks(places, [str(drawing.slots[place]) for place in places], fontsize=7)
     grid[-1].set_xlabel("step")
     return figure
+
+
+def _packed(values: NDArray[np.floating]) -> dict[str, Any]:
+    return packed(torch.from_numpy(np.ascontiguousarray(values, np.float32)))
 
 
 def _numbered(name: str, head: int, each: NDArray[np.floating]) -> str:

@@ -20,6 +20,8 @@ from transduce.layers.ctc import least_places
 from transduce.models.protocols import Aligns, Classifies, Encodes, Fills, Points, writes_at_once
 from transduce.tasks.protocols import Task
 
+GRAPHS = ("graph", "node")  # kinds of columns
+
 
 class Given(NamedTuple):
     """source: ids with the end token, or frames (S, F); None for a language model. target: ids of the output, neither
@@ -76,8 +78,9 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
 
     For a model that fills, they are those of its first pass, with all words hidden, and T is the number of words;
     otherwise T is one more. For a model that aligns, they are those of each place; see
-    `transduce.interpret.ctc_alignment`. For a classifier, they are those of the labels, and T is 1. For a model that
-    points, they are those of the tokens of its text, and T is 2: the first and the last token of the span.
+    `transduce.interpret.ctc_alignment`. For a classifier, they are those of the labels, and T is 1, or the number of
+    nodes. For a model that points, they are those of the tokens of its text, and T is 2: the first and the last token
+    of the span.
 
     Raises:
         InputError: the output is empty and the model writes all words at once.
@@ -88,7 +91,7 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
     if writes_at_once(model) and not given.target:
         raise InputError("an output without words has no attention in a model that writes all words at once.")
     if isinstance(model, Classifies):
-        logits_TV = model.classify(source)
+        logits_TV = model.classify(source).flatten(0, -2)
     elif isinstance(model, Points):
         logits_TV = torch.cat(model.point(source))
     elif isinstance(model, Aligns):
@@ -119,6 +122,8 @@ def _inputs(task: Task, source: Any, rows: int) -> Any:
     column = task.columns["source"]
     if isinstance(column, Tokens):
         return column.inputs([np.asarray(source, np.int32)] * rows)
+    if column.spec.kind in GRAPHS:
+        return column.collate_texts([np.asarray(source)] * rows)
     return as_read([source] * rows)
 
 

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from transduce.core.errors import InputError
 from transduce.data.columns import Column
+from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.tokens import Tokens
+from transduce.data.labelled_trees import parse_labelled_tree
 from transduce.data.tokenizer import Tokenizer
 from transduce.interpret.words import WORD_START, Span, words_in
 
@@ -86,10 +88,33 @@ def column_tokens(column: Column, ids: Sequence[int]) -> list[str]:
 
 def written_side(column: Column, ids: Sequence[int], text: str, ends: bool) -> Side:
     """An output, with its end token where it `ends` with one; a label is one token and one word."""
+    if isinstance(column, NodeLabels):
+        return node_side(text, column.tokens(ids))
     if isinstance(column, Tokens):
         tokens = written_tokens(column.tokenizer, ids, text)
         return side(text, [*tokens, *([end_token(column.tokenizer, text)] if ends else [])])
     return side(text, [Token(name, 0, len(text), name) for name in column.tokens(ids)])
+
+
+def node_side(text: str, labels: Sequence[str] | None = None) -> Side:
+    """A tree in brackets: a token and a word for each node, every node behind its parts.
+
+    Args:
+        labels: what the nodes are called; None = their words.
+    """
+    tree = parse_labelled_tree(text) if text.strip() else None
+    if tree is None:
+        return Side("", (), ())
+    words = " ".join(word for word in tree.words if word is not None)
+    starts, done = [0] * len(tree), 0
+    found, texts = [], tree.texts() if labels is None else labels
+    for place, first in enumerate(tree.first_nodes()):
+        word = tree.words[place]
+        starts[place] = done if word is not None else starts[first]
+        done += 0 if word is None else len(word) + 1
+        found.append(Token(texts[place], starts[place], done - 1, texts[place]))
+    each = tuple(Word(token.text, token.start, token.end, (place,)) for place, token in enumerate(found))
+    return Side(words, tuple(found), each)
 
 
 def timed_side(text: str, times: Sequence[str], places: int) -> Side:

@@ -23,7 +23,10 @@ TEMPLATE = Path(__file__).with_name("tree_drawing.html.jinja")
 
 @dataclass
 class TreeNode:
-    """A phrase or a word of a drawing. above: the index of its phrase, -1 for none. x, y: of its middle, in pixels."""
+    """A phrase or a word of a drawing. above: the index of its phrase, -1 for none. x, y: of its middle, in pixels.
+
+    colour: what it stands on, as #rrggbb; "" = nothing.
+    """
 
     text: str
     tag: str
@@ -32,6 +35,7 @@ class TreeNode:
     is_word: bool
     x: float = 0.0
     y: float = 0.0
+    colour: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,34 +49,46 @@ class TreeDrawing:
         """The picture of a prediction whose text is a tree in brackets."""
         return cls(parse_tree(prediction.text))
 
+    def nodes(self) -> list[TreeNode]:
+        """With their places, each phrase before what is in it."""
+        return placed(self.tree)
+
     def to_dict(self) -> dict[str, Any]:
         """For the page: phrases and words with their places in pixels, each phrase before what is in it."""
-        nodes = placed(self.tree)
-        known = ("text", "tag", "above", "is_word", "x", "y")
+        nodes = self.nodes()
+        known = ("text", "tag", "above", "is_word", "x", "y", "colour")
         return {"text": str(self.tree), "nodes": [{name: getattr(node, name) for name in known} for node in nodes]}
 
     def svg(self) -> str:
         """The picture; self-contained, without scripts. A word tells its tag on hovering, if it has one."""
-        nodes = placed(self.tree)
+        nodes = self.nodes()
         width = round(max(node.x + LETTER * cell_len(node.text) / 2 for node in nodes) + EDGE)
         height = round(max(node.y for node in nodes) + EDGE)
         edges = [(nodes[node.above], node) for node in nodes if node.above >= 0]
-        return render(TEMPLATE, tree=str(self.tree), nodes=nodes, edges=edges, width=width, height=height, line=LINE)
+        return render(
+            TEMPLATE, tree=str(self.tree), nodes=nodes, edges=edges, width=width, height=height, line=LINE, wide=wide
+        )
 
     def _repr_html_(self) -> str:
         return f'<div style="overflow-x:auto">{self.svg()}</div>'
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Tree]:
         branches: list[Tree] = []
-        for node in nodes_of(self.tree):
-            text = f"{node.tag} {node.text}" if node.tag else node.text
-            label = console.render_str(
-                text, markup=False, emoji=False, highlight=False, style="" if node.is_word else "bold"
+        for node in self.nodes():
+            text = (
+                f"{node.tag} {node.text}" if node.tag and (node.is_word or not node.colour) else node.tag or node.text
             )
+            style = f"#1d2433 on {node.colour}" if node.colour else "" if node.is_word else "bold"
+            label = console.render_str(text, markup=False, emoji=False, highlight=False, style=style)
             branches.append(Tree(label) if node.above < 0 else branches[node.above].add(label))
             if node.above < 0 and len(branches) > 1:
                 yield branches[-1]
         yield branches[0]
+
+
+def wide(node: TreeNode) -> float:
+    """What its colour takes, in pixels."""
+    return LETTER * cell_len(node.text) + GAP / 2
 
 
 def nodes_of(tree: ParseTree) -> list[TreeNode]:

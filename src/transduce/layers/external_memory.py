@@ -109,6 +109,21 @@ class ExternalMemory(nn.Module):
         weighting_BHN = self.weighting.softmax(-1).expand(rows, -1, -1)
         return MemoryState(memory_BNM, weighting_BHN, self.read.expand(rows, -1, -1))
 
+    def forward(self, hidden_BD: Tensor, before: MemoryState) -> MemoryState:
+        """One step, for a model whose steps autograd records; `layers/memory_unroll.py` is faster over whole sequences.
+
+        Args:
+            hidden_BD: the controller's state.
+            before: the memory's.
+        """
+        wide = torch.float64 if hidden_BD.dtype == torch.float64 else torch.float32
+        source_J, _ = shift_indices(self.sizes, hidden_BD.device)
+        with torch.autocast(hidden_BD.device.type, enabled=False):
+            said_BP = F.linear(hidden_BD.to(wide), self.heads.weight.to(wide), self.heads.bias.to(wide))
+            after = step(said_BP, MemoryState(*(each.to(wide) for each in before)), self.sizes, source_J).after
+        self.record(after.weighting[:, None])
+        return after
+
     def replay(self, hidden_BTD: Tensor, read_BTRM: Tensor, weighting_BTHN: Tensor, memory_BNM: Tensor) -> MemoryTrace:
         """The trace of a sequence: of `unroll` with what it gave, from this memory on."""
         sizes = self.sizes

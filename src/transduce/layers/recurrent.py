@@ -4,13 +4,15 @@
     gru    r, z = sigma(W x + U h' + b),  n = tanh(W_n x + b_n + r (U_n h' + c_n)),  h = (1 - z) n + z h'
     lstm   i, f, o = sigma(W x + U h' + b),  g = tanh(W_g x + U_g h' + b_g),  c = f c' + i g,  h = o tanh(c)
     lstmn  like lstm, but h' and c' are read from all earlier states: sum_i s_i h_i and sum_i s_i c_i, s a softmax
+    ntm    like lstm, but h = o tanh(c) + R r, where r is what it reads from an external memory, to which it also writes
 
 x is the input, h' and c' are the previous state. A recipe names one of these as `cell`, or your own subclass of `Cell`,
 with its `gates`, `parts` and `forward`, as `my_file:MyCell`.
 
 Parameters have the names, layout and order of torch's RNNCell, GRUCell and LSTMCell.
 
-Shapes: B batch, T positions, D width of the input, H width of the state, G = gates H, L entries of the tape, P = 2 H.
+Shapes: B batch, T positions, D width of the input, H width of the state, G = gates H, L entries of the tape, P = 2 H,
+N slots of an external memory, M width of a slot.
 """
 
 import torch
@@ -20,6 +22,7 @@ from transduce.attention.cache import KeyValue
 from transduce.attention.capture import Role, Side, active_record
 from transduce.attention.normalizers import softmax
 from transduce.kernels.matmul import Linear, linear
+from transduce.layers.external_memory import ExternalMemory, MemorySizes, MemoryState
 
 CellParts = tuple[Tensor, ...]
 """(h,) or (h, c): each (B, H), or (B, T, H) for all positions. h is the output of the cell."""
@@ -185,6 +188,45 @@ class Lstmn(Lstm):
         read_BP = (alpha_B11L.mT * tape.value).sum((1, 2)).to(tape.value.dtype)
         h_BH, c_BH = read_BP.chunk(2, -1)
         return h_BH, c_BH
+
+
+class Ntm(Lstm):
+    """An LSTM with an external memory: the Neural Turing Machine (Graves et al. 2014) as a cell of any model.
+
+        h~, c = an LSTM's step from h and c'
+        r, M = the memory's step (`transduce.layers.external_memory`), whose heads h~ moves
+        h = h~ + R r
+
+    One head reads, one writes. The sum gives what was read to the output and, through U h, to the next step, as the
+    paper does by joining the vectors. The memory starts constant; where the heads begin is learnt.
+
+    State: h and c, (B, H); the memory (B, N, M), the heads' weightings (B, 2, N) and what was read, (B, 1, M). A
+    capture records the weightings, (B, 1, 1, N), of each step.
+    """
+
+    sizes = MemorySizes(slots=64, width=24, read=1, write=1, reach=1)
+    constant = 1e-6
+
+    def __init__(self, input_width: int, width: int) -> None:
+        super().__init__(input_width, width)
+        self.memory = ExternalMemory(width, self.sizes, self.constant)
+        self.reader = Linear(self.sizes.width, width, bias=False)
+
+    def begin(self, parts: CellParts) -> CellState:
+        """The state with a memory in which nothing is written; h gets what is read before the first step."""
+        h_BH, c_BH = parts
+        memory = self.memory.initial(len(h_BH))
+        return self._joined(h_BH, memory), c_BH, *memory
+
+    def forward(self, projected_BG: Tensor, state: CellState) -> CellState:
+        """(h, c, memory, weightings, read)."""
+        h_BH, c_BH, *before = state
+        h_BH, c_BH = _through_gates(projected_BG + self.recall(h_BH), c_BH)
+        after = self.memory(h_BH, MemoryState(*before))
+        return self._joined(h_BH, after), c_BH, *after
+
+    def _joined(self, h_BH: Tensor, memory: MemoryState) -> Tensor:
+        return h_BH + self.reader(memory.read.flatten(1).to(h_BH.dtype))
 
 
 def _through_gates(gates_BG: Tensor, c_BH: Tensor) -> tuple[Tensor, Tensor]:

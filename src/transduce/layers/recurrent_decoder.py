@@ -37,7 +37,8 @@ class DecoderConfig(Config):
     """The settings of a recurrent decoder. The defaults are a small Bahdanau et al. 2015 with tied output."""
 
     cell: str = "gru"
-    """lstm, gru, tanh, lstmn (attends to its own past), or your own (see `transduce.layers.recurrent`)."""
+    """lstm, gru, tanh, lstmn (attends to its own past), ntm (an LSTM with an external memory), or your own (see
+    `transduce.layers.recurrent`)."""
     d_model: int = Field(default=256, ge=1)
     """Width of the embeddings, and of the vector from which the next token is predicted."""
     hidden: int = Field(default=512, ge=1)

@@ -17,6 +17,7 @@ from transduce.metrics.score import References, Score, checked_references
 from transduce.metrics.span import cmrc_tally, drcd_tally, squad2_tally, squad_tally
 from transduce.metrics.tally import Tally
 from transduce.metrics.ter import ter_tally
+from transduce.metrics.tree_labels import node_accuracy_tally
 
 Texts = Sequence[str]
 
@@ -53,6 +54,7 @@ TREE_METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "evalb_precision": lambda trees, references, _: evalb_tally(trees, references, "precision"),
     "evalb_recall": lambda trees, references, _: evalb_tally(trees, references, "recall"),
     "evalb_complete": lambda trees, references, _: evalb_tally(trees, references, "complete"),
+    "node_accuracy": lambda trees, references, _: node_accuracy_tally(trees, references),
 }
 BIT_METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "wrong_bits": lambda rows, references, _: wrong_bits_tally(rows, references),

@@ -80,6 +80,11 @@ class NeuralTuringMachine(nn.Module):
         zeros_BD = self.recurrent.new_zeros(rows, self.config.hidden)
         return NtmState(ControllerState(zeros_BD, zeros_BD), self.memory.initial(rows))
 
+    @property
+    def memory_size(self) -> tuple[int, int]:
+        """Slots, and the width of one."""
+        return self.config.slots, self.config.width
+
     def trace(self, x_BTF: Tensor) -> MemoryTrace:
         """What heads and memory do with a sequence; see `transduce.models.protocols.HasMemory`."""
         before = self.initial(len(x_BTF))

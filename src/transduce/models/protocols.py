@@ -218,6 +218,13 @@ def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:
 
 
 @runtime_checkable
+class LimitsParts(Protocol):
+    """Reads trees, in which a phrase has so many parts at most; None = any number."""
+
+    most_parts: int | None
+
+
+@runtime_checkable
 class Classifies(Protocol):
     """Gives each of C classes a score."""
 
@@ -263,6 +270,11 @@ class Processes(Protocol):
 @runtime_checkable
 class HasMemory(Protocol):
     """Processes vectors with an external memory, and can show what it did."""
+
+    @property
+    def memory_size(self) -> tuple[int, int]:
+        """Slots, and the width of one."""
+        ...
 
     def trace(self, x_BTF: Tensor) -> MemoryTrace:
         """What its heads wrote and read at each step of sequences (B, T, F), where, and what the memory held then."""

@@ -23,7 +23,8 @@ class RnnDecoderConfig(Config):
 
     kind: Literal["rnn_decoder"] = "rnn_decoder"
     cell: str = "lstm"
-    """lstm, gru, tanh, lstmn (attends to its own past), or your own (see `transduce.layers.recurrent`)."""
+    """lstm, gru, tanh, lstmn (attends to its own past), ntm (an LSTM with an external memory), or your own (see
+    `transduce.layers.recurrent`)."""
     d_model: int = Field(default=256, ge=1)
     """Width of the embeddings and of the states."""
     layers: int = Field(default=2, ge=1)

@@ -29,15 +29,16 @@ class TrainingConfig(Config):
     embeddings: Literal["random", "cooccurrence"] = "random"
     """Initial embeddings. cooccurrence: computed from the training pairs, so that words with similar contexts and their
     translations have similar vectors. This reaches the same quality in fewer updates."""
-    optimizer: Literal["adamw", "muon", "sgd"] = "adamw"
-    """muon: orthogonalized momentum for hidden matrices, and AdamW for all other parameters. sgd: steps along the
-    gradient of the mean loss, without momentum."""
+    optimizer: Literal["adamw", "muon", "sgd", "rmsprop"] = "adamw"
+    """muon: orthogonalized momentum for hidden matrices, and AdamW for all other parameters. sgd: as LSTM language
+    models are often trained, with a large learning_rate and betas = [0, 0]. rmsprop: as models with a memory are."""
     learning_rate: float = Field(default=1e-3, gt=0, le=1e30)
     """Learning rate at the end of the warm-up."""
     betas: tuple[float, float] = (0.9, 0.98)
-    """AdamW's coefficients for the running averages of the gradient and its square."""
+    """AdamW's coefficients for the running averages of the gradient and its square. Of sgd and rmsprop, the first is
+    the momentum, and the second is rmsprop's coefficient for the square."""
     weight_decay: float = Field(default=0.0, ge=0)
-    """Decoupled weight decay, for matrices only."""
+    """Decoupled weight decay, for matrices only; sgd and rmsprop add it to the gradient (L2 regularization)."""
     schedule: Literal["cosine", "linear", "inverse_sqrt", "constant"] = "cosine"
     """After the warm-up: cosine or linear decay to 0 at `updates`, decay with 1 / sqrt(update), or constant."""
     warmup: int = Field(default=400, ge=0)

@@ -289,6 +289,7 @@ class ShowsAnswer(BaseModel):
     training: bool
     positions: str
     drawing: str = Field(description="The kind of its predictions' picture; empty where there is none.")
+    alone: bool = Field(description="Whether that picture is all: what the model reads or writes is no text.")
 
 
 class HearsAnswer(BaseModel):

@@ -110,7 +110,8 @@ class Model:
         if isinstance(source, Frames):
             hears = replace(source, seconds=self._use.seconds, files=self._use.files)
             pipeline.task.columns = {**pipeline.task.columns, "source": hears}
-        pipeline.predict([""])  # settings that this model cannot be searched by are told of now
+        if pipeline.searches:
+            pipeline.predict([""])  # settings that this model cannot be searched by are told of now
         make_programs(pipeline.model)
         task = pipeline.recipe.task
         translates = "source" in pipeline.task.columns and not isinstance(source, Frames)

@@ -103,6 +103,14 @@ class PredictRequest(SearchRequest):
     attention: bool = Field(default=False, description="Add all attention weights.")
 
 
+class NodeAnswer(BaseModel):
+    """A node of a tree: its words, its likeliest label, and how likely that is."""
+
+    text: str
+    label: str
+    probability: float
+
+
 class Output(BaseModel):
     """One output. ended is false when it was cut off at its limit; log-probabilities are natural."""
 
@@ -117,6 +125,8 @@ class Output(BaseModel):
     start: int | None = Field(default=None, description="Of a span: its first character in the text.")
     end: int | None = Field(default=None, description="Of a span: the character behind its last one in the text.")
     no_answer: float | None = Field(default=None, description="The probability that the text holds no answer.")
+    label: str | None = Field(default=None, description="Of a tree: the label of its root.")
+    nodes: list[NodeAnswer] | None = Field(default=None, description="Of a tree: every node, each behind its parts.")
 
 
 class AttentionAnswer(BaseModel):

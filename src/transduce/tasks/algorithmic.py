@@ -122,6 +122,7 @@ class Algorithmic(BaseTask):
     whole: ClassVar[bool] = True
     any_output: ClassVar[str] = "[[0]]"
     drawing: ClassVar[str] = "memory_drawing"
+    drawn_alone: ClassVar[bool] = True
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: AlgorithmicData) -> Columns:

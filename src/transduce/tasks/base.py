@@ -33,6 +33,7 @@ class BaseTask:
 
     whole: an input is always read as one, however many sentences it has and however long it is.
     drawing: the file in `interpret` whose class draws a prediction; "" = its text says all.
+    drawn_alone: the drawing is all that the explorer shows, as what is read or written is no text.
     columns_version: raised whenever `learn_columns` learns something else from the same data.
     exposure_bias: it is reported unless the recipe says otherwise (`training.exposure_bias`).
     any_output: one that its metrics can read.
@@ -40,6 +41,7 @@ class BaseTask:
 
     whole: ClassVar[bool] = False
     drawing: ClassVar[str] = ""
+    drawn_alone: ClassVar[bool] = False
     columns_version: ClassVar[int] = 1
     exposure_bias: ClassVar[bool] = False
     any_output: ClassVar[str] = "."
@@ -62,6 +64,9 @@ class BaseTask:
     def read_inputs(self, path: Path) -> InputFile | None:
         """None: inputs come one a line."""
         return None
+
+    def check_data(self, model: nn.Module, data: TaskData) -> None:
+        """Nothing: models read all that the columns can say."""
 
     def evaluate(
         self, hypotheses: Sequence[str], references: "References", names: Sequence[str] | None = None

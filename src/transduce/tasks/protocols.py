@@ -145,6 +145,8 @@ class Task(Protocol):
     """Whether an input is always read as one, however many sentences it has and however long it is."""
     drawing: ClassVar[str]
     """The file in `interpret` whose class is a `transduce.interpret.drawings.Drawing`; "" = the text says all."""
+    drawn_alone: ClassVar[bool]
+    """The drawing is all that the explorer shows, as what is read or written is no text."""
     columns_version: ClassVar[int]
     """Raised whenever `learn_columns` learns something else from the same data; what a cache holds is then not used."""
     exposure_bias: ClassVar[bool]
@@ -207,6 +209,14 @@ class Task(Protocol):
 
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files, or find them in the cache."""
+        ...
+
+    def check_data(self, model: nn.Module, data: TaskData) -> None:
+        """Asked once, before training.
+
+        Raises:
+            InputError: the files hold examples that this model cannot read; it names file and line.
+        """
         ...
 
     def evaluate(

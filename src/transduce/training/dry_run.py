@@ -17,6 +17,7 @@ from transduce.training.precision import resolve_precision
 from transduce.training.run import open_task
 
 PLANNED = 2000  # batches that are looked at
+MOMENTS = {"adamw": 2, "muon": 2, "sgd": 1, "rmsprop": 2}  # of every weight, at most
 
 
 def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
     precision = resolve_precision(recipe.training.precision, device())
     parameters = sum(weight.numel() for weight in trained.model.parameters())
     activations = activation_bytes(trained.model, trained.objective, largest, precision)
-    states = 1 + 1 + 2 + (1 if recipe.training.average else 0)  # weights, gradients, two moments, average
+    states = 1 + 1 + MOMENTS[recipe.training.optimizer] + (1 if recipe.training.average else 0)
     figures = {
         "parameters": parameters,
         "memory_bytes": {"weights_and_optimizer": parameters * 4 * states, "activations": activations},

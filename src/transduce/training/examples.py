@@ -9,6 +9,7 @@ from transduce.training.validation import spread
 
 WORDS = range(4, 13)  # of a sentence that is worth looking at and fits its box
 LETTERS = 80
+DRAWN = 2000  # of an input that is no text
 BEGINNING = 6  # words that a language model is to go on from
 ROWS, TOKENS = 200, 120  # of a store without texts: how many rows are looked at, and how far
 
@@ -19,7 +20,8 @@ def examples(task: Task, held_out: Dataset | None, count: int, first: Sequence[s
     Of a task without sources the beginnings of lines.
     """
     texts = list(dict.fromkeys(_sources(task, held_out))) if held_out else []
-    fitting = [text for text in texts if len(text) <= LETTERS and text not in first]
+    longest = DRAWN if task.drawn_alone else LETTERS
+    fitting = [text for text in texts if len(text) <= longest and text not in first]
     telling = [text for text in fitting if len(text.split()) in WORDS]
     more = spread([(text, "") for text in telling or fitting], max(0, count - len(first)))
     return [*first[:count], *(text for text, _ in more)]
@@ -28,7 +30,7 @@ def examples(task: Task, held_out: Dataset | None, count: int, first: Sequence[s
 def _sources(task: Task, held_out: Dataset) -> list[str]:
     if "source" not in task.columns:
         return _beginnings(task, held_out)
-    if "source" not in task.tokenizers:
+    if task.columns["source"].spec.kind == "frames":
         return []  # names of files, which whoever has the model has not
     return [source.strip() for source, _ in held_out.texts if source.strip()]
 

@@ -1,4 +1,6 @@
-"""The optimisers: AdamW (Loshchilov & Hutter 2019), Muon for the hidden matrices (Jordan et al. 2024), plain SGD."""
+"""The optimisers: AdamW (Loshchilov & Hutter 2019), Muon for the hidden matrices (Jordan et al. 2024), SGD, RMSProp."""
+
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -115,7 +117,7 @@ def _factor(gram_WRR: Tensor, a: float, b: float, c: float) -> Tensor:
 
 
 class Optimizers:
-    """One optimiser or two behind one face: AdamW or SGD for all, or Muon for hidden matrices and AdamW for the rest.
+    """One optimiser or two behind one face: one for everything, or Muon for hidden matrices and AdamW for the rest.
 
     Embeddings, output layers, norms, biases and positions are never Muon's: their rows are looked up, not multiplied.
     """
@@ -132,11 +134,7 @@ class Optimizers:
             {"params": decayed, "weight_decay": config.weight_decay},
             {"params": plain, "weight_decay": 0.0},
         ]
-        self._parts: list[torch.optim.Optimizer] = [
-            torch.optim.SGD(groups, lr=config.learning_rate)  # whose decay is decoupled, as there is no momentum
-            if config.optimizer == "sgd"
-            else torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas, fused=True)
-        ]
+        self._parts: list[torch.optim.Optimizer] = [_of_all(groups, config)]
         if hidden:
             recurrent = any(isinstance(module, Cell) for module in model.modules())
             iterations = RECURRENT_ITERATIONS if recurrent else ITERATIONS
@@ -167,6 +165,16 @@ class Optimizers:
             name, _, slot = key.rpartition("/")
             weight = weights[name]
             owner[weight].state[weight][slot] = value.to(weight.device, copy=True)
+
+
+def _of_all(groups: list[dict[str, Any]], config: TrainingConfig) -> torch.optim.Optimizer:
+    """The optimiser of everything but Muon's matrices."""
+    rate, (momentum, squares) = config.learning_rate, config.betas
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=rate, momentum=momentum)
+    if config.optimizer == "rmsprop":
+        return torch.optim.RMSprop(groups, lr=rate, momentum=momentum, alpha=squares)
+    return torch.optim.AdamW(groups, lr=rate, betas=config.betas, fused=True)
 
 
 def _is_hidden_matrix(name: str, weight: Tensor) -> bool:

@@ -97,6 +97,6 @@ def _commands(recipe: Recipe, run: Path) -> Iterator[str]:
         yield f"transduce explore {model}"
     root, tests = Path(getattr(recipe.data, "root", ".")), getattr(recipe.data, "test", {})
     for files in list(tests.values())[:1]:
-        tell = getattr(files, "evaluate_options", None)  # which generated examples have not
+        tell = getattr(files, "evaluate_options", None)  # which generated examples and splits of a file have not
         if tell and (options := tell(root)):
             yield " ".join(["transduce evaluate", model, *map(shlex.quote, options)])

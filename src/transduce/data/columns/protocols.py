@@ -17,21 +17,27 @@ class ColumnSpec(NamedTuple):
     """What a model needs to know of a column.
 
     kind: the name of its file in this folder.
-    size: how many different ids it has: of a vocabulary, of a set of labels. Of frames and vectors, how many numbers
-        each has.
+    size: how many different ids it has: of a vocabulary, of a set of labels. Of frames, vectors and the nodes of
+        graphs, how many numbers each has.
     characters: how many different characters its tokens are written with, padding included; 0 = models do not see them.
+    ids: how many different ids a store holds, where they are more than `size`.
     words: of each label, its ids in the vocabulary of the source; () = they have none.
     """
 
     kind: str
     size: int
     characters: int = 0
+    ids: int = 0
     words: tuple[tuple[int, ...], ...] = ()
 
     @property
     def stored(self) -> Field:
         """How a store holds it."""
-        return FloatRows(self.size) if self.kind in ("frames", "vectors") else self.size
+        if self.kind == "graph":
+            return FloatRows(max(self.size, 2))  # an edge is two numbers
+        if self.kind == "node":
+            return 1 << 31  # its number
+        return FloatRows(self.size) if self.kind in ("frames", "vectors") else max(self.size, self.ids)
 
 
 class Specs(NamedTuple):
@@ -50,7 +56,7 @@ class Specs(NamedTuple):
         """Of the vocabularies of source and target.
 
         Raises:
-            InputError: the source is frames, which have no vocabulary; or a side is vectors.
+            InputError: the source is frames or graphs, which have no vocabulary; or a side is vectors.
         """
         if "vectors" in (self.target.kind, self.source.kind if self.source else ""):
             raise InputError(
@@ -61,6 +67,11 @@ class Specs(NamedTuple):
             raise InputError(
                 '[model] kind: this model reads tokens, and the task gives it frames; expected "transformer", "rnn" or '
                 '"ctc".'
+            )
+        if self.source is not None and self.source.kind in ("graph", "node"):
+            raise InputError(
+                "[model] kind: this model reads tokens, and the task gives it graphs; expected a model that attends "
+                'along edges, such as "graph_attention".'
             )
         return None if self.source is None else self.source.size, self.target.size
 

@@ -7,9 +7,16 @@
     classification: "composer.classify",
     extractive_qa: "composer.answer",
     parsing: "composer.parse",
+    algorithmic: "composer.compute",
+    tree_classification: "composer.label",
     question_answering: "composer.answer",
   };
-  const ASKED = { language_modelling: "composer.prompt", extractive_qa: "composer.question", question_answering: "composer.story" };
+  const ASKED = {
+    language_modelling: "composer.prompt",
+    extractive_qa: "composer.question",
+    algorithmic: "composer.vectors",
+    question_answering: "composer.story",
+  };
 
   /** The sentence box. known: {model, examples}. */
   T.composer = (known) => (known.model.hears ? T.recorder(known) : sentenceBox(known));
@@ -141,6 +148,7 @@
   /** What the model made of the sentence. */
   T.prediction = (scene) => {
     const { exploration } = scene;
+    if (scene.info.shows.alone) return pictured(scene);
     const { source, target } = exploration;
     const inputs = source && !exploration.recording && wordRow(source, "source", scene.info.source);
     const outputs = wordRow(target, "target", scene.info.target);
@@ -185,6 +193,10 @@
       ),
     ];
   };
+
+  /** How sure the model is of what its picture shows. */
+  const pictured = ({ exploration }) =>
+    T.html("div", { class: "prediction-head" }, T.html("h2", {}, T.say("prediction.output")), facts(exploration));
 
   const MOST_OTHERS = 2;
 

@@ -15,7 +15,10 @@
   };
 
   /** The views of a model; what its task draws comes first. */
-  T.viewsOf = (info) => (T.drawings[info?.shows?.drawing] ? ["drawing", ...T.VIEWS] : T.VIEWS);
+  T.viewsOf = (info) => {
+    if (info?.shows?.alone) return ["drawing", "training"];
+    return T.drawings[info?.shows?.drawing] ? ["drawing", ...T.VIEWS] : T.VIEWS;
+  };
   /** The view that is shown. */
   T.viewOf = (state, info) => {
     const views = T.viewsOf(info);

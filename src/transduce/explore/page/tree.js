@@ -14,10 +14,11 @@
     const picture = T.walkedPicture("tree", size, T.say("tree.role"), T.say("tree.label", { text }));
     const below = nodes.map((_, i) => T.range(nodes.length).filter((j) => nodes[j].above === i));
     for (const node of nodes) if (node.above >= 0) picture.append(branch(nodes[node.above], node));
+    for (const node of nodes) if (node.colour) picture.append(ground(node));
     const shown = nodes.map((node) =>
       T.svg(
         "text",
-        { x: node.x, y: node.y + 4, "text-anchor": "middle", class: node.is_word ? "tree-word" : "tree-phrase" },
+        { x: node.x, y: node.y + 4, "text-anchor": "middle", class: kindOf(node) },
         node.text,
       ),
     );
@@ -27,7 +28,7 @@
     T.walkBoxes(picture, {
       boxes: nodes.map((node) => ({ x: node.x - wide(node) / 2, y: node.y - 13, width: wide(node), height: HIGH })),
       size,
-      tell: (i) => [nodes[i].text, nodes[i].tag || (nodes[i].is_word ? T.say("tree.word") : words(i))],
+      tell: (i) => [nodes[i].text, told(nodes[i], words(i))],
       next: along(nodes, below),
       shown: (at) => shown.forEach((each, i) => each.classList.toggle("covered", at >= 0 && covers[at].includes(i))),
     });
@@ -49,6 +50,23 @@
       }),
     );
   };
+
+  const told = (node, words) =>
+    node.is_word ? node.tag || T.say("tree.word") : [node.tag, words].filter(Boolean).join(": ");
+
+  T.drawings.labelled_tree_drawing = T.drawings.tree_drawing;
+
+  const kindOf = (node) => `${node.is_word ? "tree-word" : "tree-phrase"}${node.colour ? " on-colour" : ""}`;
+
+  const ground = (node) =>
+    T.svg("rect", {
+      x: node.x - wide(node) / 2,
+      y: node.y - 10,
+      width: wide(node),
+      height: 20,
+      rx: 5,
+      fill: node.colour,
+    });
 
   const wide = (node) => T.textWidth(node.text, LETTER, node.is_word ? 400 : 700) + 6;
 

@@ -1,0 +1,148 @@
+"""A graph a row: the features of its nodes, and its edges.
+
+Shapes: N nodes, E edges, F features, B graphs, W width of a stored row.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transduce.core.errors import InputError
+from transduce.core.graphs import Graphs
+from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.graphs import EdgeReading
+from transduce.data.store import Ids
+
+MOST = 1 << 24  # nodes of a graph: float32 holds whole numbers up to here
+SHOWN, NAMED = 60, 10
+FORM = '{"nodes": [..], "edges": [[0, 1], ..]}'
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph a row, from a line of JSON. A stored row is one (1 + N + E, W) array: sizes, features, ends of edges.
+
+    tags: how many different tags nodes have, where each has one, which becomes as many features; 0 = nodes are lists of
+        numbers. width: how many numbers these are. degrees: the degree of a node becomes so many features besides; a
+        greater degree counts as the greatest. edges: how edges are read.
+    """
+
+    kind: ClassVar[str] = "graph"
+    tags: int
+    width: int
+    degrees: int = 0
+    edges: EdgeReading = field(default_factory=EdgeReading)
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
+        """What `to_dict` gave. Raises InputError for anything else."""
+        numbers = [table.get(name) for name in ("tags", "width", "degrees")]
+        if not all(type(each) is int and 0 <= each < 1 << 20 for each in numbers):
+            raise InputError("the model file's column of graphs: expected numbers of tags, features and degrees.")
+        edges = EdgeReading(bool(table.get("undirected")), bool(table.get("self_loops")))
+        tags, width, degrees = (int(str(each)) for each in numbers)
+        return cls(tags, width, degrees, edges)
+
+    @property
+    def spec(self) -> ColumnSpec:
+        """How many features a node has."""
+        return ColumnSpec(self.kind, (self.tags or self.width) + self.degrees)
+
+    @property
+    def unknown(self) -> int:
+        """No id."""
+        return -1
+
+    def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """The stored row of each. Raises InputError for what is no graph; all of them are named."""
+        found, problems = [], []
+        for text in texts:
+            try:
+                found.append(self._row(text))
+            except (ValueError, TypeError, KeyError, OverflowError) as error:
+                said = f": {error.args[0]}" if isinstance(error, _Misfit) else ""
+                problems.append(f"expected a graph as {FORM}{said}; got {text[:SHOWN]}")
+        if problems:
+            raise InputError(problems[:NAMED])
+        return found
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Graphs have no text."""
+        return ""
+
+    def tokens(self, ids: Any) -> list[str]:
+        """The number of each node of a stored row."""
+        return [str(node) for node in range(int(ids[0, 0]))] if len(ids) else []
+
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        """Raises InputError: no token is a graph."""
+        raise InputError("graphs cannot be given as tokens.")
+
+    def collate(self, rows: Sequence[Ids]) -> Graphs:
+        """All graphs side by side."""
+        size, features, sources, targets = self.spec.size, [], [], []
+        sizes = [int(row[0, 0]) for row in rows]
+        before = 0
+        for row, nodes in zip(rows, sizes, strict=True):
+            features.append(row[1 : 1 + nodes, :size])
+            sources.append(row[1 + nodes :, 0].astype(np.int64) + before)
+            targets.append(row[1 + nodes :, 1].astype(np.int64) + before)
+            before += nodes
+        x, source, target = (torch.from_numpy(np.concatenate(each)) for each in (features, sources, targets))
+        return Graphs(x, source, target, torch.tensor(sizes))
+
+    collate_texts = collate
+
+    def closed(self, ids: Any) -> Any:
+        """Nothing ends a graph."""
+        return ids
+
+    def to_dict(self) -> dict[str, Any]:
+        """How nodes and edges are read."""
+        numbers = {"tags": self.tags, "width": self.width, "degrees": self.degrees}
+        return {**numbers, "undirected": self.edges.undirected, "self_loops": self.edges.self_loops}
+
+    def _row(self, text: str) -> NDArray[np.float32]:
+        given = json.loads(text)
+        nodes, pairs = given["nodes"], np.array(given["edges"], np.int64).reshape(-1, 2)
+        count, size = len(nodes), self.spec.size
+        if not 0 < count <= MOST:
+            raise _Misfit(f"it has {count:,} nodes; from 1 to {MOST:,} are possible")
+        if len(pairs) and not (pairs.min() >= 0 and pairs.max() < count):
+            raise _Misfit(f"edges are between nodes from 0 to {count - 1}")
+        if not all(type(each) is int for pair in given["edges"] for each in pair):
+            raise _Misfit("edges are pairs of whole numbers")
+        plain = EdgeReading(self.edges.undirected, self_loops=False).read(pairs, count)
+        source, target = self.edges.read(pairs, count)
+        row = np.zeros((1 + count + len(source), max(size, 2)), np.float32)
+        row[0, :2] = count, len(source)
+        row[1 : 1 + count, :size] = self._features(nodes, np.bincount(plain[1], minlength=count))
+        row[1 + count :, 0], row[1 + count :, 1] = source, target
+        return row
+
+    def _features(self, nodes: list[Any], degree_N: NDArray[Any]) -> NDArray[np.float32]:
+        """(N, F)."""
+        found = np.zeros((len(nodes), self.spec.size), np.float32)
+        own = self.tags or self.width
+        if self.tags:
+            if not all(type(tag) is int and 0 <= tag < self.tags for tag in nodes):
+                raise _Misfit(f"nodes are tags from 0 to {self.tags - 1}")
+            found[np.arange(len(nodes)), nodes] = 1
+        elif any(not isinstance(node, list) or len(node) != own for node in nodes):
+            raise _Misfit(f"each node is a list of {own} numbers")
+        elif own:
+            found[:, :own] = np.array(nodes, np.float32)
+            if not np.isfinite(found).all():
+                raise _Misfit("features are finite numbers")
+        if self.degrees:
+            found[np.arange(len(nodes)), own + np.minimum(degree_N, self.degrees - 1)] = 1
+        return found
+
+
+class _Misfit(ValueError):
+    """What a graph should have, in words."""

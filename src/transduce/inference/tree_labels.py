@@ -1,0 +1,194 @@
+"""From trees to the likeliest label of each of their nodes, by a model that classifies nodes.
+
+Shapes: B trees of a batch, N nodes, C labels.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transduce.core.errors import InputError
+from transduce.core.padded import map_tree
+from transduce.data.columns import Columns
+from transduce.data.labelled_trees import LabelledTree, parse_labelled_tree
+from transduce.inference.inputs import check_batch_size
+from transduce.inference.likelihood import Likelihood
+from transduce.inference.prediction import Prediction
+from transduce.inference.protocols import Advance
+from transduce.models.protocols import LimitsParts
+from transduce.search.settings import Search
+
+
+@dataclass(frozen=True, repr=False)
+class TreePrediction(Prediction):
+    """The likeliest label of each node of a tree; `text` is the tree with these labels, in brackets.
+
+    tokens: the labels, each node behind its parts. log_probability: of the root's label.
+    probabilities: of every label at the root, the likeliest first. node_probabilities: of every node, likewise.
+    """
+
+    node_probabilities: tuple[dict[str, float], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The root's likeliest."""
+        return self.tokens[-1] if self.tokens else ""
+
+    @property
+    def probabilities(self) -> dict[str, float]:
+        """Of each label at the root."""
+        return self.node_probabilities[-1] if self.node_probabilities else {}
+
+    @property
+    def tree(self) -> LabelledTree:
+        """The tree with its labels. Raises InputError for that of an empty text."""
+        return parse_labelled_tree(self.text)
+
+    def __repr__(self) -> str:
+        return f"TreePrediction({self.label!r}, {self.text!r})"
+
+    def details(self) -> dict[str, Any]:
+        """The label of the root with its probabilities, and those of each node, every node behind its parts."""
+        texts = self.tree.texts() if self.text else []
+        each = zip(texts, self.tokens, self.node_probabilities, strict=True)
+        nodes = [{"text": text, "label": label, "probability": known[label]} for text, label, known in each]
+        return {"label": self.label, "probabilities": self.probabilities, "nodes": nodes}
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"source": self.source, "text": self.text, **self.details(), "log_probability": self.log_probability}
+
+
+@dataclass(frozen=True)
+class TreeLabelPredictor:
+    """Each node its likeliest label; see `transduce.inference.protocols.Predictor`."""
+
+    columns: Columns
+
+    def predict(
+        self,
+        model: Any,
+        texts: Sequence[str],
+        settings: Search | None = None,
+        batch_size: int = 64,
+        advance: Advance | None = None,
+    ) -> list[TreePrediction]:
+        """One a tree, in their order; labels in the input are not read, and there is nothing to search.
+
+        An empty text is answered by an empty one.
+
+        Raises:
+            InputError: what is no tree in brackets, or has phrases of more parts than the model reads.
+        """
+        trees = _readable(model, _parsed(texts))
+        labels = self.columns["target"]
+        names = labels.tokens(range(labels.spec.size))
+        found = dict.fromkeys(range(len(texts)), TreePrediction("", "", 0.0, 0.0, (), ()))
+        places = [place for place, tree in enumerate(trees) if tree]
+        for place, normed_NC in self._looked(model, texts, places, batch_size, advance):
+            tree = trees[place]
+            assert tree is not None
+            found[place] = _prediction(texts[place], tree, names, normed_NC)
+        return [replace(found[place], source=text) for place, text in enumerate(texts)]
+
+    def score(
+        self, model: Any, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None
+    ) -> list[Likelihood]:
+        """The probability of the labels of each (tree, the same tree with labels), node by node.
+
+        Raises:
+            InputError: what is no tree, or none that the model reads; an unknown label; a tree with other words or
+                phrases.
+        """
+        texts = [text for text, _ in pairs]
+        columns, trees = self.columns["target"], _readable(model, _parsed(texts))
+        problems = []
+        for number, (tree, (_, labelled)) in enumerate(zip(trees, pairs, strict=True), 1):
+            if tree is None or not tree.has_shape_of(parse_labelled_tree(labelled)):
+                problems.append(f"pair {number}: expected the same tree on both sides, with labels on the second.")
+        if problems:
+            raise InputError(problems)
+        targets = columns.encode([labelled for _, labelled in pairs])
+        found: dict[int, Likelihood] = {}
+        for place, normed_NC in self._looked(model, texts, range(len(texts)), batch_size, advance):
+            known = [(node, each) for node, each in enumerate(targets[place]) if each < columns.spec.size]
+            each = tuple(float(normed_NC[node, label]) for node, label in known)
+            names = tuple(columns.tokens([label for _, label in known]))
+            found[place] = Likelihood(sum(each), len(each), names, each, "node")
+        return [found[place] for place in range(len(pairs))]
+
+    @torch.inference_mode()
+    def _looked(
+        self, model: Any, texts: Sequence[str], places: Sequence[int], batch_size: int, advance: Advance | None
+    ) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """(place, log-probabilities (N, C)) of each tree; short ones first."""
+        check_batch_size(batch_size)
+        reads, device = self.columns["source"], next(model.parameters()).device
+        encoded = dict(zip(places, reads.encode([texts[place] for place in places]), strict=True))
+        order = sorted(places, key=lambda place: len(encoded[place]))
+        for first in range(0, len(order), batch_size):
+            these = order[first : first + batch_size]
+            batch = reads.collate_texts([np.asarray(encoded[place], np.int32) for place in these])
+            logits_BNC = model.eval().classify(map_tree(_moved(device), batch))
+            normed_BNC = logits_BNC.double().log_softmax(-1).cpu().numpy()
+            for row, place in enumerate(these):
+                yield place, normed_BNC[row, : len(encoded[place])]
+            if advance:
+                advance(len(these))
+
+
+def _moved(device: torch.device) -> Callable[[Any], Any]:
+    return lambda each: each.to(device)
+
+
+def too_wide(most: int, parts: int) -> str:
+    """The message for a phrase of so many parts."""
+    return (
+        f"expected at most {most} parts of a phrase, as this model reads; got {parts}. "
+        'Models of any number: [model] kind = "tree_lstm" with cell = "child_sum", or "tree_transformer".'
+    )
+
+
+def _readable(model: Any, trees: list[LabelledTree | None]) -> list[LabelledTree | None]:
+    """The same trees. Raises InputError where the model does not read so many parts of a phrase; all are named."""
+    most = model.most_parts if isinstance(model, LimitsParts) else None
+    widest = [max(tree.parts) if tree else 0 for tree in trees]
+    problems = [
+        (f"text {number}: " if len(trees) > 1 else "") + too_wide(most, parts)
+        for number, parts in enumerate(widest, 1)
+        if most is not None and parts > most
+    ]
+    if problems:
+        raise InputError(problems)
+    return trees
+
+
+def _parsed(texts: Sequence[str]) -> list[LabelledTree | None]:
+    """None for an empty text. Raises InputError for what is no tree; all are named."""
+    found, problems = [], []
+    for number, text in enumerate(texts, 1):
+        try:
+            found.append(parse_labelled_tree(text) if text.strip() else None)
+        except InputError as error:
+            where = f"text {number}: " if len(texts) > 1 else ""
+            problems += [f"{where}{problem}" for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def _prediction(text: str, tree: LabelledTree, names: Sequence[str], normed_NC: NDArray[np.float64]) -> TreePrediction:
+    best_N = normed_NC.argmax(1)
+    labels = tuple(names[each] for each in best_N.tolist())
+    order_NC = np.argsort(-normed_NC, axis=1, kind="stable").tolist()
+    each = tuple(
+        {names[label]: value for label, value in zip(order, row[order].tolist(), strict=True)}
+        for order, row in zip(order_NC, np.exp(normed_NC), strict=True)
+    )
+    values = tuple(normed_NC.max(1).tolist())
+    labelled = str(replace(tree, labels=labels))
+    return TreePrediction(text, labelled, values[-1], values[-1], labels, values, node_probabilities=each)

@@ -1,0 +1,160 @@
+"""Graph attention networks (Velickovic et al. 2018): nodes read their neighbors, weighted by additive attention.
+
+    q = k = v = W h,   e_ts = LeakyReLU(a . [q_t ; k_s]),   alpha = softmax over the neighbors s of t
+    h'_t = ELU(o_t^1 ; .. ; o_t^H),   o_t^h = sum_s alpha_ts^h v_s^h
+
+Heads are joined in hidden layers. For labels of nodes the last layer's heads are averaged, and are the logits. For
+labels of graphs all layers are hidden ones, and what a graph's nodes say together is pooled and classified.
+
+Shapes: N nodes, F features, B graphs or chosen nodes, H heads, D width of a head, X width of a layer's input or output,
+C labels, E edges.
+"""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from transduce.attention.dropout import Dropout
+from transduce.attention.edges import AdditiveEdgeScore, DotEdgeScore, EdgeAttention, Edges, times_weight
+from transduce.core.config import Config
+from transduce.core.errors import InputError
+from transduce.core.graphs import Graphs, SparseRows
+from transduce.data.columns import Specs
+from transduce.layers.graph_pooling import GraphPooling, GraphPoolingKind
+
+
+class GraphAttentionConfig(Config):
+    """Sizes and parts; the defaults are the paper's for Cora."""
+
+    kind: Literal["graph_attention"] = "graph_attention"
+    layers: int = Field(default=2, ge=1)
+    """Of attention; for labels of nodes, the last one gives the logits."""
+    heads: int = Field(default=8, ge=1)
+    """Of each hidden layer; they are joined."""
+    d_head: int = Field(default=8, ge=1)
+    """Width of a head of a hidden layer."""
+    output_heads: int = Field(default=1, ge=1)
+    """Of the layer that gives the logits of nodes; they are averaged."""
+    score: Literal["additive", "dot"] = "additive"
+    """How well an edge's nodes go together: additive = the paper's, with LeakyReLU; dot = their scaled dot product."""
+    slope: float = Field(default=0.2, ge=0)
+    """Of LeakyReLU below 0."""
+    dropout: float = Field(default=0.6, ge=0, lt=1)
+    """Of each layer's inputs."""
+    attention_dropout: float = Field(default=0.6, ge=0, lt=1)
+    """Of attention weights: so many neighbors are not read."""
+    value_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Of what a node reads of its neighbors, after the projection, as in the authors' program."""
+    residual: bool = False
+    """Whether a layer's input, projected where widths differ, is added to its output."""
+    penalty: float = Field(default=5e-4, ge=0)
+    """Weight in the training loss of half the sum of all squared weights (L2 regularization)."""
+    pooling: GraphPoolingKind = "mean"
+    """How the nodes of a graph become one vector, for labels of graphs."""
+
+
+class GraphAttentionLayer(nn.Module):
+    """One layer: project, attend, join or average the heads."""
+
+    def __init__(self, config: GraphAttentionConfig, width: int, heads: int, d_head: int, joined: bool) -> None:
+        super().__init__()
+        self.heads, self.joined, self.rate = heads, joined, config.dropout
+        self.weight_XX = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, heads * d_head)))
+        out = heads * d_head if joined else d_head
+        self.bias_X = nn.Parameter(torch.zeros(out))
+        score: nn.Module = DotEdgeScore()
+        if config.score == "additive":
+            score = AdditiveEdgeScore(heads, d_head, config.slope)
+        self.attention = EdgeAttention(score, config.attention_dropout)
+        self.value_dropout = Dropout(config.value_dropout)
+        self.skip_XX = None
+        if config.residual:
+            self.skip_XX = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, out)))
+
+    def forward(self, x: Tensor | SparseRows, edges: Edges) -> Tensor:
+        """(N, H D), or (N, D) where heads are averaged; before the nonlinearity."""
+        rate = self.rate if self.training else 0.0
+        projected_NHD = times_weight(x, self.weight_XX, rate).view(len(x), self.heads, -1)
+        read_NHD = self.attention(projected_NHD, projected_NHD, self.value_dropout(projected_NHD), edges)
+        out_NX = (read_NHD.flatten(1) if self.joined else read_NHD.mean(1)) + self.bias_X
+        return out_NX if self.skip_XX is None else out_NX + times_weight(x, self.skip_XX, rate)
+
+
+class GraphAttention(nn.Module):
+    """Encodes, and classifies nodes or graphs (see `transduce.models.protocols`).
+
+    Raises:
+        InputError: the columns are not graphs, or nodes, and a label.
+    """
+
+    Config = GraphAttentionConfig
+
+    def __init__(self, config: GraphAttentionConfig, specs: Specs) -> None:
+        super().__init__()
+        whole = reads_whole_graphs(specs, "graph_attention")
+        assert specs.source is not None
+        width, hidden, labels = specs.source.size, config.heads * config.d_head, specs.target.size
+        count = config.layers if whole else config.layers - 1
+        self.layers = nn.ModuleList(
+            GraphAttentionLayer(config, hidden if place else width, config.heads, config.d_head, joined=True)
+            for place in range(count)
+        )
+        self.last = None
+        if not whole:
+            self.last = GraphAttentionLayer(
+                config, hidden if count else width, config.output_heads, labels, joined=False
+            )
+        self.pool = GraphPooling(hidden, config.pooling) if whole else None
+        self.dropout = Dropout(config.dropout)
+        self.output = nn.Linear(hidden, labels) if whole else None
+        self.penalty = config.penalty
+
+    def states(self, inputs: Graphs) -> Tensor:
+        """(N, X): of each node, what the last layer of attention says: logits of nodes, or states of graphs."""
+        edges = Edges.of(inputs.source, inputs.target, inputs.nodes)
+        x: Tensor | SparseRows = inputs.features
+        for layer in self.layers:
+            x = F.elu(layer(x, edges))
+        if self.last is not None:
+            x = self.last(x, edges)
+        assert isinstance(x, Tensor)
+        return x
+
+    def classify(self, inputs: Graphs) -> Tensor:
+        """Logits (B, C)."""
+        x_NX = self.states(inputs)
+        if self.pool is None or self.output is None:
+            assert inputs.chosen is not None
+            return x_NX.index_select(0, inputs.chosen)
+        logits_BC: Tensor = self.output(self.dropout(self.pool(x_NX, inputs)))
+        return logits_BC
+
+    def classify_with_penalty(self, inputs: Graphs) -> tuple[Tensor, Tensor | None]:
+        """Logits (B, C), and the same penalty for each example, (B,)."""
+        logits_BC = self.classify(inputs)
+        return logits_BC, squared_weights(self, self.penalty, len(logits_BC))
+
+
+def squared_weights(model: nn.Module, penalty: float, rows: int) -> Tensor | None:
+    """(rows,): each `penalty` times half the sum of all squared weights; None where it is 0."""
+    if not penalty:
+        return None
+    total = torch.stack([weight.square().sum() for weight in model.parameters()]).sum()
+    return (penalty / 2 * total).expand(rows)
+
+
+def reads_whole_graphs(specs: Specs, kind: str) -> bool:
+    """Whether graphs are classified, and not single nodes.
+
+    Raises:
+        InputError: the columns are neither graphs nor nodes, or the output is no label.
+    """
+    if specs.source is None or specs.source.kind not in ("graph", "node") or specs.target.kind != "label":
+        raise InputError(
+            f'[model] kind = "{kind}": expected a task with graphs and labels, such as "node_classification"; got '
+            "another one."
+        )
+    return specs.source.kind == "graph"

@@ -1,0 +1,174 @@
+"""The nodes of one graph, each with a label; some labels are known in training."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from transduce.core.config import Config
+from transduce.core.errors import InputError
+from transduce.core.registry import suggest
+from transduce.data.columns import Columns
+from transduce.data.columns.label import Label
+from transduce.data.columns.node import Node
+from transduce.data.encoding import open_examples
+from transduce.data.files import fingerprint
+from transduce.data.filters import FilterConfig
+from transduce.data.graphs import EdgeReading, NodeLine, read_edges_file, read_nodes
+from transduce.data.store import Store
+from transduce.data.tokenizer import TokenizerConfig
+from transduce.inference.graph_labels import NodeLabelPredictor
+from transduce.tasks.base import LabelTask
+from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
+
+NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
+
+
+class NodeClassificationConfig(Config):
+    """What labels of nodes are judged by."""
+
+    kind: Literal["node_classification"] = "node_classification"
+    metrics: tuple[str, ...] = ("accuracy", "macro_f1")
+    """What validation, the final tests and `evaluate` report: accuracy, macro_f1."""
+
+
+class NodeClassificationData(Config):
+    """The files of one graph; paths are relative to `root`, `root` to the working directory.
+
+    All nodes and edges are read in training, but only the labels of the training nodes are (transductive learning).
+    """
+
+    root: str = "."
+    """Where the files lie."""
+    nodes: str
+    """Tab-separated, with a header: node, split, label, and feature_indices (of those that are 1) or features."""
+    edges: str
+    """The numbers of two nodes a line."""
+    train: str = "train"
+    """The nodes of this split are trained on."""
+    validation: str | None = "val"
+    """Those of this split pick the best weights."""
+    test: dict[str, str] = Field(default_factory=lambda: {"test": "test"})
+    """Splits by the names of their tests; scored once, at the end."""
+    undirected: bool = True
+    """Whether each edge counts in both directions; else the second node of a line reads the first."""
+    self_loops: bool = True
+    """Whether each node also reads itself."""
+    normalization: Literal["row", "none"] = "row"
+    """row: the features of each node are divided by their sum."""
+
+    @property
+    def splits(self) -> dict[str, str]:
+        """By name: train, validation, and the tests."""
+        return {"train": self.train, **({"validation": self.validation} if self.validation else {}), **self.test}
+
+
+class NodeClassification(LabelTask):
+    """A node -> a label, by a model that `Classifies` nodes of a graph that it sees as a whole."""
+
+    Config = NodeClassificationConfig
+    Data = NodeClassificationData
+    kinds: ClassVar[dict[str, str]] = {"source": "node", "target": "label"}
+    whole = True
+
+    @classmethod
+    def learn_columns(cls, config: TokenizerConfig, data: NodeClassificationData) -> Columns:
+        """The graph, and the labels of the training nodes in the order of their names."""
+        root = Path(data.root)
+        nodes = read_nodes(root / data.nodes)
+        names = {each.label for each in nodes if each.split == data.train and each.label}
+        if len(names) < 2:
+            raise InputError(_no_labels(root / data.nodes, data.train, nodes))
+        return {"source": _graph(data, nodes), "target": Label(tuple(sorted(names)))}
+
+    @staticmethod
+    def training_files(data: NodeClassificationData) -> list[Path]:
+        """What the columns are learnt from."""
+        return [Path(data.root, data.nodes), Path(data.root, data.edges)]
+
+    @property
+    def predictor(self) -> NodeLabelPredictor:
+        """The likeliest label."""
+        return NodeLabelPredictor(self.columns)
+
+    @property
+    def readable(self) -> int:
+        """A node's number."""
+        return 1
+
+    @property
+    def context(self) -> str:
+        """The whole graph."""
+        return "the graph, without the labels of other nodes"
+
+    def read_inputs(self, path: Path) -> InputFile | None:
+        """The test nodes of a file with a header such as the training's; all nodes, where it has no splits."""
+        if [suffix for suffix in path.suffixes if suffix not in (".gz", ".xz", ".zst")][-1:] != [".tsv"]:
+            return None
+        nodes = read_nodes(path)
+        tests = set(self.data.test.values())
+        chosen = [each for each in nodes if each.split in tests] or nodes
+        return InputFile(
+            [], [str(each.node) for each in chosen], [[each.label] if each.label else [] for each in chosen]
+        )
+
+    def open(self, cache: Path, tell: Tell) -> TaskData:
+        """The labelled nodes of each split; how many there are is told."""
+        data, path = self.data, self.root / self.data.nodes
+        lines = read_nodes(path)
+        stores, found = {}, {}
+        for name, split in data.splits.items():
+            rows = [(each.line, str(each.node), each.label) for each in lines if each.split == split and each.label]
+            if not rows:
+                raise InputError(_no_labels(path, split, lines))
+            stores[name] = self._store(rows, split, cache)
+            found[name] = Dataset(stores[name], [(node, label) for _, node, label in rows])
+        graph = self.columns["source"]
+        assert isinstance(graph, Node)
+        counts = ", ".join(f"{name} {len(each.texts):,}" for name, each in found.items())
+        empty = graph.nodes - len(lines)
+        more = f" {empty:,} nodes are not in the file and have no features." if empty else ""
+        tell(f"{path}: {graph.nodes:,} nodes, {len(graph.source):,} edges as they are read; {counts}.{more}")
+        del found["train"]
+        files = {"file": data.nodes, "sha256": self._fingerprints()}
+        provenance = {name: [{**files, "split": split}] for name, split in data.splits.items()}
+        return TaskData([(stores["train"], 1.0)], found.pop("validation", None), found, provenance)
+
+    def _fingerprints(self) -> list[str]:
+        return [fingerprint(path) for path in self.training_files(self.data)]
+
+    def _store(self, rows: list[tuple[int, str, str]], split: str, cache: Path) -> Store:
+        def read() -> Iterator[tuple[int, str, str]]:
+            return iter(rows)
+
+        return open_examples(self.training_files(self.data), read, self.columns, NO_LIMITS, cache, {"split": split})
+
+
+def _no_labels(path: Path, split: str, nodes: list[NodeLine]) -> str:
+    known = sorted({each.split for each in nodes if each.label and each.split})
+    return (
+        f'{path}: expected nodes of the split "{split}" with labels; there are none, or all have the same. Splits with '
+        f"labels: {', '.join(known) or 'none'}.{suggest(split, known)}"
+    )
+
+
+def _graph(data: NodeClassificationData, nodes: list[NodeLine]) -> Node:
+    """The column of a graph; nodes that no line names have no features, which are zeros."""
+    count = nodes[-1].node + 1
+    pairs = read_edges_file(Path(data.root, data.edges), count)
+    source, target = EdgeReading(data.undirected, data.self_loops).read(pairs, count)
+    sizes = np.zeros(count, np.int64)
+    columns: list[int] = []
+    values: list[float] = []
+    for each in nodes:
+        entries = sorted(each.entries.items())
+        sizes[each.node] = len(entries)
+        total = sum(value for _, value in entries) if data.normalization == "row" else 1.0
+        columns += [column for column, _ in entries]
+        values += [value / (total or 1.0) for _, value in entries]
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    ends = source.astype(np.int32), target.astype(np.int32)
+    width = max(columns, default=0) + 1
+    return Node(width, *ends, np.array(columns, np.int32), np.array(values, np.float32), starts)
