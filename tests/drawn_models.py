@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from random_models import sentences
 from transduce.core.model_file import ModelFile
 from transduce.data.columns import Column
+from transduce.data.columns.graph import Graph
 from transduce.data.columns.label import Label
+from transduce.data.columns.node import Node
 from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.packed import pack
 from transduce.data.columns.question_context import QuestionContext
@@ -18,6 +21,7 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.tree_nodes import TreeNodes
 from transduce.data.columns.trees import Trees
 from transduce.data.columns.vectors import Vectors
+from transduce.data.graphs import EdgeReading
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 from transduce.data.trees import parse_tree
 from transduce.inference.decode import SearchPredictor
@@ -31,6 +35,7 @@ QUESTION = "ba de ?"
 STORY = "1 ba de fi.\n2 go ku.\n3 fi go ba.\n4 where ba?\t\t2"
 VECTORS = "[[0, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]"
 TREE = "((ba) ((de) ((fi) (go))))"
+GRAPH = '{"nodes": [0, 1, 2, 0, 1], "edges": [[0, 1], [1, 2], [2, 0], [2, 3]]}'  # the last node is by itself
 CONTEXT = "fi go ku ba . de la mi no . pu ra si to ."
 BIDAF = {"d_model": 8, "hidden": 8, "modeling_layers": 1, "character_filters": 4, "character_width": 4}
 QANET = {"d_model": 8, "heads": 2, "blocks": 1, "encoder_convolutions": 1, "character_filters": 4, "character_width": 4}
@@ -94,6 +99,25 @@ def machine(seed: int = 1, **model: Any) -> Pipeline:
     heads = {"read_heads": 2, "write_heads": 2, "slots": 9, "width": 4, "hidden": 8}
     table = {"kind": "neural_turing_machine", **heads, **model}
     return made({"kind": "algorithmic"}, {"name": "copy", "bits": 2}, columns, table, seed)
+
+
+def nodes(seed: int = 1, **model: Any) -> Pipeline:
+    """Of the labels of the nodes of a graph, which are numbers: 60 nodes, of which node 0 is linked to all others."""
+    ring = np.arange(1, 60)
+    pairs = np.concatenate([np.stack([0 * ring, ring], 1), np.stack([ring, ring % 59 + 1], 1)])
+    source, target = (ends.astype(np.int32) for ends in EdgeReading().read(pairs, 60))
+    columns = np.arange(60, dtype=np.int32) % 5
+    node = Node(5, source, target, columns, np.ones(60, np.float32), np.arange(61, dtype=np.int32))
+    table = {"kind": "graph_attention", "heads": 2, "d_head": 4, **model}
+    data = {"nodes": "a.tsv", "edges": "b.tsv"}
+    return made({"kind": "node_classification"}, data, {"source": node, "target": Label(("0", "1", "2"))}, table, seed)
+
+
+def graphs(seed: int = 1, **model: Any) -> Pipeline:
+    """Of the labels of graphs, by attention pooling, unless `model` says otherwise."""
+    columns: dict[str, Column] = {"source": Graph(3, 0), "target": Label(LABELS)}
+    table = {"kind": "graph_attention", "heads": 2, "d_head": 4, "pooling": "attention", **model}
+    return made({"kind": "graph_classification"}, {"file": "a.jsonl"}, columns, table, seed)
 
 
 def learnt(kind: str) -> Tokenizer:

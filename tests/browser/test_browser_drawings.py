@@ -14,6 +14,7 @@ from visiting import Open, Visit, visiting
 
 from drawn_models import (
     CONTEXT,
+    GRAPH,
     QUESTION,
     STORY,
     TREE,
@@ -21,8 +22,10 @@ from drawn_models import (
     answerer,
     classifier,
     file_of,
+    graphs,
     listener,
     machine,
+    nodes,
     parser,
     reader,
     tree_labeller,
@@ -41,6 +44,8 @@ TEXTS = {
     "labeller": TREE,
     "reader": WORDS,
     "machine": VECTORS,
+    "nodes": "7",
+    "graphs": GRAPH,
     "listener": STORY,
 }
 FIRST = {
@@ -50,6 +55,8 @@ FIRST = {
     "labeller": "Labelled tree",
     "reader": "Looking back",
     "machine": "Memory",
+    "nodes": "Graph",
+    "graphs": "Graph",
     "listener": "Hops",
 }
 FIGURES = {
@@ -60,6 +67,8 @@ FIGURES = {
     "reader": ["look-back"],
     "listener": ["hops", "labels"],
     "machine": ["over-time", "contents"],
+    "nodes": ["neighborhood", "labels"],
+    "graphs": ["neighborhood", "labels"],
 }
 MADE = {
     "classifier": lambda: classifier(hops=2),
@@ -68,6 +77,8 @@ MADE = {
     "labeller": tree_labeller,
     "reader": reader,
     "machine": machine,
+    "nodes": nodes,
+    "graphs": graphs,
     "listener": listener,
 }
 
@@ -122,7 +133,7 @@ def test_a_model_opens_on_its_own_picture(visit: Open, model: str) -> None:
     assert [each.get_attribute("data-name") for each in tab.find("#view figure").all()] == FIGURES[model]
     tab.page.keyboard.press("2")
     tab.drawn()
-    assert tab.text("#views [aria-current]") == ("Training" if model == "machine" else "Attention")
+    assert tab.text("#views [aria-current]") == ("Training" if model in ("machine", "nodes", "graphs") else "Attention")
     tab.page.keyboard.press("1")
     tab.drawn()
     assert tab.text("#views [aria-current]") == FIRST[model]
@@ -223,6 +234,8 @@ def test_a_tree_is_walked_by_keys(visit: Open, drawn: Server) -> None:
 
 def test_a_labelled_tree_is_coloured_and_tells_its_labels(visit: Open, drawn: Server) -> None:
     tab, nodes = visit("labeller"), drawing(drawn, "labeller")["nodes"]
+    assert tab.text("#output") == nodes[0]["text"]
+    assert tab.text(".echo .source") == "ba de fi go"
     assert tab.find(".tree text").all_text_contents() == [each["text"] for each in nodes]
     grounds = tab.find(".tree rect[rx]").all()
     assert [each.get_attribute("fill") for each in grounds if each.get_attribute("rx") == "5"] == [
@@ -292,6 +305,56 @@ def test_memory_moves_by_itself_for_nobody_who_wants_it_still(visit: Open) -> No
     for step in (1, 2):
         tab.find("#memory-play").click()
         assert tab.text("#memory-now") == f"step {step} of 5"
+
+
+def test_lines_of_a_graph_are_as_wide_as_the_servers_weights(visit: Open, drawn: Server) -> None:
+    tab, found = visit("nodes"), drawing(drawn, "nodes")
+    assert len(found["nodes"]) == 40 and found["nodes"][found["centre"]] == 7
+    caption = tab.text('[data-name="neighborhood"] .caption')
+    assert f"{found['left_out']} more are left out" in caption
+    likeliest = max(found["probabilities"], key=found["probabilities"].__getitem__)
+    assert likeliest != "0" and f"says {likeliest} of" in caption and tab.text("#output") == likeliest
+    assert table(tab, "labels")[0][0] == likeliest
+    ends = list(zip(found["target"], found["source"], strict=True))
+    for layer, head in [("", ""), ("0", "1")]:
+        tab.go(layer=layer or "mean", head=head or "mean")
+        packed = found["layers"][int(layer) if layer else -1]
+        weights = from_base64(packed["weights"], packed["shape"])
+        weights = weights[:, int(head)] if head else weights.mean(1)
+        lines = tab.find(".neighborhood .edge, .neighborhood .own").all()
+        widths = [float(line.get_attribute("stroke-width") or "") for line in lines]
+        assert widths == pytest.approx([9 * weight for weight in weights], abs=0.01)
+        shown = {(row[0], row[1]): number(row[2]) for row in table(tab, "neighborhood")}
+        for (target, source), weight in zip(ends, weights, strict=True):
+            names = str(found["nodes"][target]), str(found["nodes"][source])
+            assert shown[names] == pytest.approx(weight, abs=0.006)
+
+
+def test_a_graph_is_walked_from_node_to_node(visit: Open, drawn: Server) -> None:
+    tab, found = visit("nodes"), drawing(drawn, "nodes")
+    picture = tab.find("svg.neighborhood")
+    picture.focus()
+    tab.page.keyboard.press("Home")
+    assert tab.text(".tip-head") == "node 7"
+    assert tab.find(".neighborhood .now").count() == found["target"].count(found["centre"])
+    tab.page.keyboard.press("End")
+    other = found["nodes"][-1]
+    assert tab.text(".tip-head") == f"node {other}"
+    tab.page.keyboard.press("Enter")
+    tab.drawn()
+    assert tab.find("#sentence").input_value() == str(other)
+    assert tab.text('[data-name="neighborhood"] .figure-title') == f"Around node {other}"
+
+
+def test_a_whole_graph_shows_what_each_node_counts(visit: Open, drawn: Server) -> None:
+    tab, found = visit("graphs"), drawing(drawn, "graphs")
+    assert (found["centre"], found["nodes"]) == (-1, [0, 1, 2, 3, 4])
+    assert sum(found["shares"]) == pytest.approx(1, abs=1e-4)
+    tab.find("svg.neighborhood").focus()
+    tab.page.keyboard.press("End")
+    assert tab.text(".tip").split("\n")[0] == "node 4"
+    assert f"counts {found['shares'][4]:.3f} for the graph" in tab.text(".tip")
+    assert "reads itself 1.00" in tab.text(".tip")
 
 
 def test_models_of_other_tasks_have_no_such_view(visit: Open) -> None:

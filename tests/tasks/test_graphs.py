@@ -17,6 +17,7 @@ from torch import Tensor
 import transduce
 from forked import Fate
 from forked import transduce as command
+from served import serving
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs, SparseRows
 from transduce.data.columns import ColumnSpec, Specs
@@ -25,7 +26,9 @@ from transduce.data.columns.node import Node
 from transduce.data.graphs import EdgeReading, folds_of, read_edges_file, read_graphs, read_nodes
 from transduce.models.graph_attention import GraphAttention, GraphAttentionConfig, GraphAttentionLayer
 from transduce.models.graph_transformer import GraphTransformer, GraphTransformerBlock, GraphTransformerConfig
+from transduce.recipe.recipe import load_recipe
 from transduce.tasks.graph_classification import GraphClassificationData
+from transduce.training.plots import write_figures
 
 TRAINING = """
 [training]
@@ -175,6 +178,48 @@ def test_predict_and_evaluate_read_its_files(trained: tuple[str, Path], communit
     done = command(run.parent, "predict", run, given="\n".join(inputs_of(kind)).encode() + b"\n")
     assert done.code == 0, done.shown
     assert set(done.out.split()) <= {"even", "odd", "ring", "chain"}
+
+
+def test_a_run_has_its_figures(trained: tuple[str, Path], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    _, run = trained
+    pipeline, recipe, told = transduce.load(run), load_recipe(run / "recipe.toml"), list[str]()
+    task: Any = type(pipeline.task)
+    (tmp_path / "log.jsonl").write_bytes((run / "log.jsonl").read_bytes())
+    (tmp_path / "figures").mkdir()
+    data = task(recipe.task, recipe.data, pipeline.task.columns).open(tmp_path / "cache", told.append)
+    tests = json.loads((run / "report.json").read_text())["tests"]
+    left_out = list[str]()
+    write_figures(tmp_path, pipeline.model, pipeline.task, data, tests, left_out.append)
+    assert not left_out
+    assert {each.name for each in (tmp_path / "figures").iterdir()} == {"training.png", "confusion.png", "graph.svg"}
+
+
+def test_it_is_served(trained: tuple[str, Path]) -> None:
+    kind, run = trained
+    texts, model = inputs_of(kind), transduce.load(run)
+    with serving([run]) as server:
+        answer = server.post("/v1/predict", texts=texts, scores=True)
+        assert answer.status_code == 200, answer.text
+        found: Any = model.predict(texts)
+        for said, each in zip(answer.json()["predictions"], found, strict=True):
+            assert said["text"] == each.label
+            assert said["probabilities"] == pytest.approx(each.probabilities, abs=1e-5)
+        drawn = server.post("/v1/explore/predict", text=texts[0]).json()
+        assert drawn["nbest"][0]["text"] == found[0].label
+        assert drawn["drawing"]["kind"] == "neighborhood_drawing"
+        for wrong in ("60", "x", ""):
+            answer = server.post("/v1/predict", texts=[wrong])
+            assert (answer.status_code, "expected" in answer.json()["error"]) == (400, True)
+        for path, asked in [
+            ("predict", {"texts": texts[:1], "attention": True}),
+            ("explore/heads", {"text": texts[0]}),
+        ]:
+            answer = server.post(f"/v1/{path}", **asked)
+            assert answer.status_code == 400
+            assert "attention" in answer.json()["error"] or "attends" in answer.json()["error"]
+        said = server.post("/v1/stream", text=texts[0])
+        assert "event: error" in said.text and "writes no text" in said.text
 
 
 def test_what_is_no_input_is_refused(trained: tuple[str, Path]) -> None:

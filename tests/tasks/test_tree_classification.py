@@ -151,6 +151,46 @@ def test_a_file_of_trees_is_evaluated(trained: Path, corpus: Path, tmp_path: Pat
     assert any("model is better than always: accuracy" in each["verdict"] for each in report["comparisons"])
 
 
+def test_scores_count_nodes(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "source").write_text("((the) (good))\n(film)\n")
+    (tmp_path / "target").write_text("(good (the) (good good))\n(none film)\n")
+    options = ("--source", tmp_path / "source", "--target", tmp_path / "target")
+    found = command(tmp_path, "score", trained, *options)
+    assert found.code == 0, found.shown
+    assert re.search(r"^perplexity [\d.]+ a node \([\d.]+ nats, 3 nodes, each line alone\)$", found.err, re.MULTILINE)
+    total = json.loads(command(tmp_path, "score", trained, *options, "--json").out.splitlines()[-1])["total"]
+    assert (total["unit"], total["tokens"]) == ("node", 3)
+
+
+def test_models_of_trees_are_compared(corpus: Path, tmp_path: Path) -> None:
+    recipe_at(corpus, tmp_path / "recipe.toml", "child_sum")
+    (tmp_path / "compare.toml").write_text("""
+base = "recipe.toml"
+[compare]
+budget = "3ktok"
+metrics = ["accuracy", "node_accuracy"]
+lengths = [4, 8]
+[variants.child-sum]
+[variants.flat]
+model = { kind = "tree_transformer", attention = "flat", d_model = 12, heads = 3, layers = 1, feed_forward = 8 }
+""")
+    found = command(tmp_path, "compare", tmp_path / "compare.toml", "--run", tmp_path / "run")
+    assert found.code == 0, found.shown
+    results = json.loads((tmp_path / "run" / "compare.json").read_text())
+    signatures = {figure["metric"]: figure["signature"] for figure in results["quality"]}
+    assert signatures.keys() >= {"accuracy", "node_accuracy"}
+    assert signatures["perplexity"].startswith("base:e|unit:node|")
+    assert results["variants"]["flat"]["encoder"] == "flat"
+    assert "over one tree of n words" in (tmp_path / "run" / "compare.md").read_text()
+
+
+def test_without_held_out_trees_metrics_have_something_to_read(corpus: Path, tmp_path: Path) -> None:
+    recipe = recipe_at(corpus, tmp_path / "recipe.toml", "child_sum", 2)
+    none = ("data.validation=none", "data.test={}", "training.best=loss")
+    found = command(tmp_path, "train", recipe, *none, "--run", tmp_path / "run")
+    assert found.code == 0, found.shown
+
+
 def test_it_is_served(trained: Path) -> None:
     with serving([trained]) as server:
         [prediction] = server.post("/v1/predict", texts=["((the) (film))"]).json()["predictions"]
@@ -352,3 +392,6 @@ def test_the_page_shows_the_tree(trained: Path) -> None:
     assert found["drawing"]["kind"] == "labelled_tree_drawing"
     assert len(found["drawing"]["nodes"]) == 5
     assert [token["text"] for token in found["source"]["tokens"]] == ["the", "not", "good", "not good", "the not good"]
+    labels = [each["label"] for each in transduce.load(trained).predict("((the) ((not) (good)))").to_dict()["nodes"]]
+    assert [token["text"] for token in found["target"]["tokens"]] == labels
+    assert found["target"]["text"] == labels[-1]

@@ -67,7 +67,7 @@ def test_a_language_model_is_given_beginnings_of_lines() -> None:
     assert found == ["ba de fi go ku ba", "go ku ba de fi go"]
 
 
-@pytest.mark.parametrize("found", [None, "text", {"a": 1}, [1, None, ["x"], " ", "y" * 501, "\ud800"], 7])
+@pytest.mark.parametrize("found", [None, "text", {"a": 1}, [1, None, ["x"], " ", "y" * 2001, "\ud800"], 7])
 def test_a_file_may_hold_anything(found: object) -> None:
     """A file whose JSON says \\ud800 as well, which is no text."""
     told = described("m", PIPELINE.model, PIPELINE.task, PIPELINE.recipe, False, {"examples": found})

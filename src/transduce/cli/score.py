@@ -61,13 +61,15 @@ def score(
         raise InputError(f"{model[0]}: {wanted}.")
     with bar("scoring", len(targets)) as advance:
         found = pipeline.score(list(zip(sources, targets, strict=True)), batch_size=batch_size, advance=advance)
-    total = Likelihood(sum(each.log_probability for each in found), sum(each.tokens for each in found))
+    unit = found[0].unit if found else "token"
+    total = Likelihood(sum(each.log_probability for each in found), sum(each.tokens for each in found), unit=unit)
     for each, text in zip(found, targets, strict=True):
         write_line({"target": text, **each.to_dict()} if as_json else f"{each.log_probability:.4f}\t{text}")
     if as_json:
         write_line({"total": total.to_dict()})
     else:
+        ends = "ends counted, " if unit == "token" else ""
         tell(
-            f"perplexity {total.perplexity:.3f} a token ({total.loss:.4f} nats, {total.tokens:,} tokens, ends counted, "
+            f"perplexity {total.perplexity:.3f} a {unit} ({total.loss:.4f} nats, {total.tokens:,} {unit}s, {ends}"
             "each line alone)"
         )

@@ -1,12 +1,21 @@
-"""From nodes or graphs to their likeliest labels."""
+"""From nodes or graphs to their likeliest labels.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+Shapes: N nodes, E edges, H heads, C labels.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from transduce.attention.capture import capture
+from transduce.core.graphs import Graphs
+from transduce.data.columns import Column
 from transduce.inference.labels import LabelPrediction, LabelPredictor
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.protocols import Advance
@@ -15,9 +24,62 @@ from transduce.search.settings import Search
 TINIEST = 5e-324  # the least probability that a number holds
 
 
+class EdgeTrace(NamedTuple):
+    """What a model did with a graph.
+
+    source, target: (E,) the node target[e] reads source[e]. layers: of each layer of attention the weights (E, H).
+    chosen: the node that was asked for; None = the graph was. labels: (N, C) log-probabilities of each node's labels;
+    None = the graph has the label. shares: (N,) how much each node counts for the graph, by attention pooling; None =
+    it is pooled otherwise.
+    """
+
+    nodes: int
+    source: Tensor
+    target: Tensor
+    layers: tuple[Tensor, ...]
+    chosen: int | None = None
+    labels: Tensor | None = None
+    shares: Tensor | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class GraphLabelPrediction(LabelPrediction):
+    """The likeliest label of a node or of a graph.
+
+    trace: what attention did along the edges, computed when asked.
+    label_names: in the order of their ids.
+    """
+
+    trace: Callable[[], EdgeTrace] | None = field(default=None, repr=False, compare=False)
+    label_names: tuple[str, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied to other processes: no model."""
+        return {**super().__getstate__(), "trace": None}
+
+
 @dataclass(frozen=True)
 class GraphLabelPredictor(LabelPredictor):
     """Each graph its likeliest label, or each node; also says how probable given labels are."""
+
+    def predict(
+        self,
+        model: Any,
+        texts: Sequence[str],
+        settings: Search | None = None,
+        batch_size: int = 64,
+        advance: Advance | None = None,
+    ) -> list[LabelPrediction]:
+        """One a text, in their order."""
+        found = super().predict(model, texts, settings, batch_size, advance)
+        labels = self.columns["target"]
+        names = tuple(labels.tokens(range(labels.spec.size)))
+        return [
+            GraphLabelPrediction(
+                **vars(each), trace=partial(traced, model, self.columns["source"], each.source), label_names=names
+            )
+            for each in found
+        ]
 
     def score(
         self, model: Any, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None
@@ -47,3 +109,22 @@ class NodeLabelPredictor(GraphLabelPredictor):
     ) -> list[LabelPrediction]:
         """One a node, in their order."""
         return super().predict(model, texts, settings, max(batch_size, len(texts)), advance)
+
+
+@torch.inference_mode()
+def traced(model: Any, column: Column, text: str) -> EdgeTrace:
+    """What the attention of `model` does with one node, or one graph, of the column; on the processor."""
+    [row] = column.encode([text])
+    graphs: Graphs = column.collate_texts([np.asarray(row)]).to(next(model.parameters()).device)
+    chosen, labels, shares = None, None, None
+    if graphs.chosen is not None:
+        chosen = int(graphs.chosen[0])
+        graphs = graphs._replace(chosen=torch.arange(graphs.nodes, device=graphs.source.device))
+    with capture(model) as record:
+        logits_NC = model.eval().classify(graphs)
+    if chosen is not None:
+        labels = logits_NC.double().log_softmax(-1).cpu()
+    elif pooled := [record[name][0] for name in record.of("other") if len(record[name][0]) == graphs.nodes]:
+        shares = pooled[0].float().flatten().cpu()
+    layers = tuple(record[name][0].float().cpu() for name in record.of("edge"))
+    return EdgeTrace(graphs.nodes, graphs.source.cpu(), graphs.target.cpu(), layers, chosen, labels, shares)

@@ -27,7 +27,7 @@ from transduce.data.columns.tree_nodes import TreeNodes
 from transduce.inference.prediction import Prediction
 from transduce.interpret.ctc_alignment import Calls, by_token
 from transduce.interpret.layers import NAMES, Attends, Axis, as_shown, attending, one_pass
-from transduce.interpret.model_inputs import GRAPHS, Given, given_of, next_tokens, start_of
+from transduce.interpret.model_inputs import Given, given_of, next_tokens, start_of
 from transduce.interpret.numbers import packed
 from transduce.interpret.token_spans import (
     Side,
@@ -240,8 +240,6 @@ def read_record(model: nn.Module, task: Task, record: Calls, texts: tuple[str, s
 
 
 def _source_side(source: Column, text: str, given: Given, layers: Sequence[Layer], before: int) -> Side:
-    if source.spec.kind in GRAPHS:
-        return side(text, [Token(each, 0, 0, each) for each in source.tokens(given.source)])
     if isinstance(source, TreeNodes):
         return node_side(text)
     if not isinstance(source, Tokens):

@@ -42,6 +42,10 @@ def given_of(task: Task, prediction: Prediction) -> Given:
         raise InputError(
             "this model processes vectors, which have no picture of words: `predict --draw` shows what its memory did."
         )
+    if set(GRAPHS) & set(task.kinds.values()):
+        raise InputError(
+            "this model attends along the edges of a graph, not between words: see the explorer, or `predict --draw`."
+        )
     if not prediction.source.strip():
         raise InputError("there is no attention in an empty text; give the model a sentence.")
     source = source_ids(task, prediction.source)
@@ -122,8 +126,6 @@ def _inputs(task: Task, source: Any, rows: int) -> Any:
     column = task.columns["source"]
     if isinstance(column, Tokens):
         return column.inputs([np.asarray(source, np.int32)] * rows)
-    if column.spec.kind in GRAPHS:
-        return column.collate_texts([np.asarray(source)] * rows)
     return as_read([source] * rows)
 
 

@@ -89,25 +89,29 @@ def column_tokens(column: Column, ids: Sequence[int]) -> list[str]:
 def written_side(column: Column, ids: Sequence[int], text: str, ends: bool) -> Side:
     """An output, with its end token where it `ends` with one; a label is one token and one word."""
     if isinstance(column, NodeLabels):
-        return node_side(text, column.tokens(ids))
+        return labelled_side(column.tokens(ids))
     if isinstance(column, Tokens):
         tokens = written_tokens(column.tokenizer, ids, text)
         return side(text, [*tokens, *([end_token(column.tokenizer, text)] if ends else [])])
     return side(text, [Token(name, 0, len(text), name) for name in column.tokens(ids)])
 
 
-def node_side(text: str, labels: Sequence[str] | None = None) -> Side:
-    """A tree in brackets: a token and a word for each node, every node behind its parts.
+def labelled_side(labels: Sequence[str]) -> Side:
+    """The labels of a tree's nodes, every node behind its parts: a token and a word each. The text is the root's."""
+    last = len(labels) - 1
+    tokens = tuple(Token(each, 0, len(each) if place == last else 0, each) for place, each in enumerate(labels))
+    words = tuple(Word(each.text, 0, each.end, (place,)) for place, each in enumerate(tokens))
+    return Side(labels[last] if labels else "", tokens, words)
 
-    Args:
-        labels: what the nodes are called; None = their words.
-    """
+
+def node_side(text: str) -> Side:
+    """A tree in brackets, by its words: a token and a word for each node, every node behind its parts."""
     tree = parse_labelled_tree(text) if text.strip() else None
     if tree is None:
         return Side("", (), ())
     words = " ".join(word for word in tree.words if word is not None)
     starts, done = [0] * len(tree), 0
-    found, texts = [], tree.texts() if labels is None else labels
+    found, texts = [], tree.texts()
     for place, first in enumerate(tree.first_nodes()):
         word = tree.words[place]
         starts[place] = done if word is not None else starts[first]

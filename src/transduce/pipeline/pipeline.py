@@ -16,7 +16,7 @@ from transduce.inference.likelihood import Likelihood, pair_likelihoods
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
 from transduce.inference.request import generating
-from transduce.inference.sentences import Split, trained_on_single
+from transduce.inference.sentences import Segment, Split, trained_on_single
 from transduce.inference.splitting import (
     LongText,
     Pieces,
@@ -269,6 +269,8 @@ class Pipeline:
         heard = self.task.columns.get("source")
         if heard is not None and heard.kind == "frames":
             return utterances(texts, heard.encode(texts), self.task.readable, long)
+        if heard is not None and not self.task.tokenizers:  # no text, but a graph, say
+            return Pieces(texts, [[Segment(0, len(text))] for text in texts], [*heard.encode(texts)])
         reads = self.task.tokenizers.get("source")
         whole = [split == "auto" and bool(wanted) for wanted in wants] or [False] * len(texts)
         apart = [self.splits(split) and not each for each in whole]

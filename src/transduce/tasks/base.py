@@ -65,7 +65,7 @@ class BaseTask:
         """None: inputs come one a line."""
         return None
 
-    def check_data(self, model: nn.Module, data: TaskData) -> None:
+    def check_examples(self, model: nn.Module, data: TaskData) -> None:
         """Nothing: models read all that the columns can say."""
 
     def evaluate(

@@ -83,6 +83,8 @@ class GraphClassification(LabelTask):
     Data = GraphClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "graph", "target": "label"}
     whole = True
+    drawing = "neighborhood_drawing"
+    drawn_alone = True
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: GraphClassificationData) -> Columns:

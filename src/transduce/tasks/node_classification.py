@@ -72,6 +72,8 @@ class NodeClassification(LabelTask):
     Data = NodeClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "node", "target": "label"}
     whole = True
+    drawing = "neighborhood_drawing"
+    drawn_alone = True
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: NodeClassificationData) -> Columns:

@@ -211,7 +211,7 @@ class Task(Protocol):
         """Encode the recipe's files, or find them in the cache."""
         ...
 
-    def check_data(self, model: nn.Module, data: TaskData) -> None:
+    def check_examples(self, model: nn.Module, data: TaskData) -> None:
         """Asked once, before training.
 
         Raises:

@@ -108,6 +108,7 @@ class TreeClassification(BaseTask):
     kinds: ClassVar[dict[str, str]] = {"source": "tree_nodes", "target": "node_labels"}
     whole = True
     drawing = "labelled_tree_drawing"
+    any_output = "(label word)"
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: TreeClassificationData) -> Columns:
@@ -196,16 +197,15 @@ class TreeClassification(BaseTask):
         }
         return TaskData(corpora, found.pop("validation", None), found, provenance)
 
-    def check_data(self, model: nn.Module, data: TaskData) -> None:
+    def check_examples(self, model: nn.Module, data: TaskData) -> None:
         """Raises InputError for phrases of more parts than the model reads."""
         if not isinstance(model, LimitsParts) or model.most_parts is None:
             return
-        most, words, held_out = model.most_parts, self.columns["source"].spec.size, self.data.held_out
-        stores = [store for store, _ in data.corpora]
-        sets = {**data.tests, **({"validation": data.validation} if data.validation else {})}
-        stores += [sets[name].store for name in held_out]
+        most, words = model.most_parts, self.columns["source"].spec.size
+        opened = {**({"validation": data.validation} if data.validation else {}), **data.tests}
+        stores = [store for store, _ in data.corpora] + [opened[name].store for name in self.data.held_out]
         problems = []
-        for file, store in zip((*self.data.train, *held_out.values()), stores, strict=True):
+        for file, store in zip((*self.data.train, *self.data.held_out.values()), stores, strict=True):
             rows = store.read("source", np.arange(len(store)))
             if any(int(row.max(initial=0)) >= words + most for row in rows):
                 [path] = file.paths(self.root)

@@ -1,6 +1,6 @@
 """What a finished run looks like: `figures/training.png`, `figures/attention.png` of one held-out sentence,
-`figures/exposure_bias.png` where it was measured, for vectors `figures/memory.png`, for stories
-`figures/hops.png`, and for labels `figures/confusion.png` of a test set.
+`figures/exposure_bias.png` where it was measured, for vectors `figures/memory.png`, for graphs `figures/graph.svg`,
+for stories `figures/hops.png`, and for labels `figures/confusion.png` of a test set.
 
 Shapes: T target positions, S source positions.
 """
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
 from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import attention_of
@@ -23,6 +24,7 @@ from transduce.interpret.exposure_figure import exposure_figure
 from transduce.interpret.figures import attention_figure, training_curves
 from transduce.interpret.hop_shading import HOPS, HopShading
 from transduce.interpret.memory_drawing import MEMORY, MemoryDrawing
+from transduce.interpret.neighborhood_drawing import NEIGHBORHOOD, NeighborhoodDrawing
 from transduce.metrics.confusion import Confusion
 from transduce.models.protocols import writes_at_once
 from transduce.runtime.event_log import read_log
@@ -57,7 +59,10 @@ def write_figures(
             save(MemoryDrawing.of(prediction).plot(), run / "figures" / "memory.png")
         if task.drawing == HOPS and first:
             save(HopShading.of(looked_at(model, task, first)).plot(), run / "figures" / "hops.png")
-        pairs = shown(model, task, first) if first and "vectors" not in task.kinds.values() else None
+        if task.drawing == NEIGHBORHOOD and first:
+            [prediction] = task.predictor.predict(model.eval(), [first])
+            write_text(run / "figures" / "graph.svg", NeighborhoodDrawing.of(prediction).svg())
+        pairs = shown(model, task, first) if first and not task.drawn_alone else None
         if pairs:
             title = "What each word of the output attends to: mean of all layers and heads"
             save(attention_figure(*pairs, title), run / "figures" / "attention.png")

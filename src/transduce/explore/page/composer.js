@@ -9,12 +9,16 @@
     parsing: "composer.parse",
     algorithmic: "composer.compute",
     tree_classification: "composer.label",
+    node_classification: "composer.classify",
+    graph_classification: "composer.classify",
     question_answering: "composer.answer",
   };
   const ASKED = {
     language_modelling: "composer.prompt",
     extractive_qa: "composer.question",
     algorithmic: "composer.vectors",
+    node_classification: "composer.node",
+    graph_classification: "composer.graph",
     question_answering: "composer.story",
   };
 
@@ -195,8 +199,10 @@
   };
 
   /** How sure the model is of what its picture shows. */
-  const pictured = ({ exploration }) =>
-    T.html("div", { class: "prediction-head" }, T.html("h2", {}, T.say("prediction.output")), facts(exploration));
+  const pictured = ({ exploration }) => [
+    T.html("div", { class: "prediction-head" }, T.html("h2", {}, T.say("prediction.output")), facts(exploration)),
+    exploration.drawing?.probabilities && T.html("p", { class: "output", id: "output" }, exploration.target.text),
+  ];
 
   const MOST_OTHERS = 2;
 
@@ -239,13 +245,18 @@
     );
   }
 
-  /** A text as words one can point at; everything between them stays as it was. Offsets count code points. */
+  /**
+   * A text as words one can point at; everything between them stays as it was. Offsets count code points. Phrases of a
+   * tree, which begin before the last word ends, are left out.
+   */
   function wordRow(side, which, language) {
     const letters = Array.from(side.text);
     const parts = [],
       buttons = [];
     let at = 0;
-    const words = side.words.filter((word) => word.end > word.start);
+    const words = [];
+    for (const word of side.words)
+      if (word.end > word.start && word.start >= (words.at(-1)?.end ?? 0)) words.push(word);
     words.forEach((word, i) => {
       if (word.start > at) parts.push(letters.slice(at, word.start).join(""));
       const button = T.html(

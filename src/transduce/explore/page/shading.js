@@ -20,7 +20,7 @@
     const most = T.largest(values) || 1;
     const name = (each) => T.say("shading.hop", { hop: each + 1 });
     const title = hop === null ? T.say("shading.title") : `${T.say("shading.title")}: ${name(hop)}`;
-    const [label] = Object.keys(drawing.probabilities);
+    const [[label]] = T.likeliest(drawing.probabilities);
     const strongest = T.range(values.length)
       .sort((one, other) => values[other] - values[one])
       .slice(0, 5)
@@ -58,10 +58,13 @@
     });
   }
 
+  /** [name, probability] of each label, the likeliest first: JavaScript puts names that are numbers in front. */
+  T.likeliest = (probabilities) => Object.entries(probabilities).sort(([, one], [, other]) => other - one);
+
   /** A bar for each label, the likeliest first. */
   T.labelBars = labels;
   function labels(area, { probabilities }) {
-    const all = Object.entries(probabilities);
+    const all = T.likeliest(probabilities);
     const shown = all.slice(0, MOST_LABELS);
     const width = Math.min(T.widthOf(area, 200, 520) - 42, 460);
     const left = Math.min(Math.max(...shown.map(([name]) => T.textWidth(name, 14, 700))) + 12, width / 2);
