@@ -27,6 +27,7 @@ from transduce.models.graph_attention import GraphAttentionConfig
 from transduce.models.graph_transformer import GraphTransformerConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
+from transduce.models.memory_network import MemoryNetworkConfig
 from transduce.models.neural_turing_machine import NeuralTuringMachineConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.qanet import QanetConfig
@@ -48,6 +49,7 @@ from transduce.tasks.graph_classification import GraphClassificationConfig, Grap
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
 from transduce.tasks.node_classification import NodeClassificationConfig, NodeClassificationData
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
+from transduce.tasks.question_answering import QuestionAnsweringConfig, QuestionAnsweringData, StoryFile
 from transduce.tasks.speech_recognition import SpeechData, SpeechRecognitionConfig
 from transduce.tasks.translation import TranslationConfig, TranslationData
 from transduce.tasks.tree_classification import LabelledTreeFile, TreeClassificationConfig, TreeClassificationData
@@ -150,6 +152,18 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("[data] of algorithmic", "", AlgorithmicData),
     ("[data.train] of algorithmic", "", GeneratedExamples),
     ("data.validation and an entry data.test.NAME of algorithmic", "", HeldOutExamples),
+    (
+        '[task] kind = "question_answering"',
+        "Questions on stories, answered by one of the answers of the training files: the bAbI tasks. `predict` takes a "
+        'story and a question behind it, one a line, or {"story": ["..", ..], "question": ".."}. There is no [batch].',
+        QuestionAnsweringConfig,
+    ),
+    ("[data] of question_answering", "", QuestionAnsweringData),
+    (
+        "an entry of data.train, data.validation, data.test.NAME of question_answering",
+        "Stories in bAbI's format. The table of scores has a line for each file, whose name is that of its task.",
+        StoryFile,
+    ),
     ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
@@ -197,6 +211,11 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         '[model] kind = "graph_transformer"',
         "For node_classification and graph_classification: a Transformer encoder that attends along edges alone.",
         GraphTransformerConfig,
+    ),
+    (
+        '[model] kind = "memory_network"',
+        "For question_answering: reads the sentences of a story several times (Sukhbaatar et al. 2015).",
+        MemoryNetworkConfig,
     ),
     (
         '[model] kind = "neural_turing_machine"',

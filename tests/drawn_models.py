@@ -16,6 +16,7 @@ from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.packed import pack
 from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
+from transduce.data.columns.story import Story
 from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.tree_nodes import TreeNodes
 from transduce.data.columns.trees import Trees
@@ -31,6 +32,7 @@ from transduce.recipe.recipe import parse_recipe
 LABELS = ("bad", "good", "so-so")
 CHINESE = "这部电影很好看但是结尾太差"
 QUESTION = "ba de ?"
+STORY = "1 ba de fi.\n2 go ku.\n3 fi go ba.\n4 where ba?\t\t2"
 VECTORS = "[[0, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]"
 TREE = "((ba) ((de) ((fi) (go))))"
 GRAPH = '{"nodes": [0, 1, 2, 0, 1], "edges": [[0, 1], [1, 2], [2, 0], [2, 3]]}'  # the last node is by itself
@@ -80,6 +82,15 @@ def reader(seed: int = 1, **model: Any) -> Pipeline:
     table = {"kind": "rnn_decoder", "cell": "lstmn", "d_model": 8, "layers": 2, **model}
     task = {"kind": "language_modelling", "context": 40}
     return made(task, {"train": [{"text": "a"}]}, columns, table, seed)
+
+
+def listener(seed: int = 1, **model: Any) -> Pipeline:
+    """Answers questions on stories; in two hops, unless `model` says otherwise."""
+    tokenizer = learnt("whitespace")
+    words = tuple(tuple(ids) for ids in tokenizer.encode(["ba", "de", "fi"]))
+    columns: dict[str, Column] = {"source": Story.of(tokenizer), "target": Label(("ba", "de", "fi"), words)}
+    table = {"kind": "memory_network", "d_model": 8, "hops": 2, "slots": 4, **model}
+    return made({"kind": "question_answering"}, {"train": [{"file": "a.txt"}]}, columns, table, seed)
 
 
 def machine(seed: int = 1, **model: Any) -> Pipeline:

@@ -16,16 +16,19 @@ from drawn_models import (
     CONTEXT,
     GRAPH,
     QUESTION,
+    STORY,
     TREE,
     VECTORS,
     answerer,
     classifier,
     file_of,
     graphs,
+    listener,
     machine,
     nodes,
     parser,
     reader,
+    tree_labeller,
 )
 from served import Server, serving
 from transduce.core.model_file import save_model_file
@@ -43,6 +46,7 @@ TEXTS = {
     "machine": VECTORS,
     "nodes": "7",
     "graphs": GRAPH,
+    "listener": STORY,
 }
 FIRST = {
     "classifier": "Words",
@@ -53,6 +57,7 @@ FIRST = {
     "machine": "Memory",
     "nodes": "Graph",
     "graphs": "Graph",
+    "listener": "Hops",
 }
 FIGURES = {
     "classifier": ["shading", "labels"],
@@ -60,6 +65,7 @@ FIGURES = {
     "parser": ["tree"],
     "labeller": ["tree"],
     "reader": ["look-back"],
+    "listener": ["hops", "labels"],
     "machine": ["over-time", "contents"],
     "nodes": ["neighborhood", "labels"],
     "graphs": ["neighborhood", "labels"],
@@ -68,10 +74,12 @@ MADE = {
     "classifier": lambda: classifier(hops=2),
     "answerer": answerer,
     "parser": parser,
+    "labeller": tree_labeller,
     "reader": reader,
     "machine": machine,
     "nodes": nodes,
     "graphs": graphs,
+    "listener": listener,
 }
 
 
@@ -252,6 +260,22 @@ def test_looking_back_has_a_line_for_each_word(visit: Open, drawn: Server) -> No
     assert tab.find(".back-word.now").all_text_contents() == whole
     tab.go(layer="stack.cells.1", upto="")
     assert table(tab, "look-back") != rows
+
+
+def test_each_hop_has_the_servers_weights_of_each_sentence(visit: Open, drawn: Server) -> None:
+    tab, found = visit("listener"), drawing(drawn, "listener")
+    assert tab.find(".hop-sentence").all_text_contents()[:3] == ["ba de fi", "go ku *", "fi go ba"]
+    assert tab.text('[data-name="hops"] .figure-title') == "where ba?"
+    rows = table(tab, "hops")
+    assert len(rows) == 4  # the last one is of empty slots
+    columns = [[*hop, empty] for hop, empty in zip(found["hops"], found["empty"], strict=True)]
+    for row, *weights in zip(rows, *columns, strict=True):
+        assert row[1:3] == [f"{weight:.3f}" for weight in weights]
+    assert [row[3] for row in rows] == ["", "*", "", ""]
+    tab.find("svg.hops").focus()
+    tab.page.keyboard.press("Home")
+    assert tab.text(".tip").split("\n")[:2] == ["ba de fi", f"hop 1: {found['hops'][0][0]:.3f}"]
+    assert [row[0] for row in table(tab, "labels")] == list(found["probabilities"])
 
 
 def test_memory_plays_and_shows_the_servers_numbers(visit: Open, drawn: Server) -> None:

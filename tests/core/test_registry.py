@@ -23,6 +23,7 @@ def test_known_are_the_files_of_a_room() -> None:
         "node_classification",
         "extractive_qa",
         "parsing",
+        "question_answering",
         "speech_recognition",
         "tree_classification",
     } == set(known("tasks"))

@@ -5,6 +5,8 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,19 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from drawn_models import CHINESE, CONTEXT, QUESTION, TREE, answerer, classifier, parser, reader, tree_labeller
+from drawn_models import (
+    CHINESE,
+    CONTEXT,
+    QUESTION,
+    STORY,
+    TREE,
+    answerer,
+    classifier,
+    listener,
+    parser,
+    reader,
+    tree_labeller,
+)
 from pipelines import TEXT, pipeline
 from transduce.attention.capture import Record, capture
 from transduce.core.errors import InputError
@@ -24,6 +38,7 @@ from transduce.interpret.answer_span import AnswerSpan
 from transduce.interpret.attention import reading_of
 from transduce.interpret.drawing import save
 from transduce.interpret.drawings import drawing_name, drawn
+from transduce.interpret.hop_shading import HopShading
 from transduce.interpret.importance import importance
 from transduce.interpret.look_back import LookBack
 from transduce.interpret.numbers import from_base64
@@ -335,3 +350,50 @@ def test_the_offline_file_has_the_picture(made: Pipeline) -> None:
     kind = drawing_name(made.model, made.task)
     assert found["models"][0]["shows"]["drawing"] == kind == found["explorations"][0]["drawing"]["kind"]
     assert drawn(made.model, made.task, made.predict(text)) is not None
+
+
+# ---- hops over the sentences of a story --------------------------------------------------------------------------
+
+
+def test_hops_have_the_weights_of_the_memory(tmp_path: Path) -> None:
+    made = listener()
+    found = json.loads(json.dumps(explore(made, STORY)))["drawing"]
+    assert found["kind"] == "hop_shading"
+    assert (found["sentences"], found["question"], found["facts"]) == (
+        ["ba de fi", "go ku", "fi go ba"],
+        "where ba?",
+        [1],
+    )
+    source = made.task.columns["source"]
+    with recorded(made) as record:
+        logits_BC = made.model.classify(source.collate([np.asarray(ids) for ids in source.encode([STORY])]))
+    hops_KM = torch.stack([record[f"hops.{k}"][0][0, 0, 0] for k in range(2)])
+    np.testing.assert_allclose(found["hops"], hops_KM, atol=1e-6)
+    np.testing.assert_allclose(found["empty"], 1 - hops_KM.sum(1), atol=1e-6)
+    names = made.task.columns["target"].tokens(range(3))
+    expected = dict(zip(names, logits_BC[0].softmax(-1).tolist(), strict=True))
+    assert found["probabilities"] == pytest.approx(expected, abs=1e-6)
+    picture = made.predict(STORY)
+    shown = HopShading.of(picture)
+    lines = plain(shown)
+    assert lines[-1] == "* supporting facts"
+    assert [line[14:] for line in lines[-5:-2]] == ["  ba de fi", "* go ku", "  fi go ba"]
+    html = shown._repr_html_()
+    assert html.count("<tr") == 5
+    assert f"{found['hops'][1][2]:.2f}" in html
+    save(shown.plot(), tmp_path / "hops.svg")
+    assert "go ku *" in (tmp_path / "hops.svg").read_text()
+
+
+def test_a_story_in_json_has_the_same_picture() -> None:
+    made = listener()
+    text = json.dumps({"story": ["ba de fi.", "go ku.", "fi go ba."], "question": "where ba?", "facts": [2]})
+    assert explore(made, text)["drawing"] == explore(made, STORY)["drawing"]
+    with pytest.raises(InputError, match="a story in JSON has no words"):
+        made.task.columns["source"].parts(text)
+
+
+def test_an_ensemble_has_no_hops() -> None:
+    shown = HopShading.of(replace(listener().predict(STORY), look=None))
+    assert shown.hops.shape == (0, 3)
+    assert "single models" in "".join(plain(shown))

@@ -141,6 +141,7 @@ def _show(report: dict[str, Any]) -> None:
         typer.echo(f"  {note}")
     if "likelihood" in report:
         typer.echo(_perplexity(report["likelihood"]))
+    _show_groups(report)
     _show_confusion(report)
 
 
@@ -164,7 +165,17 @@ def _show_comparison(report: dict[str, Any]) -> None:
     for name, system in systems.items():
         if "likelihood" in system:
             typer.echo(f"{name}: {_perplexity(system['likelihood'])}")
+        _show_groups(system, f"{name}, by task:")
         _show_confusion(system, f"{name}, counts of labels:")
+
+
+def _show_groups(report: dict[str, Any], title: str = "By task:") -> None:
+    if len(report.get("groups", {})) > 1:
+        from rich.console import Console
+
+        from transduce.training.summary import groups_table
+
+        Console().print(groups_table(report["groups"], title))
 
 
 def _show_confusion(report: dict[str, Any], title: str = "Counts of labels:") -> None:

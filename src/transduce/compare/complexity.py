@@ -37,6 +37,7 @@ COMPLEXITIES = (
     Complexity("attention along edges", GRAPHS, "O(e d + n d²)", "O(1)", "O(diameter)"),
     Complexity("Tree-LSTM", ("tree_lstm",), "O(n d²)", "O(log n) to O(n)", "O(log n) to O(n)"),
     Complexity("Transformer on trees", ("tree_transformer",), "O(n² d)", "O(1)", "O(log n) to O(n)"),
+    Complexity("memory network", ("memory_network",), "O(n d)", "O(1)", "O(1)"),
     Complexity("external memory", ("neural_turing_machine",), "O(n (d² + m d))", "O(n)", "O(1)"),
 )
 

@@ -4,7 +4,7 @@ A model of the recipe's sizes, with a vocabulary so small that its embedding and
 source of n tokens and writes one target of n tokens, forward and backward. Of speech it reads n frames, and writes a
 token every 100 ms. A model that points into a text reads n tokens of it and a short question. Of graphs it reads a ring
 of n nodes, each of which reads itself and the next ones; of trees a balanced tree of n words, in which each phrase has
-two parts.
+two parts; of stories one of n tokens in short sentences, all of which its memory holds.
 
 The exponent p of t = c n^p is fitted by least squares on logarithms, of the longer half of the lengths: on short ones,
 starting each operation takes longer than doing it.
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.compare.operations import count_operations
@@ -27,6 +28,7 @@ from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.columns.question_context import LONGEST_TOKEN, Passage
+from transduce.data.columns.story import Sentences
 from transduce.data.columns.tree_nodes import PHRASE, Forest, forest
 from transduce.data.graphs import EdgeReading
 from transduce.models.protocols import Aligns, Classifies, Fills, Points, Processes
@@ -35,6 +37,7 @@ from transduce.runtime.settings import random_numbers
 
 VOCABULARY, CHARACTERS = 16, 16  # and features of a frame
 FRAMES_A_TOKEN = 10
+SENTENCE = 6  # tokens of a sentence of a story
 QUESTION = 16  # tokens of the question that a model which points is asked
 UNITS = {"frames": "frame", "vectors": "vector", "graph": "node", "node": "node", "tree_nodes": "word"}
 """Of a length; others are tokens."""
@@ -51,7 +54,10 @@ def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     config: Any = recipe.model
     if "layer_dropout" in type(config).model_fields:  # a layer that chance leaves out takes no time
         config = config.model_copy(update={"layer_dropout": 0.0})
-    model = resolve("models", kind)(config, Specs(source, ColumnSpec(kinds["target"], VOCABULARY)))
+    if "slots" in type(config).model_fields and kinds.get("source") == "story":
+        config = config.model_copy(update={"slots": max(lengths)})
+    words = tuple((each,) for each in range(VOCABULARY)) if kinds["target"] == "label" else ()
+    model = resolve("models", kind)(config, Specs(source, ColumnSpec(kinds["target"], VOCABULARY, words=words)))
     model.train()
     layers = layer_count(recipe)
     seconds, operations = [], []
@@ -111,16 +117,16 @@ def _pass(model: nn.Module, length: int, reads: str | None) -> Callable[[], None
         target = _random(length, generator)
 
     def step() -> None:
-        _logits(model, source, target).logsumexp(-1).sum().backward()  # type: ignore[no-untyped-call]
+        _logits(model, source, target, reads).logsumexp(-1).sum().backward()  # type: ignore[no-untyped-call]
         model.zero_grad(set_to_none=True)
 
     return step
 
 
-def _logits(model: nn.Module, source: Any, target: Padded) -> Tensor:
+def _logits(model: nn.Module, source: Any, target: Padded, reads: str | None) -> Tensor:
     """What the model says of every position, (B, T, V); of places, of all words, or (B, C) of the labels or places."""
     if isinstance(model, Classifies):
-        return model.classify(source)
+        return model.classify(_story(source) if reads == "story" else source)
     assert not isinstance(source, Forest)
     if isinstance(model, Points):
         return torch.cat(model.point(_passage(source)), -1)
@@ -143,6 +149,15 @@ def _passage(context: Padded) -> Passage:
         for side in (question, context)
     ]
     return Passage(question, context, *spelled)
+
+
+def _story(tokens: Padded) -> Sentences:
+    """These tokens in sentences, and a question of one sentence."""
+    count = -(-tokens.values.shape[1] // SENTENCE)
+    filled_N = F.pad(tokens.values[0], (0, count * SENTENCE - tokens.values.shape[1]), value=VOCABULARY - 1)
+    lengths, words = torch.tensor([count]), torch.full((1, count), SENTENCE)
+    question = Padded(filled_N[None, :SENTENCE], torch.tensor([SENTENCE]))
+    return Sentences(Padded(filled_N.view(1, count, SENTENCE), lengths), Padded(words, lengths), question)
 
 
 def _ring(length: int, generator: torch.Generator, chosen: bool) -> Graphs:

@@ -172,6 +172,26 @@ class Batches:
         return np.random.Generator(np.random.PCG64([self._seed, *place]))
 
 
+class SizedBatches:
+    """Batches of equally many rows, whatever their lengths, in an order fixed by (seed, epoch); the last is smaller."""
+
+    def __init__(self, store: Store, size: int, seed: int) -> None:
+        self.stores = [store]
+        self._size, self._seed = size, seed
+
+    def epoch(self, number: int, start: int = 0, rank: int = 0, world: int = 1) -> Iterator[Rows]:
+        """See `Batches`."""
+        random = np.random.Generator(np.random.PCG64([self._seed, number]))
+        order = _shuffled(len(self.stores[0]), random)
+        batches = (order[first : first + self._size] for first in range(0, len(order), self._size))
+        steps = _shared((Rows(np.zeros(len(rows), np.int64), rows) for rows in batches), world)
+        return (step[rank] for step in islice(steps, start, None))
+
+    def count(self, number: int, world: int = 1) -> int:
+        """How many batches each process has in this epoch."""
+        return -(-len(self.stores[0]) // (self._size * world))
+
+
 def _shuffled(size: int, random: np.random.Generator) -> Numbers:
     """A random order of `size` things, by sorting plain random numbers: numpy may change how it permutes."""
     return np.argsort(random.random(size), kind="stable")

@@ -19,6 +19,7 @@ from transduce.inference.likelihood import Likelihood
 from transduce.inference.protocols import Advance
 from transduce.metrics.bits import cost_tally
 from transduce.metrics.evaluate import tallies
+from transduce.metrics.groups import group_tables, with_means
 from transduce.metrics.paired import Difference, paired_bootstrap
 from transduce.metrics.score import decimals
 from transduce.metrics.tally import Tally
@@ -63,13 +64,16 @@ class Settings:
 class _Texts:
     """What the files hold: sources ("" where there are none), for each its references, and outputs by system.
 
-    left_out: how many inputs have no correct answer.
+    left_out: how many inputs have no correct answer. groups: of each source, or none; see `transduce.metrics.groups`.
+    files: what was read in the place of the source.
     """
 
     sources: list[str]
     references: list[list[str]]
     outputs: dict[str, list[str]]
     left_out: int = 0
+    groups: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,8 @@ def evaluate_files(
     names = _metrics(models, texts, files, settings)
     judged = {name: _judge(model, texts, names, files, settings, advance) for name, model in models.items()}
     for name, outputs in texts.outputs.items():
-        judged[name] = _Judged({}, _tallies(models, files, outputs, texts.references, names))
+        counted = _tallies(models, files, outputs, texts.references, names)
+        judged[name] = _Judged(*_grouped({}, counted, texts.groups))
     report: dict[str, Any] = {"sentences": len(texts.references)}
     if texts.left_out:
         report["left_out"] = texts.left_out
@@ -105,7 +110,8 @@ def evaluate_files(
     else:
         report["systems"] = {name: {"scores": _scores(each.tallies), **each.report} for name, each in judged.items()}
         report["comparisons"] = _comparisons(judged)
-    report["data"] = {str(path): fingerprint(path) for path in files.all()}
+    read = [path for path in files.all() if path != files.source or not texts.files]
+    report["data"] = {str(path): fingerprint(path) for path in [*read, *texts.files]}
     report["environment"] = {"machine": machine(), "versions": library_versions()}
     return report
 
@@ -163,6 +169,7 @@ def _judge(
             report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
         lines = [each.text for each in outputs]
         found = pipeline.task.tallies(lines, texts.references, names, files.language)
+        report, found = _grouped(report, found, texts.groups)
         confusion = pipeline.task.confusion(lines, texts.references)
         report |= {"confusion": confusion.to_dict()} if confusion else {}
     pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
@@ -174,6 +181,14 @@ def _judge(
     if total.unit == "bit":
         found["cost"] = cost_tally([one.log_probability for one in each])
     return _Judged(report, found)
+
+
+def _grouped(
+    report: dict[str, Any], found: dict[str, Tally], groups: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Tally]]:
+    """With a table of the groups in the report, and the means over them among what was found."""
+    tables = group_tables(found, groups)
+    return {**report, **({"groups": tables} if tables else {})}, with_means(found, groups)
 
 
 def _bits(each: Sequence[Likelihood], answers: Sequence[str]) -> Tally:
@@ -254,7 +269,8 @@ def _in_a_file(models: Mapping[str, Pipeline], files: Files) -> _Texts | None:
     given = {name: found.outputs(path) for name, path in files.outputs.items()}
     outputs = {name: [lines[place] for place in answered] for name, lines in given.items()}
     texts, references = [found.texts[place] for place in answered], [found.references[place] for place in answered]
-    return _Texts(texts, references, outputs, len(found.texts) - len(answered))
+    groups = [found.groups[place] for place in answered] if found.groups else []
+    return _Texts(texts, references, outputs, len(found.texts) - len(answered), groups, found.files)
 
 
 def _paired(first: Path | TsvColumn, other: Path | TsvColumn) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from transduce.core.padded import map_tree
 from transduce.data.columns import Columns
 from transduce.inference.inputs import check_batch_size
 from transduce.inference.prediction import Prediction
@@ -69,8 +70,8 @@ class LabelPredictor:
         found: dict[int, LabelPrediction] = {}
         for first in range(0, len(order), batch_size):
             places = order[first : first + batch_size]
-            batch = reads.collate_texts([encoded[place] for place in places]).to(device)
-            normed_BC = model.eval().classify(batch).double().log_softmax(-1)
+            batch = reads.collate_texts([encoded[place] for place in places])
+            normed_BC = model.eval().classify(map_tree(lambda each: each.to(device), batch)).double().log_softmax(-1)
             for place, row in zip(places, normed_BC.tolist(), strict=True):
                 found[place] = _prediction(texts[place], names, row)
             if advance:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import Batch, collate
 from transduce.data.columns import Columns
+from transduce.data.columns.tokens import Tokens
 from transduce.data.store import Store
 from transduce.data.stream_batches import StreamBatches
 from transduce.inference.inputs import check_batch_size, sources
@@ -142,7 +143,7 @@ def pair_likelihoods(
     for first in range(0, len(order), batch_size):
         places = order[first : first + batch_size]
         read = target.collate_texts([np.asarray(targets[place], np.int32) for place in places])
-        inputs = sources([[ids[place] for place in places] for ids in members], torch.device("cpu"))
+        inputs = _inputs(task, [[ids[place] for place in places] for ids in members])
         each_BN = log_probabilities(objective, model, Batch(inputs, read, 0))
         for row, place in enumerate(places):
             ids = target.closed(targets[place])
@@ -151,6 +152,14 @@ def pair_likelihoods(
         if advance:
             advance(len(places))
     return [found[place] for place in range(len(pairs))]
+
+
+def _inputs(task: Judged, members: Sequence[Sequence[Any]]) -> Any:
+    """As a model reads them; for an ensemble, ids of each member side by side."""
+    column = task.columns.get("source")
+    if len(members) == 1 and isinstance(column, Tokens):
+        return column.inputs([np.asarray(ids, np.int32) for ids in members[0]])
+    return sources(members, torch.device("cpu"))
 
 
 def _length(ids: Any) -> int:

@@ -11,7 +11,7 @@ from transduce.metrics.chrf import chrf_tally
 from transduce.metrics.error_rate import character_error_rate_tally, word_error_rate_tally
 from transduce.metrics.evalb import evalb_tally
 from transduce.metrics.exact_match import exact_match_tally
-from transduce.metrics.labels import accuracy_tally, macro_f1_tally
+from transduce.metrics.labels import accuracy_tally, error_tally, macro_f1_tally
 from transduce.metrics.rouge import notes_rouge_tally, rouge_tally
 from transduce.metrics.score import References, Score, checked_references
 from transduce.metrics.span import cmrc_tally, drcd_tally, squad2_tally, squad_tally
@@ -33,6 +33,7 @@ METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "cmrc_f1": lambda texts, references, _: cmrc_tally(texts, references, "f1"),
     "drcd_em": lambda texts, references, _: drcd_tally(texts, references, "em"),
     "drcd_f1": lambda texts, references, _: drcd_tally(texts, references, "f1"),
+    "error": lambda texts, references, _: error_tally(texts, references),
     "exact_match": lambda texts, references, _: exact_match_tally(texts, references),
     "macro_f1": lambda texts, references, _: macro_f1_tally(texts, references),
     "rouge1": lambda texts, references, _: rouge_tally(texts, references, "1"),

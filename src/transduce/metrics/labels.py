@@ -1,6 +1,7 @@
-"""Accuracy and macro-averaged F1 of labels."""
+"""Accuracy, error and macro-averaged F1 of labels."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from transduce.metrics.score import References, checked_references, reference_count
 from transduce.metrics.tally import Tally, mean_tally
@@ -15,6 +16,18 @@ def accuracy_tally(hypotheses: Sequence[str], references: References) -> Tally:
     listed = checked_references(hypotheses, references)
     found = [float(label in several) for label, several in zip(hypotheses, listed, strict=True)]
     return mean_tally("accuracy", f"nrefs:{reference_count(listed)}|unit:label|case:mixed", found)
+
+
+def error_tally(hypotheses: Sequence[str], references: References) -> Tally:
+    """The share, in per cent, of hypotheses that are no reference of theirs.
+
+    Raises:
+        InputError: no examples, not equally many, or one without a reference.
+    """
+    listed = checked_references(hypotheses, references)
+    wrong = [float(label not in several) for label, several in zip(hypotheses, listed, strict=True)]
+    tally = mean_tally("error", f"nrefs:{reference_count(listed)}|unit:label|case:mixed", wrong)
+    return replace(tally, lower_is_better=True)
 
 
 def macro_f1_tally(hypotheses: Sequence[str], references: References) -> Tally:

@@ -98,7 +98,7 @@ class Classifier(nn.Module):
 
     def __init__(self, config: ClassifierConfig, specs: Specs) -> None:
         super().__init__()
-        if specs.source is None or specs.target.kind != "label":
+        if specs.source is None or specs.source.kind == "story" or specs.target.kind != "label":
             raise InputError('[model] kind = "classifier": expected a task with a text and a label; got another one.')
         self.source_embedding = Embedding(specs.source.size, config.d_model)
         self.word_dropout = config.word_dropout

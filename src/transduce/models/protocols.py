@@ -243,6 +243,15 @@ class Penalizes(Protocol):
 
 
 @runtime_checkable
+class FollowsUpdates(Protocol):
+    """Trains otherwise in some updates than in others, as their numbers say; so a resumed training does the same."""
+
+    def begin_update(self, update: int) -> None:
+        """Told the number of an update, from 1, before its batches are read."""
+        ...
+
+
+@runtime_checkable
 class Processes(Protocol):
     """Reads a sequence of vectors, and says something after each of them."""
 

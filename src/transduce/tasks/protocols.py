@@ -34,11 +34,13 @@ class Dataset:
     store: encoded, for their likelihood.
     texts: inputs and references, for decoding; empty for a task that is judged by likelihood alone.
     several: all references of each, where some have more than one, the one in `texts` first.
+    groups: what each of `texts` belongs to, such as one of several tasks, for a table of scores; none: to nothing.
     """
 
     store: Store
     texts: list[tuple[str, str]] = field(default_factory=list)
     several: list[list[str]] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
 
     @property
     def references(self) -> list[list[str]]:
@@ -51,12 +53,14 @@ class InputFile:
     """A file of inputs in a format of its own, not one a line. Its outputs are a JSON object: {"name": "output", ..}.
 
     names: of the inputs, each different; none: the outputs are one a line. texts: the inputs. references: of each, all
-        that the file holds.
+        that the file holds. groups: see `Dataset`. files: what was read, where it is not the file itself.
     """
 
     names: list[str]
     texts: list[str]
     references: list[list[str]]
+    groups: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
 
     def outputs(self, path: Path) -> list[str]:
         """The outputs in a JSON file, in the order of the inputs; what it does not name is "". Without names: lines.
@@ -90,7 +94,8 @@ class TaskData:
     provenance: fingerprints and counts by file, for the model file.
     window: tokens of a row where training reads one running text in order, as parallel streams (`StreamBatches`); None:
         examples are shuffled.
-    drawn: of a task whose examples are generated, the batches of a training with this seed.
+    drawn: the batches of a training with this seed, of a task that does not cut them by length, as where examples are
+        generated.
     """
 
     corpora: list[tuple[Store, float]]

@@ -23,6 +23,7 @@ from transduce.core.errors import Interrupted, TransduceError
 from transduce.core.model_file import lasting_tensors
 from transduce.data.batches import BatchPlan, Rows
 from transduce.data.collate import Batch
+from transduce.models.protocols import FollowsUpdates
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import Log
 from transduce.training.checkpoint import Checkpoints, TrainingState
@@ -138,6 +139,8 @@ def make_update(
     update = trained.progress.update + 1
     torch.manual_seed(derived_seed(config.seed, update, workers.rank))
     trained.model.train()
+    if isinstance(trained.model, FollowsUpdates):
+        trained.model.begin_update(update)
     model, cuts = trained.model, cuts or whole(batches)
     loss, cuts = add_gradients(model, trained.objective, batches, cuts, precision, trained.carried)
     if not math.isfinite(loss):

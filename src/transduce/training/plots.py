@@ -1,6 +1,6 @@
 """What a finished run looks like: `figures/training.png`, `figures/attention.png` of one held-out sentence,
 `figures/exposure_bias.png` where it was measured, for vectors `figures/memory.png`, for graphs `figures/graph.svg`,
-and for labels `figures/confusion.png` of a test set.
+for stories `figures/hops.png`, and for labels `figures/confusion.png` of a test set.
 
 Shapes: T target positions, S source positions.
 """
@@ -16,11 +16,13 @@ from torch import nn
 
 from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
+from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import attention_of
 from transduce.interpret.confusion import confusion_figure
 from transduce.interpret.drawing import save
 from transduce.interpret.exposure_figure import exposure_figure
 from transduce.interpret.figures import attention_figure, training_curves
+from transduce.interpret.hop_shading import HOPS, HopShading
 from transduce.interpret.memory_drawing import MEMORY, MemoryDrawing
 from transduce.interpret.neighborhood_drawing import NEIGHBORHOOD, NeighborhoodDrawing
 from transduce.metrics.confusion import Confusion
@@ -55,6 +57,8 @@ def write_figures(
         if task.drawing == MEMORY and first:
             [prediction] = task.predictor.predict(model.eval(), [first])
             save(MemoryDrawing.of(prediction).plot(), run / "figures" / "memory.png")
+        if task.drawing == HOPS and first:
+            save(HopShading.of(looked_at(model, task, first)).plot(), run / "figures" / "hops.png")
         if task.drawing == NEIGHBORHOOD and first:
             [prediction] = task.predictor.predict(model.eval(), [first])
             write_text(run / "figures" / "graph.svg", NeighborhoodDrawing.of(prediction).svg())
@@ -69,6 +73,12 @@ def write_figures(
             save(confusion_figure(confusion, f"What was taken for what: {name}"), run / "figures" / file)
     except (InputError, OSError) as error:
         tell(f"Figures left out: {error}")
+
+
+def looked_at(model: nn.Module, task: Task, text: str) -> Prediction:
+    """The quickest prediction for `text`, which can be asked for its attention."""
+    [prediction] = task.predictor.predict(model.eval(), [text])
+    return prediction.shown_by(lambda asked: attention_of(model, task, asked))
 
 
 def sentence(data: TaskData) -> str:

@@ -19,6 +19,7 @@ from transduce.inference.request import Generates
 from transduce.inference.teacher_forcing import exposure, reports_exposure, unit_of
 from transduce.metrics.bits import cost_tally
 from transduce.metrics.exposure import signatures
+from transduce.metrics.groups import group_tables, with_means
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions, machine, peak_memory_bytes, source_commit
 from transduce.search.dispatch import quickest
@@ -103,7 +104,10 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
         if isinstance(task, Generates):
             result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
         texts = [each.text for each in outputs]
-        scores = task.evaluate(texts, dataset.references)
+        counted = task.tallies(texts, dataset.references)
+        scores = {name: tally.score() for name, tally in with_means(counted, dataset.groups).items()}
+        if groups := group_tables(counted, dataset.groups):
+            result["groups"] = groups
         if reports_exposure(task, model, recipe.training.exposure_bias):
             found = exposure(model, task, dataset.texts, outputs)
             scores |= {name: tally.score() for name, tally in found.tallies().items()}

@@ -30,6 +30,8 @@ def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Dis
             table.add_row(*(Text(cell) for cell in row))
         display.console.print(table)
     for name, test in report.get("tests", {}).items():
+        if len(test.get("groups", {})) > 1:
+            display.console.print(groups_table(test["groups"], f"{name}, by task:"))
         if "confusion" in test:
             display.console.print(confusion_table(Confusion.from_dict(test["confusion"]), f"{name}, counts of labels:"))
     files = [NAME, REPORT, *(f"figures/{path.name}" for path in sorted((run / "figures").glob("*.png")))]
@@ -37,6 +39,23 @@ def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Dis
     display.tell("Next:")
     for command in _commands(recipe, run):
         display.tell(f"  {command}")
+
+
+def groups_table(groups: dict[str, Any], title: str) -> Table:
+    """A line a group, as `transduce.metrics.groups.group_tables` has them: each metric with its interval."""
+    names = [each["name"] for each in next(iter(groups.values()))["scores"].values()]
+    table = Table(
+        title=Text(title), title_justify="left", title_style="", box=None, header_style="bold", pad_edge=False
+    )
+    table.add_column("")
+    for name in names:
+        table.add_column(Text(name), justify="right")
+        table.add_column("95 % interval", justify="right")
+    table.add_column("examples", justify="right")
+    for group, found in groups.items():
+        scores = (_score(each, "")[1:] for each in found["scores"].values())
+        table.add_row(Text(group), *(Text(cell) for score in scores for cell in score), f"{found['examples']:,}")
+    return table
 
 
 def rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:

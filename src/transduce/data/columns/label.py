@@ -21,16 +21,22 @@ NAMED = 10  # unknown labels in a message
 class Label:
     """A label a row; `labels[i]` is what the id i stands for.
 
+    words: of each label, its ids in the vocabulary of the source, where labels are words of the texts; () = they are
+        not.
+
     Raises:
-        InputError: there are fewer than two, an empty one, or one twice.
+        InputError: there are fewer than two, an empty one, or one twice; words of fewer or more.
     """
 
     kind: ClassVar[str] = "label"
     labels: tuple[str, ...]
+    words: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.labels) < 2 or len(set(self.labels)) < len(self.labels) or "" in self.labels:
             raise InputError(f"labels: two different ones or more are wanted; these came: {list(self.labels[:NAMED])}.")
+        if self.words and len(self.words) != len(self.labels):
+            raise InputError(f"labels: expected words of all {len(self.labels)}; got those of {len(self.words)}.")
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
@@ -38,12 +44,15 @@ class Label:
         labels = table.get("labels")
         if not isinstance(labels, list) or not all(isinstance(each, str) for each in labels):
             raise InputError("the model file's column of labels: a list of texts is wanted.")
-        return cls(tuple(labels))
+        words = table.get("words", [])
+        if not isinstance(words, list) or not all(_ids(each) for each in words):
+            raise InputError("the model file's column of labels: lists of ids are wanted as their words.")
+        return cls(tuple(labels), tuple(map(tuple, words)))
 
     @property
     def spec(self) -> ColumnSpec:
-        """How many labels."""
-        return ColumnSpec(self.kind, len(self.labels))
+        """How many labels, and their words."""
+        return ColumnSpec(self.kind, len(self.labels), words=self.words)
 
     @property
     def unknown(self) -> int:
@@ -83,9 +92,14 @@ class Label:
         return list(ids)
 
     def to_dict(self) -> dict[str, Any]:
-        """The labels in the order of their ids."""
-        return {"labels": list(self.labels)}
+        """The labels in the order of their ids, and their words."""
+        words = {"words": [list(each) for each in self.words]} if self.words else {}
+        return {"labels": list(self.labels), **words}
 
     @cached_property
     def _places(self) -> dict[str, int]:
         return {label: place for place, label in enumerate(self.labels)}
+
+
+def _ids(given: Any) -> bool:
+    return isinstance(given, list) and bool(given) and all(type(each) is int and each >= 0 for each in given)

@@ -21,12 +21,14 @@ class ColumnSpec(NamedTuple):
         graphs, how many numbers each has.
     characters: how many different characters its tokens are written with, padding included; 0 = models do not see them.
     ids: how many different ids a store holds, where they are more than `size`.
+    words: of each label, its ids in the vocabulary of the source; () = they have none.
     """
 
     kind: str
     size: int
     characters: int = 0
     ids: int = 0
+    words: tuple[tuple[int, ...], ...] = ()
 
     @property
     def stored(self) -> Field:

@@ -11,6 +11,7 @@
     tree_classification: "composer.label",
     node_classification: "composer.classify",
     graph_classification: "composer.classify",
+    question_answering: "composer.answer",
   };
   const ASKED = {
     language_modelling: "composer.prompt",
@@ -18,6 +19,7 @@
     algorithmic: "composer.vectors",
     node_classification: "composer.node",
     graph_classification: "composer.graph",
+    question_answering: "composer.story",
   };
 
   /** The sentence box. known: {model, examples}. */

@@ -24,6 +24,7 @@ window.Transduce.texts = {
     "offline.missing": "This saved page does not hold these numbers. They need the model: transduce explore.",
 
     "composer.sentence": "Sentence",
+    "composer.story": "Story, and behind it a question",
     "composer.question": "Question, and below it the text",
     "composer.prompt": "Beginning of a text",
     "composer.placeholder": "Type a sentence",
@@ -67,6 +68,7 @@ window.Transduce.texts = {
     "view.tree_drawing": "Tree",
     "view.labelled_tree_drawing": "Labelled tree",
     "view.look_back": "Looking back",
+    "view.hop_shading": "Hops",
 
     "view.memory_drawing": "Memory",
     "drawing.none": "There is no picture of this output.",
@@ -81,6 +83,16 @@ window.Transduce.texts = {
     "shading.label": "The words that were looked at for {label}; most of all: {words}",
     "shading.of": "Weights",
     "shading.hop": "hop {hop}",
+    "hops.caption":
+      "A line for each sentence, a column for each time that the memory is read: the stronger the colour, the more of the sentence is read. A column adds up to 1 (Sukhbaatar et al. 2015, figure 2).",
+    "hops.none": "What was read is known of single models of stories alone.",
+    "hops.note": "Point at a cell, tap it, or walk with the arrow keys, for its number.",
+    "hops.facts": "* marks the sentences that the answer follows from.",
+    "hops.fact": "supporting fact",
+    "hops.sentence": "Sentence",
+    "hops.empty": "(empty slots of the memory)",
+    "hops.role": "sentences and hops",
+    "hops.label": "{question} {answer}. Read most: {read}.",
     "labels.title": "Labels",
     "labels.label": "Label",
     "labels.cut": "The {shown} likeliest of {all}.",

@@ -24,6 +24,7 @@ window.Transduce.texts = {
     "offline.missing": "保存的页面不含这些数据，需要加载模型：transduce explore。",
 
     "composer.sentence": "句子",
+    "composer.story": "故事，以及后面的问题",
     "composer.question": "问题，下一行起是原文",
     "composer.prompt": "文本的开头",
     "composer.placeholder": "输入一个句子",
@@ -67,6 +68,7 @@ window.Transduce.texts = {
     "view.tree_drawing": "句法树",
     "view.labelled_tree_drawing": "标注树",
     "view.look_back": "回看",
+    "view.hop_shading": "跳读",
 
     "view.memory_drawing": "外部记忆",
     "drawing.none": "这个输出没有图。",
@@ -79,6 +81,16 @@ window.Transduce.texts = {
     "shading.label": "为判断 {label} 所看的词；最多的是：{words}",
     "shading.of": "权重",
     "shading.hop": "第 {hop} 跳",
+    "hops.caption":
+      "每行是一个句子，每列是一次读取记忆：颜色越深，读得越多。每列之和为 1（Sukhbaatar et al. 2015，图 2）。",
+    "hops.none": "只有单个故事问答模型才知道读了哪些句子。",
+    "hops.note": "指向或轻点一个格子，或用方向键移动，可以看到它的数值。",
+    "hops.facts": "* 表示答案所依据的句子。",
+    "hops.fact": "依据的句子",
+    "hops.sentence": "句子",
+    "hops.empty": "（记忆中的空位）",
+    "hops.role": "句子与跳读",
+    "hops.label": "{question} {answer}。读得最多的是：{read}。",
     "labels.title": "标签",
     "labels.label": "标签",
     "labels.cut": "共 {all} 个标签，显示最可能的 {shown} 个。",

@@ -1,0 +1,121 @@
+"""A story and a question, sentence by sentence, as the ids of one tokenizer.
+
+Shapes: B examples, M sentences of a story, W words of a sentence, Q words of a question.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transduce.core.errors import InputError
+from transduce.core.padded import Padded
+from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.columns.tokens import Tokens
+from transduce.data.store import Ids
+from transduce.data.stories import StoryText, story_of
+
+NAMED = 10  # problems in a message
+
+
+class Sentences(NamedTuple):
+    """What a model reads.
+
+    story: ids (B, M, W), the oldest sentence first. words: (B, M) how many words each sentence has, maybe none.
+    question: ids (B, Q). All lengths are at least 1; a question without a word is one unknown word.
+    """
+
+    story: Padded
+    words: Padded
+    question: Padded
+
+
+@dataclass(frozen=True)
+class Story(Tokens):
+    """A row: the ids of each sentence with the end token behind it, then those of the question."""
+
+    kind: ClassVar[str] = "story"
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> Self:
+        """Of this tokenizer."""
+        return cls(tokenizer, ends=True)
+
+    @property
+    def spec(self) -> ColumnSpec:
+        """The tokenizer's vocabulary."""
+        return ColumnSpec(self.kind, self.tokenizer.size)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Of what `story_of` reads. Raises InputError for anything else, naming the lines."""
+        read, problems = [], []
+        for line, text in enumerate(texts, 1):
+            try:
+                read.append(story_of(text))
+            except InputError as error:
+                where = f"line {line}: " if len(texts) > 1 else ""
+                problems += [f"{where}{problem}" for problem in error.problems]
+        if problems:
+            more = [f"{len(problems) - NAMED:,} more lines like these."] if len(problems) > NAMED else []
+            raise InputError([*problems[:NAMED], *more])
+        return self.rows(read)
+
+    def rows(self, read: Sequence[StoryText]) -> list[list[int]]:
+        """The row of each."""
+        sentences = [each.sentences for each in read]
+        every = list(dict.fromkeys(sentence for several in sentences for sentence in several))  # most come often
+        ids = dict(zip(every, self.tokenizer.encode(every), strict=True))
+        found = []
+        for several in sentences:
+            row = [each for sentence in several for each in (*ids[sentence], self.end)]
+            found.append(row[:-1])
+        return found
+
+    def parts(self, text: str) -> list[tuple[int, int]]:
+        """The characters of each sentence, and of the question. Raises InputError for JSON."""
+        found = story_of(text)
+        if found.text != text:
+            raise InputError(
+                "a story in JSON has no words to point at: write its sentences, and behind them the question."
+            )
+        return list(found.parts)
+
+    def collate(self, rows: Sequence[Ids]) -> Any:
+        """`Sentences`."""
+        return _collated([np.append(np.asarray(row, np.int64), self.end) for row in rows], self.end, self.unknown)
+
+    collate_texts = collate
+
+    def inputs(self, rows: Sequence[Ids]) -> Any:
+        """See `Tokens.inputs`."""
+        return self.collate([row[:-1] for row in rows])
+
+
+def _collated(rows: Sequence[NDArray[np.int64]], end: int, unknown: int) -> Sentences:
+    """Of rows in which an end token stands behind every part, the question's too."""
+    flat_N = np.concatenate(rows)
+    ends_P = np.flatnonzero(flat_N == end)  # of P parts of all rows
+    words_P = np.diff(ends_P, prepend=-1) - 1
+    parts_B = np.array([np.count_nonzero(row == end) for row in rows])
+    first_B = np.cumsum(parts_B) - parts_B
+    row_P = np.repeat(np.arange(len(rows)), parts_B)
+    place_P = np.arange(len(ends_P)) - first_B[row_P]
+    table_PW = np.full((len(ends_P), max(1, int(words_P.max()))), unknown, np.int64)
+    table_PW[np.arange(table_PW.shape[1]) < words_P[:, None]] = flat_N[flat_N != end]
+    asked = place_P == parts_B[row_P] - 1
+    most = max(1, int(parts_B.max()) - 1)
+    story_BMW = np.zeros((len(rows), most, table_PW.shape[1]), np.int64)
+    words_BM = np.zeros((len(rows), most), np.int64)
+    story_BMW[row_P[~asked], place_P[~asked]] = table_PW[~asked]
+    words_BM[row_P[~asked], place_P[~asked]] = words_P[~asked]
+    lengths_B = torch.from_numpy(np.maximum(1, parts_B - 1))
+    asked_B = np.maximum(1, words_P[asked])
+    question_BQ = np.ascontiguousarray(table_PW[asked][:, : int(asked_B.max())])
+    return Sentences(
+        Padded(torch.from_numpy(story_BMW), lengths_B),
+        Padded(torch.from_numpy(words_BM), lengths_B),
+        Padded(torch.from_numpy(question_BQ), torch.from_numpy(asked_B)),
+    )
