@@ -12,45 +12,97 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.files import count_lines, fingerprint, read_lines
 from transduce.data.filters import Dropped
+from transduce.data.rows import csv_rows, jsonl_rows
 from transduce.data.store import Store
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 LINES_NAMED = 10
+BETWEEN_COLUMNS = " | "  # of a source
 
 
 class PairFiles(Config):
-    """Sentence pairs: two files whose n-th lines belong together, or two columns of a tab-separated file."""
+    """Sentence pairs: two files whose n-th lines belong together, or two columns of one file.
+
+    A file in a .zip is named as if the .zip were a folder: `en-sw.txt.zip/Tatoeba.en-sw.en`.
+    """
 
     source: str | None = None
-    """File of the sources, one a line."""
+    """File of the sources, one a line. A file in a .zip: `en-sw.txt.zip/Tatoeba.en-sw.en`."""
     target: str | None = None
     """File of the targets, one a line."""
     tsv: str | None = None
-    """One file with both in columns, instead."""
-    source_column: int = Field(default=0, ge=0)
-    """Counted from 0."""
-    target_column: int = Field(default=1, ge=0)
+    """One tab-separated file with both in columns, instead."""
+    csv: str | None = None
+    """One .csv with a header, instead."""
+    jsonl: str | None = None
+    """One file with a JSON object a line, {"source": .., "target": ..}, instead."""
+    source_column: int | str | tuple[int | str, ...] = 0
+    """Counted from 0, or a name in csv and jsonl. A list: several columns, such as a lemma and its tags, are one text."""
+    target_column: int | str = 1
+    """Counted from 0, or a name in csv and jsonl."""
+    separator: str | None = None
+    """What stands between several source columns; unset: " | "."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each pair; see `transduce.data.batches`."""
 
     @model_validator(mode="after")
     def _one_way(self) -> "PairFiles":
-        two = self.source is not None and self.target is not None
-        neither = self.source is None and self.target is None
-        if not (two if self.tsv is None else neither):
-            raise ValueError("name either source and target (two files) or tsv (one file with columns)")
+        both = self.source is not None and self.target is not None
+        either = self.source is not None or self.target is not None
+        ways = [either, *(each is not None for each in (self.tsv, self.csv, self.jsonl))]
+        if sum(ways) != 1 or either != both:
+            raise ValueError(
+                "name either source and target (two files) or tsv (one file with columns); or csv, or jsonl"
+            )
         return self
+
+    @model_validator(mode="after")
+    def _columns_are_there(self) -> "PairFiles":
+        keys = (*self.sources, self.target_column)
+        if not self.sources:
+            raise ValueError("source_column: expected at least one column")
+        if wrong := [each for each in keys if isinstance(each, int) and each < 0]:
+            raise ValueError(f"columns are counted from 0; got {wrong[0]}")
+        named = [each for each in keys if isinstance(each, str)]
+        if named and self.csv is None and self.jsonl is None:
+            raise ValueError(f"columns have names in csv and jsonl alone; expected a number, got {named[0]!r}")
+        if self.jsonl is not None and len(self.sources) > 1 and len(named) < len(keys):
+            raise ValueError("source_column, target_column: objects have no columns to count; expected their names")
+        return self
+
+    @property
+    def sources(self) -> tuple[int | str, ...]:
+        """The columns of the source."""
+        return self.source_column if isinstance(self.source_column, tuple) else (self.source_column,)
+
+    @property
+    def of_two_files(self) -> bool:
+        """Whether each side has a file of its own."""
+        return self.source is not None
+
+    @property
+    def columns(self) -> list[Any] | None:
+        """Which columns of one file are read, and how, for the key of a cache; None: there are two files."""
+        if self.of_two_files:
+            return None
+        if self.tsv is not None and isinstance(self.source_column, int):
+            return [self.source_column, self.target_column]
+        kind = "tsv" if self.tsv is not None else "csv" if self.csv is not None else "jsonl"
+        return [kind, *self.sources, self.target_column, self.separator]
 
     def paths(self, root: Path) -> list[Path]:
         """The files themselves, relative ones from `root`."""
-        return [root / name for name in (self.source, self.target, self.tsv) if name is not None]
+        names = (self.source, self.target, self.tsv, self.csv, self.jsonl)
+        return [root / name for name in names if name is not None]
 
     def evaluate_options(self, root: Path) -> list[str]:
-        """The files as options of `transduce evaluate`."""
+        """The files as options of `transduce evaluate`; none where it does not read such files."""
         paths = [str(path) for path in self.paths(root)]
-        if self.tsv is None:
+        if self.of_two_files:
             return ["--source", paths[0], "--reference", paths[1]]
-        return tsv_options(paths[0], [self.source_column], self.target_column)
+        if self.tsv is None or not isinstance(self.source_column, int):
+            return []
+        return tsv_options(paths[0], [self.source_column], int(self.target_column))
 
 
 def tsv_options(path: str, source: Sequence[int], target: int) -> list[str]:
@@ -132,7 +184,7 @@ def name_row(store: Store, row: int, train: Sequence[Mapping[str, Any]]) -> str:
         train: `provenance` of the training data.
     """
     entry = next((each for each in train if each.get("sha256") == store.metadata["fingerprints"]), {})
-    keys = ["file"] if "file" in entry else ["source", "target", "tsv", "text"]
+    keys = ["file"] if "file" in entry else ["source", "target", "tsv", "csv", "jsonl", "text"]
     files = " and ".join(str(entry[key]) for key in keys if key in entry)
     line = _line_of(Dropped.from_dict(store.metadata["dropped"]), row) if "dropped" in store.metadata else None
     place = f"example {row + 1:,} of {len(store):,} that were kept" if line is None else f"line {line}"
@@ -157,10 +209,10 @@ def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
     Raises:
         InputError: unequal line counts, a line with too few columns, a missing file, text that is not UTF-8.
     """
-    if files.tsv is not None:
-        return _read_columns(files, root / files.tsv)
-    source, target = files.paths(root)
-    return _read_two(source, target)
+    if files.of_two_files:
+        source, target = files.paths(root)
+        return _read_two(source, target)
+    return _read_columns(files, files.paths(root)[0])
 
 
 def sampled_pairs(corpora: Sequence[PairFiles], root: Path, count: int) -> Iterator[tuple[str, str]]:
@@ -240,9 +292,19 @@ def _read_two(source: Path, target: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]]:
-    _check_columns(path, max(files.source_column, files.target_column) + 1)
-    rows = (line.split("\t") for line in read_lines(path))
-    return ((number, row[files.source_column], row[files.target_column]) for number, row in enumerate(rows, 1))
+    target, keys = files.target_column, (*files.sources, files.target_column)
+    if files.tsv is not None:
+        numbers = [int(key) for key in keys]
+        _check_columns(path, max(numbers) + 1)
+        lines = (line.split("\t") for line in read_lines(path))
+        rows = ((number, [row[each] for each in numbers]) for number, row in enumerate(lines, 1))
+    elif files.csv is not None:
+        rows = csv_rows(path, keys)
+    else:
+        names = [key if isinstance(key, str) else "source" for key in files.sources]
+        rows = jsonl_rows(path, [*names, target if isinstance(target, str) else "target"])
+    separator = BETWEEN_COLUMNS if files.separator is None else files.separator
+    return ((number, separator.join(sources), target) for number, (*sources, target) in rows)
 
 
 def _check_columns(path: Path, wanted: int) -> None:

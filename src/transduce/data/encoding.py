@@ -56,8 +56,7 @@ def open_pairs_store(
         InputError: what `read_pairs` refuses, or no pair is left after filtering.
     """
     source, target = tokenizers
-    columns = None if files.tsv is None else [files.source_column, files.target_column]
-    settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": columns}
+    settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": files.columns}
     encoders: tuple[Encoder, Encoder] = tokenizers
     if resegment:
         settings["resegment"] = list(resegment)

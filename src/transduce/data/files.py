@@ -1,5 +1,7 @@
 """The one place that opens text: plain, gzip, zstd or xz by suffix, streamed, and only "\\n" ends a line.
 
+A file inside a .zip is named as if the .zip were a folder: `en-sw.txt.zip/Tatoeba.en-sw.en`.
+
 A carriage return, U+2028, U+0085 and every other separator stay in the text, so that line 7 here is line 7
 for `wc -l`, for git, and for the other side of a parallel corpus.
 """
@@ -8,6 +10,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import zipfile
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterator
@@ -21,7 +24,7 @@ from transduce.core.registry import suggest
 
 BLOCK_BYTES = 1 << 20
 BAD_LINES_NAMED = 10
-DAMAGED = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
+DAMAGED = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
 def open_bytes(path: str | Path) -> BinaryIO:
@@ -39,6 +42,8 @@ def open_bytes(path: str | Path) -> BinaryIO:
 
 
 def _open_by_suffix(path: Path) -> BinaryIO:
+    if archive := archive_of(path):
+        return _member(archive, path)
     match path.suffix.lower():
         case ".gz":
             return cast(BinaryIO, gzip.open(path, "rb"))
@@ -61,12 +66,44 @@ def existing_file(path: str | Path) -> Path:
     path = Path(path)
     if path.is_file() or path.is_fifo():
         return path
+    if archive := archive_of(path):
+        _member(archive, path).close()
+        return path
     if path.is_dir():
         raise InputError(f"{path}: expected a file, but this is a folder.")
     if not path.parent.is_dir():
         raise InputError(f"{path}: no such file; even the folder {path.parent} does not exist.")
     neighbours = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
     raise InputError(f"{path}: no such file.{suggest(path.name, neighbours)}")
+
+
+def archive_of(path: Path) -> Path | None:
+    """The .zip that `path` names a file of; None where it names none."""
+    return next((above for above in path.parents if above.suffix.lower() == ".zip" and above.is_file()), None)
+
+
+def archived_names(archive: Path) -> list[str]:
+    """The files in a .zip, in its order.
+
+    Raises:
+        InputError: it is no .zip, or a damaged one.
+    """
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            return [each.filename for each in opened.infolist() if not each.is_dir()]
+    except DAMAGED as error:
+        raise InputError(f"{archive}: expected a .zip, but it cannot be read: {error}.") from error
+
+
+def _member(archive: Path, path: Path) -> BinaryIO:
+    name, names = path.relative_to(archive).as_posix(), archived_names(archive)
+    if name not in names:
+        raise InputError(f"{path}: {archive.name} holds no such file.{suggest(name, names)}")
+    try:
+        with zipfile.ZipFile(archive) as opened:  # the file that it gives keeps it open
+            return cast(BinaryIO, opened.open(name))
+    except (*DAMAGED, RuntimeError, NotImplementedError) as error:  # encrypted; packed in an unknown way
+        raise InputError(f"{path}: cannot be read: {error}.") from error
 
 
 def read_blocks(path: str | Path) -> Iterator[bytes]:
@@ -147,7 +184,8 @@ def count_lines(path: str | Path) -> int:
 
 def fingerprint(path: str | Path) -> str:
     """SHA-256, in hex, of the bytes on disk (compressed ones where the file is compressed)."""
-    with existing_file(path).open("rb") as stream:
+    path = existing_file(path)
+    with _member(archive, path) if (archive := archive_of(path)) else path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

@@ -16,6 +16,7 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import tsv_options
 from transduce.data.files import read_lines
 from transduce.data.labelled_trees import EXAMPLE, read_labelled_trees
+from transduce.data.rows import Row, csv_rows, jsonl_rows, tsv_rows
 
 NAMED = 5  # lines of a message
 PACKERS = (".gz", ".xz", ".zst")
@@ -147,41 +148,19 @@ def has_labels(file: LabelledFile, root: Path) -> bool:
 
 
 def _tsv(path: Path, file: LabelledFile) -> Iterator[Example]:
-    rows = ((number, line.split("\t")) for number, line in enumerate(read_lines(path), 1))
-    return _picked(path, file.texts, file.label, rows)
+    return _stripped(tsv_rows(path, (*file.texts, file.label)))
 
 
 def _csv(path: Path, file: LabelledFile) -> Iterator[Example]:
-    read = csv.reader(line + "\n" for line in read_lines(path))
-    header = next(read, [])
-    places = {name: place for place, name in enumerate(header)}
-    *texts, label = (places.get(key, key) if isinstance(key, str) else key for key in (*file.texts, file.label))
-    if wrong := [each for each in (*texts, label) if isinstance(each, str)]:
-        raise InputError(
-            f"{path}: expected columns {', '.join(wrong)}; its header has {', '.join(header) or 'nothing'}."
-        )
-    return _picked(path, texts, label, ((read.line_num, row) for row in read))
+    return _stripped(csv_rows(path, (*file.texts, file.label)))
 
 
 def _jsonl(path: Path, file: LabelledFile) -> Iterator[Example]:
     if file.pair and (counted := [each for each in file.texts if isinstance(each, int)]):
         raise InputError(f"{path}: expected the names of both texts, as objects have no columns; got {counted}.")
-    keys, label = [_key("text", key) for key in file.texts], _key("label", file.label)
-    wrong: list[tuple[int, str]] = []
-    for number, line in enumerate(read_lines(path), 1):
-        try:
-            row = json.loads(line)
-            found = [row[key] for key in (*keys, label)]
-        except (ValueError, KeyError, TypeError):
-            found = [None]
-        if None in found:
-            wrong.append((number, line))
-        elif not wrong:
-            yield number, joined([str(each) for each in found[:-1]]), str(found[-1])
-    if wrong:
-        (number, line), wanted = wrong[0], ", ".join(f'"{key}": ..' for key in (*keys, label))
-        more = f"; {_lines([each for each, _ in wrong])} are wrong" if len(wrong) > 1 else ""
-        raise InputError(f"{path}, line {number}: expected an object {{{wanted}}}; got {line[:60]}{more}")
+    keys = [_key("text", key) for key in file.texts]
+    for number, (*texts, label) in jsonl_rows(path, (*keys, _key("label", file.label))):
+        yield number, joined(texts), label
 
 
 def _key(default: str, key: int | str) -> str:
@@ -189,28 +168,9 @@ def _key(default: str, key: int | str) -> str:
     return key if isinstance(key, str) else default
 
 
-def _picked(
-    path: Path, texts: Sequence[int | str], label: int | str, rows: Iterable[tuple[int, list[str]]]
-) -> Iterator[Example]:
-    if wrong := [each for each in (*texts, label) if isinstance(each, str)]:
-        raise InputError(f"{path}: columns have names in .csv and .jsonl alone; expected numbers, got {wrong}.")
-    *places, place = map(int, (*texts, label))
-    wanted = max(*places, place) + 1
-    short: list[int] = []
-    for number, row in rows:
-        if len(row) < wanted:
-            short.append(number)
-        elif not short:
-            yield number, joined([row[each] for each in places]), row[place].strip()
-    if short:
-        raise InputError(
-            f"{path}: expected {wanted} columns in every line; {len(short):,} have fewer ({_lines(short)})."
-        )
-
-
-def _lines(numbers: Sequence[int]) -> str:
-    named = ", ".join(map(str, numbers[:NAMED])) + (", …" if len(numbers) > NAMED else "")
-    return f"line {named}" if len(numbers) == 1 else f"lines {named}"
+def _stripped(rows: Iterable[Row]) -> Iterator[Example]:
+    for number, (*texts, label) in rows:
+        yield number, joined(texts), label.strip()
 
 
 def _trees(path: Path, file: LabelledFile) -> Iterator[Example]:

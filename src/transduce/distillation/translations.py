@@ -76,11 +76,18 @@ def distil(
 
 
 def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
-    """The source side of training pairs."""
-    return [
-        TextFile(text=files.source) if files.source else TextFile(text=str(files.tsv), column=files.source_column)
-        for files in corpora
-    ]
+    """The source side of training pairs. Raises InputError for those in files of other kinds."""
+    found, problems = list[TextFile](), list[str]()
+    for files in corpora:
+        if files.source is not None:
+            found.append(TextFile(text=files.source))
+        elif files.tsv is not None and isinstance(files.source_column, int):
+            found.append(TextFile(text=files.tsv, column=files.source_column))
+        else:
+            problems.append(f"{files.paths(Path())[0]}: distillation reads sources of two files, or of a column of tsv.")
+    if problems:
+        raise InputError(problems)
+    return found
 
 
 def taught_pairs(folder: Path) -> dict[str, str]:

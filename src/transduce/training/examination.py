@@ -4,7 +4,8 @@ It is the doctor's examination without test sets, of a sample where a corpus is 
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,10 @@ import numpy as np
 
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles
+from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.doctor import Finding, Report, Severity, examine
 from transduce.data.doctor.lines import LineSample
-from transduce.data.doctor.lines import ScannedFile as Side
-from transduce.data.files import count_lines, fingerprint, read_blocks
+from transduce.data.files import fingerprint, read_blocks
 from transduce.data.store import cache_key
 from transduce.recipe.recipe import Recipe
 
@@ -73,35 +73,53 @@ def _check_files(recipe: Recipe, root: Path, train: tuple[Any, ...]) -> None:
 
 def _remembered(files: PairFiles, root: Path, cache: Path) -> dict[str, list[str]]:
     """What `_examined` finds, or found earlier in the same files."""
-    columns = None if files.tsv is None else [files.source_column, files.target_column]
     paths = files.paths(root)
-    parts = {"kind": "examined", "version": VERSION, "files": [fingerprint(path) for path in paths], "columns": columns}
+    prints = [fingerprint(path) for path in paths]
+    parts = {"kind": "examined", "version": VERSION, "files": prints, "columns": files.columns}
     note = cache / f"{cache_key(parts)}.json"
     try:
         found = json.loads(note.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        found = _examined(_sides(files, paths))
+        found = _examined(_sides(files, root))
         note.parent.mkdir(parents=True, exist_ok=True)
         write_json(note, found)
     name = " and ".join(map(str, paths))
     return {how: [f"{name}: {sentence}" for sentence in found[how]] for how in ("certain", "doubtful")}
 
 
-def _sides(files: PairFiles, paths: list[Path]) -> tuple[Side, Side]:
-    if files.tsv is None:
-        return Side(paths[0]), Side(paths[1])
-    return Side(paths[0], files.source_column), Side(paths[0], files.target_column)
+@dataclass(frozen=True)
+class _PairSide(LineSample):
+    """One side of pairs, whatever kind of file they stand in."""
+
+    files: PairFiles | None = None
+    root: Path = Path()
+    side: int = 1
+
+    def whole(self) -> Iterator[bytes]:
+        """The texts of this side; those that were several columns as they are learnt."""
+        assert self.files is not None
+        return (row[self.side].encode() for row in read_pairs(self.files, self.root))
 
 
-def _examined(sides: tuple[Side, Side]) -> dict[str, list[str]]:
+def _sides(files: PairFiles, root: Path) -> tuple[LineSample, LineSample]:
+    paths, target = files.paths(root), files.target_column
+    if files.of_two_files:
+        return LineSample(paths[0]), LineSample(paths[1])
+    if files.tsv is not None and isinstance(files.source_column, int) and isinstance(target, int):
+        return LineSample(paths[0], files.source_column), LineSample(paths[0], target)
+    source = _PairSide(paths[0], files=files, root=root, side=1)
+    return source, replace(source, side=2)
+
+
+def _examined(sides: tuple[LineSample, LineSample]) -> dict[str, list[str]]:
     """Sentences: what is certainly wrong, and what may be."""
-    lines = [count_lines(side.path) for side in sides]
+    lines = [side.count() for side in sides]
     sample = ""
     if min(lines) <= SAMPLED or lines[0] != lines[1]:
         report = examine(*sides)
     else:
-        starts = np.linspace(0, lines[0] - STRETCH, SAMPLED // STRETCH).astype(int).tolist()
-        source, target = (LineSample(side.path, side.column, starts=tuple(starts), length=STRETCH) for side in sides)
+        starts = tuple(np.linspace(0, lines[0] - STRETCH, SAMPLED // STRETCH).astype(int).tolist())
+        source, target = (replace(side, starts=starts, length=STRETCH) for side in sides)
         report = examine(source, target)
         sample = f"of {SAMPLED:,} of the {lines[0]:,} pairs: "
         if any(finding.kind in OF_LINES for finding in report.findings):

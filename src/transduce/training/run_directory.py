@@ -23,7 +23,7 @@ MAY_CHANGE = ("training.minutes", "training.log_every", "training.tensorboard", 
 MAY_GROW = ("training.updates", "training.patience")
 OTHERS = ("start", "tokenizer")  # what `fingerprints_of` names
 SECTIONS = ("data", "tokenizer", "training", "search")  # of a recipe, that are looked into
-FILES = ("source", "target", "tsv", "text", "file")  # keys of a recipe whose values are paths
+FILES = ("source", "target", "tsv", "csv", "jsonl", "text", "file")  # keys of a recipe whose values are paths
 
 Table = dict[str, Any]
 

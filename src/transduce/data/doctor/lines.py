@@ -49,17 +49,30 @@ class ScannedFile:
 
 @dataclass(frozen=True)
 class LineSample(ScannedFile):
-    """Some stretches of a file's lines, one behind the other: `length` lines from each of `starts` on, from 0."""
+    """Some stretches of a file's lines, one behind the other: `length` lines from each of `starts` on, from 0.
+
+    Without `starts`: all of them.
+    """
 
     starts: tuple[int, ...] = ()
     length: int = 0
 
     def raw_lines(self) -> Iterator[bytes]:
         """As those of the whole file."""
-        lines, at = super().raw_lines(), 0
+        lines, at = self.whole(), 0
+        if not self.starts:
+            yield from lines
         for start in self.starts:
             yield from islice(lines, max(start - at, 0), max(start - at, 0) + self.length)
             at = max(start, at) + self.length
+
+    def whole(self) -> Iterator[bytes]:
+        """All lines."""
+        return super().raw_lines()
+
+    def count(self) -> int:
+        """How many lines there are in all."""
+        return sum(1 for _ in self.whole())
 
 
 def _cell(line: bytes, column: int) -> bytes:

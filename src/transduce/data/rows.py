@@ -1,0 +1,72 @@
+"""Rows of tables in text: .csv with a header, .jsonl with an object a line, tab-separated lines. Each by its columns."""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from transduce.core.errors import InputError
+from transduce.data.files import read_lines
+
+NAMED = 5  # lines of a message
+Key = int | str  # a column's number from 0, or its name
+Row = tuple[int, list[str]]  # line number from 1, the columns asked for, in their order
+
+
+def tsv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
+    """Of a tab-separated file. Raises InputError naming lines with fewer columns; for a column by name."""
+    return _picked(path, keys, ((number, line.split("\t")) for number, line in enumerate(read_lines(path), 1)))
+
+
+def csv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
+    """Of a .csv. Raises InputError for columns that its header does not have, naming lines with fewer."""
+    read = csv.reader(line + "\n" for line in read_lines(path))
+    header = next(read, [])
+    places = {name: place for place, name in enumerate(header)}
+    found = [places.get(key, key) if isinstance(key, str) else key for key in keys]
+    if wrong := [each for each in found if isinstance(each, str)]:
+        raise InputError(
+            f"{path}: expected columns {', '.join(wrong)}; its header has {', '.join(header) or 'nothing'}."
+        )
+    return _picked(path, found, ((read.line_num, row) for row in read))
+
+
+def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
+    """Of objects, one a line. Raises InputError for lines that are none, or lack a key."""
+    wrong: list[tuple[int, str]] = []
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            row = json.loads(line)
+            found = [row[key] for key in keys]
+        except (ValueError, KeyError, TypeError):
+            found = [None]
+        if None in found:
+            wrong.append((number, line))
+        elif not wrong:
+            yield number, [str(each) for each in found]
+    if wrong:
+        (number, line), wanted = wrong[0], ", ".join(f'"{key}": ..' for key in keys)
+        more = f"; {_lines([each for each, _ in wrong])} are wrong" if len(wrong) > 1 else ""
+        raise InputError(f"{path}, line {number}: expected an object {{{wanted}}}; got {line[:60]}{more}")
+
+
+def _picked(path: Path, keys: Sequence[Key], rows: Iterable[Row]) -> Iterator[Row]:
+    if wrong := [each for each in keys if isinstance(each, str)]:
+        raise InputError(f"{path}: columns have names in .csv and .jsonl alone; expected numbers, got {wrong}.")
+    places = [int(key) for key in keys]
+    wanted = max(places) + 1
+    short: list[int] = []
+    for number, row in rows:
+        if len(row) < wanted:
+            short.append(number)
+        elif not short:
+            yield number, [row[each] for each in places]
+    if short:
+        raise InputError(
+            f"{path}: expected {wanted} columns in every line; {len(short):,} have fewer ({_lines(short)})."
+        )
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    named = ", ".join(map(str, numbers[:NAMED])) + (", …" if len(numbers) > NAMED else "")
+    return f"line {named}" if len(numbers) == 1 else f"lines {named}"
