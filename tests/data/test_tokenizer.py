@@ -18,7 +18,8 @@ from tokenizers import models
 
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines
-from transduce.data.tokenizer import SPECIAL, Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.special_tokens import SPECIAL
+from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
 KINDS = ["bpe", "unigram", "byte", "character", "whitespace"]

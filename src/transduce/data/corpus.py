@@ -1,6 +1,6 @@
 """Text files -> examples -> stores of token ids. What is wrong with a file is said before tokenising it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,6 +18,7 @@ from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 LINES_NAMED = 10
 BETWEEN_COLUMNS = " | "  # of a source
+ReadPairs = Callable[["PairFiles", Path], Iterator[tuple[int, str, str]]]
 
 
 class PairFiles(Config):
@@ -37,7 +38,7 @@ class PairFiles(Config):
     jsonl: str | None = None
     """One file with a JSON object a line, {"source": .., "target": ..}, instead."""
     source_column: int | str | tuple[int | str, ...] = 0
-    """Counted from 0, or a name in csv and jsonl. A list: several columns, such as a lemma and its tags, are one text."""
+    """Counted from 0, or a name in csv and jsonl. A list: several columns, such as lemma and tags."""
     target_column: int | str = 1
     """Counted from 0, or a name in csv and jsonl."""
     separator: str | None = None
@@ -186,7 +187,8 @@ def name_row(store: Store, row: int, train: Sequence[Mapping[str, Any]]) -> str:
     entry = next((each for each in train if each.get("sha256") == store.metadata["fingerprints"]), {})
     keys = ["file"] if "file" in entry else ["source", "target", "tsv", "csv", "jsonl", "text"]
     files = " and ".join(str(entry[key]) for key in keys if key in entry)
-    line = _line_of(Dropped.from_dict(store.metadata["dropped"]), row) if "dropped" in store.metadata else None
+    whole = "dropped" in store.metadata and "part" not in store.metadata.get("settings", {})
+    line = _line_of(Dropped.from_dict(store.metadata["dropped"]), row) if whole else None
     place = f"example {row + 1:,} of {len(store):,} that were kept" if line is None else f"line {line}"
     return f"{files or store.path}, {place}"
 
@@ -238,16 +240,22 @@ def read_text(file: TextFile, root: Path) -> Iterator[str]:
 
 
 def train_pair_tokenizers(
-    config: TokenizerConfig, corpora: Sequence[PairFiles], root: Path
+    config: TokenizerConfig, corpora: Sequence[PairFiles], root: Path, read: ReadPairs = read_pairs
 ) -> tuple[Tokenizer, Tokenizer]:
-    """The source's and the target's tokenizer, learnt from these files; one and the same where `joint`."""
+    """The source's and the target's tokenizer, learnt from these files; one and the same where `joint`.
+
+    read: gives the pairs to learn from, where that is not all of a file.
+    """
     if config.joint:
-        both = (text for files in corpora for _, *pair in read_pairs(files, root) for text in pair)
+        both = (text for files in corpora for _, *pair in read(files, root) for text in pair)
         joint = train_tokenizer(config, both, root)
         return joint, joint
-    sources = (source for files in corpora for _, source, _ in read_pairs(files, root))
-    targets = (target for files in corpora for _, _, target in read_pairs(files, root))
-    return train_tokenizer(config, sources, root), train_tokenizer(config, targets, root)
+    sources = (source for files in corpora for _, source, _ in read(files, root))
+    targets = (target for files in corpora for _, _, target in read(files, root))
+    return (
+        train_tokenizer(config.of_side("source"), sources, root),
+        train_tokenizer(config.of_side("target"), targets, root),
+    )
 
 
 def train_text_tokenizer(config: TokenizerConfig, corpora: Sequence[TextFile], root: Path) -> Tokenizer:

@@ -13,6 +13,7 @@ from transduce.data.columns.packed import pack
 from transduce.data.corpus import LINES_NAMED, PairFiles, TextFile, read_pairs, read_text
 from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
+from transduce.data.hold_out import Parts, part_of
 from transduce.data.resegment import Resegmenter
 from transduce.data.store import Field, Store, cache_key, cached_store, write_store
 from transduce.data.streams import running, sentences, windows
@@ -44,10 +45,12 @@ def open_pairs_store(
     *,
     resegment: tuple[float, int] | None = None,
     progress: Progress | None = None,
+    held_out: tuple[Parts, int] | None = None,
 ) -> Store:
     """The pairs as token ids, fields "source" and "target"; tokenised once, later opened from `cache`.
 
     Args:
+        held_out: where each pair belongs, and the part that is opened; None = all pairs.
         resegment: rate and seed of BPE-dropout on both sides; None = the tokenizers' own pieces.
 
     metadata["dropped"] is a `Dropped` as a dict, metadata["unknown"] the number of unknown tokens by field.
@@ -62,11 +65,16 @@ def open_pairs_store(
         settings["resegment"] = list(resegment)
         rate, seed = resegment
         encoders = Resegmenter(source, rate, 2 * seed), Resegmenter(target, rate, 2 * seed + 1)
+
+    def read() -> Iterator[tuple[int, str, str]]:
+        pairs = read_pairs(files, root)
+        return part_of(pairs, *held_out) if held_out else pairs
+
+    if held_out:
+        settings["part"] = [hashlib.sha256(held_out[0].tobytes()).hexdigest(), held_out[1]]
     paths = files.paths(root)
     parts = _parts("pairs", paths, tokenizers, settings)
-    return _open_pairs(
-        paths, parts, lambda: read_pairs(files, root), encoders, (source.size, target.size), filters, cache, progress
-    )
+    return _open_pairs(paths, parts, read, encoders, (source.size, target.size), filters, cache, progress)
 
 
 def open_examples(

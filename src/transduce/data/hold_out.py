@@ -4,8 +4,8 @@ Which pairs are held out is decided by hashes of their text, not by their order,
 What belongs together stays on one side:
 
 1. pairs one side of which is the same, but for case, digits, punctuation and white space;
-2. pairs one side of which shares more than 0.7 of its n-grams with a held-out one; see `near_duplicates`. They go to the
-   side of the held-out ones, and so do theirs.
+2. pairs one side of which shares more than 0.7 of its n-grams with a held-out one; see `near_duplicates`. They go
+   to the side of the held-out ones, and so do theirs.
 
 Where texts are made from few templates, that would hold out much more than was asked for, or nothing: then (2) is left
 out and only the same text belongs together, or only the same source; which of these it was, is told.

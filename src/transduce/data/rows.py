@@ -1,4 +1,4 @@
-"""Rows of tables in text: .csv with a header, .jsonl with an object a line, tab-separated lines. Each by its columns."""
+"""Rows of tables in text: .csv with a header, .jsonl with an object a line, tab-separated lines; by columns."""
 
 import csv
 import json

@@ -24,14 +24,15 @@ corpora such as the Penn Treebank come with their rare words already replaced by
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.byte_level import bytes_of, printable_bytes
 from transduce.data.patterns import as_our_errors, linear, once_a_run, refuse_surrogates
+from transduce.data.special_tokens import SPECIAL, UNKNOWN, find_special, mark_special
 from transduce.data.tokenizer_check import check_tokenizer, is_the_librarys, probe
 from transduce.data.unigram import learn_pieces
 
@@ -39,19 +40,12 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer as Inner
     from tokenizers.normalizers import Normalizer
 
-PAD, START, END, UNKNOWN = SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
-USUAL_NAMES = {
-    "pad": (PAD, "[PAD]", "<|pad|>", "<|padding|>"),
-    "start": (START, "[CLS]", "[BOS]", "<bos>", "<|startoftext|>", "<|begin_of_text|>"),
-    "end": (END, "[SEP]", "[EOS]", "<eos>", "<|endoftext|>", "<|end_of_text|>"),
-    "unknown": (UNKNOWN, "[UNK]", "<|unk|>"),
-}
 CONTROL = "[\\p{Cc}\u2028\u2029]"
 CONTROL_BUT_NEWLINE = "[\\p{Cc}\u2028\u2029&&[^\n]]"
 
 
-class TokenizerConfig(Config):
-    """What a tokenizer is learnt as, or where a finished one lies."""
+class UnitsConfig(Config):
+    """What one tokenizer is learnt as, or where a finished one lies."""
 
     kind: Literal["bpe", "unigram", "byte", "character", "whitespace"] = "bpe"
     """bpe, unigram: pieces of words. byte, character, whitespace (words): those units."""
@@ -59,12 +53,48 @@ class TokenizerConfig(Config):
     """At most so many tokens, the four special ones included; byte always has 260."""
     file: str | None = None
     """An existing tokenizer.json; then the other settings are not used."""
-    joint: bool = True
-    """One vocabulary for both sides of a pair."""
     lowercase: bool = False
     """Lower-case the text first."""
     min_frequency: int = Field(default=2, ge=1)
     """Pairs (bpe), pieces (unigram), characters and words seen less often are not learnt."""
+
+
+class TokenizerConfig(UnitsConfig):
+    """What the tokenizers of a recipe are learnt as: one for all its texts, or one for each side of its pairs."""
+
+    joint: bool = True
+    """One vocabulary for both sides of a pair."""
+    source: UnitsConfig | None = None
+    """[tokenizer.source]: other settings for the source of pairs. Then joint is false."""
+    target: UnitsConfig | None = None
+    """[tokenizer.target]: other settings for the target of pairs. Then joint is false."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sides_are_apart(cls, table: Any) -> Any:
+        """A side has the settings above where it does not say its own."""
+        if not isinstance(table, dict):
+            return table
+        sides = {side: table[side] for side in ("source", "target") if isinstance(table.get(side), dict)}
+        shared = {key: value for key, value in table.items() if key in UnitsConfig.model_fields and key != "file"}
+        return {**({"joint": False} if sides else {}), **table, **{side: {**shared, **own} for side, own in sides.items()}}
+
+    @model_validator(mode="after")
+    def _joint_has_no_sides(self) -> Self:
+        if self.joint and (self.source or self.target):
+            raise ValueError("joint = true is one tokenizer for both sides; leave out either it or the sides' tables")
+        return self
+
+    def of_side(self, side: Literal["source", "target"]) -> UnitsConfig:
+        """The settings of one side's tokenizer."""
+        shared = UnitsConfig.model_validate(self.model_dump(include={*UnitsConfig.model_fields}))
+        return getattr(self, side) or shared
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Finished tokenizers by the key that names them."""
+        keys = {"tokenizer": self, "tokenizer.source": self.source, "tokenizer.target": self.target}
+        return {key: each.file for key, each in keys.items() if each and each.file is not None}
 
 
 class Tokenizer:
@@ -85,7 +115,7 @@ class Tokenizer:
         inner.encode_special_tokens = True  # "</s>" in a text is text
         self._inner = inner
         vocabulary = inner.get_vocab(with_added_tokens=True)
-        special = _find_special(vocabulary)
+        special = find_special(vocabulary)
         self.pad, self.start = special["pad"], special["start"]
         self.end, self.unknown = special["end"], special["unknown"]
         self.size = max(vocabulary.values()) + 1
@@ -221,7 +251,7 @@ class Tokenizer:
         return [self.unknown if index in self._silent else index for index in ids]
 
 
-def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], root: Path = Path()) -> Tokenizer:
+def train_tokenizer(config: UnitsConfig, texts: Iterable[str], root: Path = Path()) -> Tokenizer:
     """Learn a tokenizer from `texts`, or read `config.file` (relative to `root`) and leave `texts` alone.
 
     The same texts in the same order give the same JSON, byte for byte, whatever the machine and its threads.
@@ -229,16 +259,20 @@ def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], root: Path = 
     Raises:
         InputError: the file is not a tokenizer, there is no text, or more characters than vocabulary.
     """
+    if isinstance(config, TokenizerConfig) and (config.source or config.target):
+        raise InputError(
+            "[tokenizer.source] and [tokenizer.target] are for pairs of texts; this task has one tokenizer."
+        )
     if config.file is not None:
         return _open(root / config.file)
-    learn: Callable[[TokenizerConfig, Iterable[str]], Inner] = {
+    learn: Callable[[UnitsConfig, Iterable[str]], Inner] = {
         "bpe": _learn_bpe,
         "unigram": _learn_unigram,
         "byte": _make_byte,
         "character": _learn_character,
         "whitespace": _learn_whitespace,
     }[config.kind]
-    tokenizer = Tokenizer(_with_special(learn(config, texts)))
+    tokenizer = Tokenizer(mark_special(learn(config, texts)))
     if tokenizer.size == len(SPECIAL):
         raise InputError(
             f"tokenizer: there is nothing to learn from: no {config.kind} unit occurs {config.min_frequency} times in "
@@ -254,23 +288,7 @@ def _open(path: Path) -> Tokenizer:
         raise InputError(f"{path}: expected a tokenizer.json, but it cannot be read: {error}.") from error
 
 
-def _find_special(vocabulary: dict[str, int]) -> dict[str, int]:
-    found = {
-        role: next((vocabulary[name] for name in names if name in vocabulary), None)
-        for role, names in USUAL_NAMES.items()
-    }
-    missing = [role for role, index in found.items() if index is None]
-    if missing:
-        raise InputError(
-            f"the vocabulary has no {role} token (looked for {', '.join(USUAL_NAMES[role])}). "
-            f'Add one with the library: tokenizer.add_special_tokens(["{USUAL_NAMES[role][0]}"]), '
-            "then save it again."
-            for role in missing
-        )
-    return {role: index for role, index in found.items() if index is not None}
-
-
-def _policy(config: TokenizerConfig, control: str, strip: bool) -> "Normalizer":
+def _policy(config: UnitsConfig, control: str, strip: bool) -> "Normalizer":
     """One text policy as a normaliser, in the order: case, NFC, control characters, ends."""
     from tokenizers import Regex, normalizers
 
@@ -281,15 +299,7 @@ def _policy(config: TokenizerConfig, control: str, strip: bool) -> "Normalizer":
     return normalizers.Sequence(steps)
 
 
-def _with_special(inner: "Inner") -> "Inner":
-    """Mark the special tokens, already first in the model's vocabulary, as special for other tools too."""
-    from tokenizers import AddedToken
-
-    inner.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in SPECIAL])
-    return inner
-
-
-def _subword(config: TokenizerConfig, model: Any) -> "Inner":
+def _subword(config: UnitsConfig, model: Any) -> "Inner":
     from tokenizers import Tokenizer as Inner
     from tokenizers import decoders, pre_tokenizers
 
@@ -302,7 +312,7 @@ def _subword(config: TokenizerConfig, model: Any) -> "Inner":
     return inner
 
 
-def _learn_bpe(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
+def _learn_bpe(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
     from tokenizers import models, trainers
 
     inner = _subword(config, models.BPE(unk_token=UNKNOWN))
@@ -317,7 +327,7 @@ def _learn_bpe(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
     return inner
 
 
-def _learn_unigram(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
+def _learn_unigram(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
     """Not the library's own unigram trainer: its result changes from run to run with its hash seeds."""
     from tokenizers import models
 
@@ -333,7 +343,7 @@ def _learn_unigram(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
     return _subword(config, models.Unigram([(name, 0.0) for name in SPECIAL] + pieces, SPECIAL.index(UNKNOWN), False))
 
 
-def _refuse_overflow(config: TokenizerConfig, needed: int) -> None:
+def _refuse_overflow(config: UnitsConfig, needed: int) -> None:
     if needed > config.vocabulary:
         raise InputError(
             f"tokenizer: vocabulary = {config.vocabulary} cannot hold the {needed - len(SPECIAL)} different "
@@ -342,7 +352,7 @@ def _refuse_overflow(config: TokenizerConfig, needed: int) -> None:
         )
 
 
-def _most_frequent(config: TokenizerConfig, counts: Counter[str]) -> dict[str, int]:
+def _most_frequent(config: UnitsConfig, counts: Counter[str]) -> dict[str, int]:
     """The special tokens, then the units by falling frequency; equal ones in code point order."""
     ranked = sorted(counts, key=lambda unit: (-counts[unit], unit))
     often = [unit for unit in ranked if counts[unit] >= config.min_frequency and unit not in SPECIAL]
@@ -350,7 +360,7 @@ def _most_frequent(config: TokenizerConfig, counts: Counter[str]) -> dict[str, i
     return {unit: index for index, unit in enumerate(kept)}
 
 
-def _learn_character(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
+def _learn_character(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
     """A BPE model without merges, so that every character is a token."""
     from tokenizers import Tokenizer as Inner
     from tokenizers import decoders, models
@@ -364,7 +374,7 @@ def _learn_character(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
     return inner
 
 
-def _learn_whitespace(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
+def _learn_whitespace(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
     from tokenizers import Tokenizer as Inner
     from tokenizers import models, pre_tokenizers
 
@@ -376,7 +386,7 @@ def _learn_whitespace(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
     return inner
 
 
-def _make_byte(config: TokenizerConfig, texts: Iterable[str]) -> "Inner":
+def _make_byte(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
     """Byte b has the id 4 + b; nothing is learnt."""
     from tokenizers import Tokenizer as Inner
     from tokenizers import decoders, models, normalizers, pre_tokenizers

@@ -84,7 +84,9 @@ def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
         elif files.tsv is not None and isinstance(files.source_column, int):
             found.append(TextFile(text=files.tsv, column=files.source_column))
         else:
-            problems.append(f"{files.paths(Path())[0]}: distillation reads sources of two files, or of a column of tsv.")
+            problems.append(
+                f"{files.paths(Path())[0]}: distillation reads sources of two files, or of a column of tsv."
+            )
     if problems:
         raise InputError(problems)
     return found

@@ -93,7 +93,8 @@ def _disagreements(sections: dict[str, Any]) -> Iterator[str]:
         yield "[batch]: examples of this task are generated in batches of data.batch_size: leave out the section."
     if getattr(task, "carry_state", False):
         yield from _not_carried(data, batch, training)
-    if task and training and ":" not in task.kind and getattr(data, "validation", None):
+    drawn = getattr(getattr(data, "hold_out", None), "validation", 0)
+    if task and training and ":" not in task.kind and (getattr(data, "validation", None) or drawn):
         metrics = getattr(task, "metrics", ()) if training.decode_sentences else ()
         if training.best not in (measured := ["loss", "perplexity", *metrics]):
             yield unmeasured(training.best, measured)

@@ -20,7 +20,7 @@ NOT_LEARNT_FROM = {"root", "validation", "test", "filters"}  # the rest says whi
 def cached_columns(cache: Path, task: type[Task], config: TokenizerConfig, data: Any) -> Columns:
     """What `task.learn_columns` gives, kept under a key of the files' content, their columns and the settings."""
     files = [fingerprint(path) for path in task.training_files(data)]
-    if config.file is not None:
+    if config.files:
         return task.learn_columns(config, data)
     kind = {"task": task.__name__, "version": task.columns_version}
     parts = {**kind, "config": config.model_dump(), "data": data.model_dump(exclude=NOT_LEARNT_FROM)}

@@ -1,6 +1,7 @@
 """Text pairs: one line in, one line out. Translation, transliteration, pronunciation, dates, queries."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -10,8 +11,9 @@ from transduce.core.config import Config
 from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import PairFiles, provenance, read_pairs, train_pair_tokenizers
-from transduce.data.encoding import open_pairs_store
+from transduce.data.encoding import open_examples, open_pairs_store
 from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Parts, Split, part_of, split_pairs
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.request import Request
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from transduce.metrics.score import References
     from transduce.metrics.tally import Tally
 
+HELD_OUT = "held_out"  # the test set of pairs that were drawn
 NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)  # held-out pairs are never dropped for their size
 
 
@@ -50,6 +53,9 @@ class TranslationData(Config):
     """Picks the best weights."""
     test: dict[str, PairFiles] = Field(default_factory=dict)
     """By name; scored once, at the end."""
+    hold_out: HoldOut | None = None
+    """In the place of files for validation and test: how many training pairs are drawn for them. A number alone: those
+    for validation."""
     filters: FilterConfig = FilterConfig()
     """Which training pairs are dropped."""
     bpe_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -62,6 +68,20 @@ class TranslationData(Config):
         if not self.train:
             raise ValueError("name at least one pair of training files: [[data.train]] source = .. target = ..")
         return self
+
+    @model_validator(mode="after")
+    def _held_out_once(self) -> Self:
+        if self.hold_out and self.hold_out.validation and self.validation:
+            raise ValueError("validation and hold_out both give validation pairs: leave out either")
+        if self.hold_out and self.hold_out.test and HELD_OUT in self.test:
+            raise ValueError(f"hold_out.test is the test set {HELD_OUT}; give the other one another name")
+        return self
+
+    def split(self) -> Split | None:
+        """Where each training pair belongs; None where none is held out."""
+        if self.hold_out is None or not (self.hold_out.validation or self.hold_out.test):
+            return None
+        return split_pairs(self.train, Path(self.root), self.hold_out)
 
 
 class Translation(TextTask):
@@ -79,7 +99,13 @@ class Translation(TextTask):
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: TranslationData) -> Columns:
         """One tokenizer for both sides when `config.joint`, else one each."""
-        source, target = train_pair_tokenizers(config, data.train, Path(data.root))
+        split = data.split()
+
+        def read(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
+            pairs = read_pairs(files, root)
+            return part_of(pairs, split.parts[data.train.index(files)], TRAIN) if split else pairs
+
+        source, target = train_pair_tokenizers(config, data.train, Path(data.root), read)
         return {"source": Tokens(source, ends=True), "target": Tokens(target, starts=True, ends=True)}
 
     @staticmethod
@@ -100,9 +126,18 @@ class Translation(TextTask):
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files, or find them in the cache; dropped pairs are told."""
         data = self.data
-        corpora = [each for files in data.train for each in self._segmentations(files, cache, tell)]
+        split = data.split()
+        if split:
+            tell(split.report())
+        drawn = split.parts if split else (None,) * len(data.train)
+        pairs = list(zip(data.train, drawn, strict=True))
+        corpora = [each for files, parts in pairs for each in self._segmentations(files, parts, cache, tell)]
         validation = self._held_out("validation", data.validation, cache, tell) if data.validation else None
         tests = {name: self._held_out(name, files, cache, tell) for name, files in data.test.items()}
+        if split and split.count(VALIDATION):
+            validation = self._drawn(split, VALIDATION, cache)
+        if split and split.count(TEST):
+            tests[HELD_OUT] = self._drawn(split, TEST, cache)
         held_out = {"validation": data.validation, **data.test}
         return TaskData(corpora, validation, tests, provenance(data.train, held_out, self.root))
 
@@ -124,24 +159,45 @@ class Translation(TextTask):
         language = language or self.config.target or None
         return dict(zip(wanted, tallies(wanted, hypotheses, references, language), strict=True))
 
-    def _segmentations(self, files: PairFiles, cache: Path, tell: Tell) -> list[tuple[Store, float]]:
+    def _segmentations(
+        self, files: PairFiles, parts: Parts | None, cache: Path, tell: Tell
+    ) -> list[tuple[Store, float]]:
         """The tokenizers' own, and with BPE-dropout others, which share its weight."""
-        data = self.data
-        plain = self._store(files, data.filters, cache)
+        data, held_out = self.data, None if parts is None else (parts, TRAIN)
+        plain = self._store(files, data.filters, cache, held_out=held_out)
         name = ", ".join(str(path) for path in files.paths(self.root))
         tell(f"{name}: {Dropped.from_dict(plain.metadata['dropped']).report()}")
         if not data.bpe_dropout:
             return [(plain, files.weight)]
         seeds = range(1, data.segmentations)
         tell(f"{name}: cut into pieces in {data.segmentations} ways.")
-        others = [self._store(files, data.filters, cache, (data.bpe_dropout, seed)) for seed in seeds]
+        others = [self._store(files, data.filters, cache, (data.bpe_dropout, seed), held_out) for seed in seeds]
         return [(store, files.weight / data.segmentations) for store in [plain, *others]]
 
     def _store(
-        self, files: PairFiles, filters: FilterConfig, cache: Path, resegment: tuple[float, int] | None = None
+        self,
+        files: PairFiles,
+        filters: FilterConfig,
+        cache: Path,
+        resegment: tuple[float, int] | None = None,
+        held_out: tuple[Parts, int] | None = None,
     ) -> Store:
-        tokenizers = (self.source, self.target)
-        return open_pairs_store(files, self.root, tokenizers, filters, cache, resegment=resegment)
+        both = (self.source, self.target)
+        return open_pairs_store(files, self.root, both, filters, cache, resegment=resegment, held_out=held_out)
+
+    def _drawn(self, split: Split, part: int, cache: Path) -> Dataset:
+        """A part that was drawn, of all training files."""
+        train, root = self.data.train, self.root
+
+        def read() -> Iterator[tuple[int, str, str]]:
+            for files, parts in zip(train, split.parts, strict=True):
+                yield from part_of(read_pairs(files, root), parts, part)
+
+        paths = [path for files in train for path in files.paths(root)]
+        drawn = [hashlib.sha256(parts.tobytes()).hexdigest() for parts in split.parts]
+        settings = {"pairs": [files.columns for files in train], "drawn": drawn, "part": part}
+        store = open_examples(paths, read, self.columns, NO_LIMITS, cache, settings)
+        return Dataset(store, [(source, target) for _, source, target in read()])
 
     def _held_out(self, name: str, files: PairFiles, cache: Path, tell: Tell) -> Dataset:
         store = self._store(files, NO_LIMITS, cache)

@@ -149,9 +149,9 @@ def _read_noted(path: Path) -> Table:
 
 def fingerprints_of(recipe: Recipe) -> Table:
     """Of the files besides the data that decide what a training makes: the model it starts from, a tokenizer."""
-    start, file, root = recipe.training.start, recipe.tokenizer.file, Path(getattr(recipe.data, "root", "."))
+    start, root = recipe.training.start, Path(getattr(recipe.data, "root", "."))
     found = {"start": fingerprint(find_model_file(start))} if start else {}
-    return found | ({"tokenizer": fingerprint(root / file)} if file is not None else {})
+    return found | {key: fingerprint(root / file) for key, file in recipe.tokenizer.files.items()}
 
 
 def without_folders(table: Any) -> Any:
