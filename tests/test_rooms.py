@@ -37,6 +37,7 @@ ROOMS = [
     "explore",  # the page
     "serve",
     "training",
+    "planning",  # a training without a recipe
     "distillation",
     "compare",
     "__init__",

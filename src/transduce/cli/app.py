@@ -20,6 +20,7 @@ from transduce.cli.explore import explore
 from transduce.cli.generate import generate
 from transduce.cli.help import VerbHelp, Verbs
 from transduce.cli.info import info
+from transduce.cli.new import new
 from transduce.cli.predict import predict
 from transduce.cli.score import score
 from transduce.cli.serve import serve
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 VERBS = (
     train,
+    new,
     predict,
     generate,
     evaluate,

@@ -1,19 +1,44 @@
-"""`transduce train RECIPE [key=value ...] --run DIR`."""
+"""`transduce train RECIPE [key=value ...] --run DIR`, or `transduce train --source FILE --target FILE`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transduce.cli.data_files import (
+    Languages,
+    Separator,
+    SourceColumns,
+    SourceFile,
+    TargetColumn,
+    TargetFile,
+    Time,
+    named_files,
+)
 from transduce.cli.options import DeviceOption
+
+if TYPE_CHECKING:
+    from transduce.planning.inputs import Named
+    from transduce.recipe.recipe import Recipe
+    from transduce.training.finished import Report
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A recipe (TOML), or a run directory, which holds its recipe.")],
+    recipe: Annotated[
+        str | None,
+        typer.Argument(help="A recipe (TOML), a run directory, which holds its recipe, or a file of pairs."),
+    ] = None,
     overrides: Annotated[
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to change, such as training.updates=2000."),
     ] = None,
+    source: SourceFile = None,
+    target: TargetFile = None,
+    source_column: SourceColumns = None,
+    target_column: TargetColumn = None,
+    separator: Separator = None,
+    languages: Languages = None,
+    time: Time = None,
     run: Annotated[Path | None, typer.Option(help="The run directory. By default runs/<recipe name>.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the recipe, parameters, memory and batches, and train nothing.")
@@ -30,30 +55,48 @@ def train(
         ),
     ] = False,
 ) -> None:
-    """Train the model that a recipe describes.
+    """Train the model that a recipe describes, or the best one for two files.
 
-        transduce train my.toml
+        transduce train --source train.en --target train.sw
 
-    The same command continues a training that was stopped. Text pairs are examined first, as `transduce doctor` does.
+    Without a recipe, everything is decided from the data and the speed of this machine, and told first.
+    `transduce train my.toml` trains a recipe. The same command continues a training that was stopped. Text pairs are
+    examined first, as `transduce doctor` does.
     """
+    from transduce.runtime.devices import use_device
+
+    use_device(device)
+    given, data = list(overrides or []), [target, source_column, target_column, separator, languages, time]
+    if recipe is not None and source is None and _is_data(recipe):
+        recipe, source = None, Path(recipe)
+    if source is not None and recipe is not None and "=" in recipe:
+        recipe, given = None, [recipe, *given]
+    _refuse_mixed(recipe, source, any(each is not None for each in data))
+    if source is not None:
+        named = named_files(source, target, source_column, target_column, separator, languages)
+        _train_planned(named, given, time, run, dry_run, force, finish)
+        return
+    path, run = _of_run(Path(str(recipe)), run, finish)
+    from transduce.recipe.recipe import load_recipe
+
+    resolved = load_recipe(path, given)
+    _train(resolved, run or Path("runs") / resolved.name, dry_run, force, finish)
+
+
+def _train(resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish: bool) -> "Report | None":
+    """The recipe into the folder; None where nothing was trained."""
     from rich.console import Console
 
     from transduce.core.model_file import NAME
     from transduce.data.files import fingerprint
-    from transduce.recipe.recipe import load_recipe
-    from transduce.runtime.allocator import keep_freed_memory
-    from transduce.runtime.devices import use_device
-    from transduce.training.display import Display
-
-    use_device(device)
-    recipe, run = _of_run(recipe, run, finish)
-    resolved = load_recipe(recipe, overrides or [])
-    console = Console()
     from transduce.distillation.pipeline import finish_taught, teachers_of, train_taught
+    from transduce.runtime.allocator import keep_freed_memory
+    from transduce.training.display import Display
     from transduce.training.examination import examine_data
     from transduce.training.run import cache_folder
     from transduce.training.summary import tell_summary
 
+    console = Console()
     examine_data(resolved, cache_folder(), Display(console).warn, force or dry_run or finish)
 
     if dry_run:
@@ -61,14 +104,85 @@ def train(
 
         for each in [*teachers_of(resolved)[:1], resolved]:  # its teachers differ by their seeds alone
             show(each, Display(console))
-        return
+        return None
 
     keep_freed_memory()
-    folder = run or Path("runs") / resolved.name
     report = (finish_taught if finish else train_taught)(resolved, folder, Display(console))
     tell_summary(resolved, folder, report, Display(console))
     path = folder / NAME  # `transduce shortlist` may have added to it: its hash is not always the report's
     console.print(f"{path}  sha256 {fingerprint(path)}", highlight=False, soft_wrap=True)
+    return report
+
+
+def _train_planned(
+    named: "Named", overrides: list[str], time: str | None, run: Path | None, dry_run: bool, force: bool, finish: bool
+) -> None:
+    """Decide, tell, train; the same command goes on with what was decided first."""
+    from rich.console import Console
+
+    from transduce.core.atomic import write_json
+    from transduce.planning.inputs import resolve_inputs
+    from transduce.planning.plan import earlier_plan, keep_plan, make_plan
+    from transduce.planning.promise import in_words, parse_minutes, taken
+    from transduce.planning.writing import decisions_table
+    from transduce.runtime.allocator import keep_freed_memory
+    from transduce.runtime.event_log import REPORT
+    from transduce.training.display import Display
+
+    console, minutes = Console(), parse_minutes(time) if time else None
+    folder = run or Path("runs") / resolve_inputs(named).name
+    asked = {**named.to_dict(), "minutes": minutes, "overrides": overrides}
+    keep_freed_memory()
+    plan = earlier_plan(folder, asked)
+    begun = plan is not None
+    plan = plan or make_plan(named, overrides, minutes, Display(console), folder.name)
+    console.print(decisions_table(plan))
+    recipe = plan.recipe
+    console.print(plan.promised.sentence(), highlight=False)
+    if not begun and not dry_run:
+        _refuse_other(recipe, folder)
+        keep_plan(folder, plan, asked)
+    report = _train(recipe, folder, dry_run, force, finish)
+    if report is not None and not finish:
+        took = taken(report, plan.promised.total)
+        write_json(folder / REPORT, {**report, "plan": took})
+        told = in_words(took["took_seconds"]), in_words(took["promised_seconds"])
+        console.print(f"It took {told[0]}; {told[1]} were promised.", highlight=False)
+
+
+def _refuse_other(recipe: "Recipe", folder: Path) -> None:
+    """Raises InputError where the folder holds a training of a recipe."""
+    from transduce.training.run_directory import check_recipe
+
+    check_recipe(folder, recipe)
+
+
+def _is_data(name: str) -> bool:
+    """Whether a file of pairs is named where a recipe may be."""
+    from transduce.planning.inputs import is_data
+
+    path = Path(name)
+    return "=" not in name and path.is_file() and is_data(path)
+
+
+def _refuse_mixed(recipe: str | None, source: Path | None, other: bool) -> None:
+    """Raises InputError where both or neither are named, a recipe and data."""
+    from transduce.core.errors import InputError
+
+    if recipe is not None and source is not None:
+        raise InputError(
+            f"{recipe}: a recipe names its own data; expected either a recipe or --source. `transduce new` writes a "
+            "recipe for your data."
+        )
+    if recipe is None and source is None:
+        raise InputError(
+            "expected a recipe, a run directory, or data: transduce train --source train.en --target train.sw."
+        )
+    if recipe is not None and other:
+        raise InputError(
+            "--target, --source-column, --target-column, --separator, --languages and --time are for training without "
+            "a recipe, with --source. A recipe has keys for these: data.train, training.minutes."
+        )
 
 
 def _of_run(recipe: Path, run: Path | None, finish: bool) -> tuple[Path, Path | None]:

@@ -77,7 +77,11 @@ class TokenizerConfig(UnitsConfig):
             return table
         sides = {side: table[side] for side in ("source", "target") if isinstance(table.get(side), dict)}
         shared = {key: value for key, value in table.items() if key in UnitsConfig.model_fields and key != "file"}
-        return {**({"joint": False} if sides else {}), **table, **{side: {**shared, **own} for side, own in sides.items()}}
+        return {
+            **({"joint": False} if sides else {}),
+            **table,
+            **{side: {**shared, **own} for side, own in sides.items()},
+        }
 
     @model_validator(mode="after")
     def _joint_has_no_sides(self) -> Self:

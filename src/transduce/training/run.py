@@ -1,6 +1,7 @@
 """A training from recipe to model file: open the data, train, choose the best weights, test, write the report."""
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -275,6 +276,7 @@ def _finish(
     first: Sequence[str] = (),
 ) -> Report:
     """The best weights (without validation, the averaged ones) into the model file; report and figures beside it."""
+    begun = time.monotonic()
     progress, model = trained.progress, trained.model
     if progress.best:
         load_weights(model, checkpoints.load_best(progress))
@@ -288,6 +290,7 @@ def _finish(
     precision = resolve_precision(recipe.training.precision, device())
     report = make_report(recipe, run / NAME, model, task, data, progress, precision, end, display.tell)
     write_figures(run, model, task, data, report["tests"], display.tell)
+    report["finishing_seconds"] = round(time.monotonic() - begun, 1)
     write_json(run / REPORT, report)
     return report
 

@@ -1,0 +1,56 @@
+"""Options that name data where a recipe is meant, the same for `train` and `new`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from transduce.planning.inputs import Named
+
+SourceFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Train without a recipe: a file of sources, one a line; or one file with both sides (tab-separated, .csv, "
+        ".jsonl, a .zip of OPUS), a folder, or the common beginning of two names, such as corpus for corpus.en and "
+        "corpus.sw."
+    ),
+]
+TargetFile = Annotated[Path | None, typer.Option(help="The file of the targets, one a line, beside --source.")]
+SourceColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="The column of the source in one file: its number from 0, or its name in .csv and .jsonl. Repeatable: "
+        "several columns, such as a lemma and its tags, are joined."
+    ),
+]
+TargetColumn = Annotated[str | None, typer.Option(help="The column of the target in one file: its number or its name.")]
+Separator = Annotated[str | None, typer.Option(help="What stands between several source columns. By default ' | '.")]
+Languages = Annotated[
+    str | None,
+    typer.Option(help="The languages of source and target, as in en-sw, where the names of the files do not say them."),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(help="The time that training and tests may take, as in 2h or 90m. By default an hour at most."),
+]
+
+
+def named_files(
+    source: Path,
+    target: Path | None,
+    source_column: list[str] | None,
+    target_column: str | None,
+    separator: str | None,
+    languages: str | None,
+) -> "Named":
+    """What the options name. Raises InputError for languages that are none."""
+    from transduce.planning.inputs import Named, parse_languages
+
+    columns = tuple(_column(each) for each in source_column or ())
+    to = None if target_column is None else _column(target_column)
+    return Named(source, target, columns, to, separator, parse_languages(languages) if languages else None)
+
+
+def _column(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text

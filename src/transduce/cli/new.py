@@ -1,0 +1,71 @@
+"""`transduce new FILE.toml --source FILE --target FILE [key=value ...]`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transduce.cli.data_files import (
+    Languages,
+    Separator,
+    SourceColumns,
+    SourceFile,
+    TargetColumn,
+    TargetFile,
+    Time,
+    named_files,
+)
+from transduce.cli.options import DeviceOption
+
+
+def new(
+    file: Annotated[Path, typer.Argument(help="The recipe to write (TOML).")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to decide yourself, such as model.d_model=256."),
+    ] = None,
+    source: SourceFile = None,
+    target: TargetFile = None,
+    source_column: SourceColumns = None,
+    target_column: TargetColumn = None,
+    separator: Separator = None,
+    languages: Languages = None,
+    time: Time = None,
+    device: DeviceOption = "auto",
+    force: Annotated[bool, typer.Option("--force", help="Replace a file of this name.")] = False,
+) -> None:
+    """Write a recipe for your data, each key with its reason.
+
+        transduce new my.toml --source train.en --target train.sw
+
+    It holds what `transduce train --source .. --target ..` decides, to read and to change.
+    """
+    from rich.console import Console
+
+    from transduce.core.atomic import write_text
+    from transduce.core.errors import InputError
+    from transduce.planning.plan import make_plan
+    from transduce.planning.promise import parse_minutes
+    from transduce.planning.writing import decisions_table, recipe_text
+    from transduce.runtime.devices import use_device
+    from transduce.training.display import Display
+
+    problems = []
+    if source is None:
+        problems.append("expected the data: name it with --source, and with --target where it is in two files.")
+    if file.suffix != ".toml":
+        problems.append(f"{file}: expected the name of a recipe, which ends in .toml.")
+    if file.exists() and not force:
+        problems.append(f"{file}: there is such a file already. Choose another name, or replace it with --force.")
+    if problems or source is None:
+        raise InputError(problems)
+    use_device(device)
+    named = named_files(source, target, source_column, target_column, separator, languages)
+    minutes = parse_minutes(time) if time else None
+    console = Console()
+    plan = make_plan(named, overrides or [], minutes, Display(console), file.stem)
+    console.print(decisions_table(plan))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_text(file, recipe_text(plan))
+    console.print(plan.promised.sentence(), highlight=False)
+    console.print(f"{file} is written. Next: transduce train {file}", highlight=False, soft_wrap=True)

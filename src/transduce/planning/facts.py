@@ -1,0 +1,138 @@
+"""What pairs of texts are, in the numbers that decisions are made from."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from transduce.core.errors import InputError
+from transduce.data.corpus import PairFiles, read_pairs
+
+SAMPLED = 50_000  # pairs that are looked at closely, evenly spread
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+ENDING = re.compile(r"\w[.,!?;:]+$")
+
+
+@dataclass(frozen=True)
+class Side:
+    """The texts of one side.
+
+    words, characters: of a text, on average; longest: characters that all but one in a thousand stay below.
+    word_length: characters of a word. alphabet, types: different characters, different words.
+    unspaced: share of characters of scripts that put no spaces between words.
+    closing: share of words that a full stop or another mark sticks to.
+    """
+
+    words: float
+    characters: float
+    longest: int
+    word_length: float
+    alphabet: int
+    types: int
+    unspaced: float = 0.0
+    closing: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """words (one a text), symbols (a small set, with spaces between), unspaced, or sentences."""
+        if self.unspaced > 0.3:
+            return "unspaced"
+        if self.words <= 1.2:
+            return "words"
+        if self.word_length <= 2.5 and self.types <= 300:
+            return "symbols"
+        if self.types <= 2000 and self.closing < 0.01:
+            return "closed"
+        return "sentences"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A corpus of pairs.
+
+    shared: share of the rarer side's letters that the other side has, too. copied: share of target words that stand in
+    their source. ratio: characters of the longer side for one of the shorter that all but one in a hundred stay below.
+    columns: of a table, that make the source.
+    """
+
+    pairs: int
+    source: Side
+    target: Side
+    shared: float
+    copied: float
+    ratio: float
+    columns: int = 1
+    languages: tuple[str, str] = ("", "")
+
+    @property
+    def of_words(self) -> bool:
+        """Whether single words are transduced: pronunciation, inflection, transliteration."""
+        short = self.source.characters <= 60
+        return short and (self.source.kind == "words" or (self.columns > 1 and self.target.kind == "words"))
+
+    def to_lines(self) -> list[str]:
+        """For people."""
+        names = [language or side for language, side in zip(self.languages, ("source", "target"), strict=True)]
+        sides = zip(names, (self.source, self.target), strict=True)
+        told = [f"{name}: {each.words:.1f} words, {each.characters:.0f} characters a text" for name, each in sides]
+        return [f"{self.pairs:,} pairs. {told[0][0].upper() + told[0][1:]}; {told[1]}."]
+
+
+def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str] = ("", "")) -> Facts:
+    """The facts of these files, from a sample where they are large.
+
+    Raises:
+        InputError: what `read_pairs` refuses; there is no pair with two sides.
+    """
+    pairs = sum(1 for files in corpora for _ in read_pairs(files, root))
+    step = max(1, pairs // SAMPLED)
+    every = ((source, target) for files in corpora for _, source, target in read_pairs(files, root))
+    sample = [pair for pair in islice(every, 0, None, step) if all(text.strip() for text in pair)]
+    if len(sample) < 3:
+        names = ", ".join(str(path) for files in corpora for path in files.paths(root))
+        raise InputError(f"{names}: expected at least 3 pairs with text on both sides; found {len(sample)}.")
+    sides = [_side([pair[side] for pair in sample]) for side in (0, 1)]
+    letters = [{letter for pair in sample for letter in pair[side].casefold() if letter.isalpha()} for side in (0, 1)]
+    fewer = max(1, min(map(len, letters)))
+    ratios = [max(len(one), len(other)) / min(len(one), len(other)) for one, other in sample]
+    return Facts(
+        pairs,
+        *sides,
+        shared=len(letters[0] & letters[1]) / fewer,
+        copied=_copied(sample),
+        ratio=float(np.quantile(ratios, 0.99)),
+        columns=max(len(files.sources) for files in corpora),
+        languages=languages,
+    )
+
+
+def _side(texts: Sequence[str]) -> Side:
+    words = Counter(word for text in texts for word in text.split())
+    count = sum(words.values())
+    characters = Counter(character for text in texts for character in text)
+    total = sum(characters.values())
+    return Side(
+        words=count / len(texts),
+        characters=total / len(texts),
+        longest=int(np.quantile([len(text) for text in texts], 0.999)),
+        word_length=sum(len(word) * often for word, often in words.items()) / count,
+        alphabet=len(characters),
+        types=len(words),
+        unspaced=sum(often for each, often in characters.items() if UNSPACED.match(each)) / total,
+        closing=sum(often for word, often in words.items() if ENDING.search(word)) / count,
+    )
+
+
+def _copied(sample: Sequence[tuple[str, str]]) -> float:
+    found = total = 0
+    for source, target in sample:
+        there = set(source.split())
+        words = target.split()
+        found, total = found + sum(word in there for word in words), total + len(words)
+    return found / max(total, 1)

@@ -1,0 +1,257 @@
+"""Which files, and which languages, somebody means who names a source and perhaps a target."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from transduce.core.errors import InputError
+from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.files import archived_names, existing_file, read_lines
+
+PACKERS = (".gz", ".xz", ".zst")
+TABLES = (".tsv", ".csv", ".jsonl")
+NO_CODES = {
+    "txt",
+    "src",
+    "tgt",
+    "trg",
+    "raw",
+    "tok",
+    "bpe",
+    "lc",
+    "zip",
+    "ids",
+    "xml",
+    "md",
+    "log",
+    "npy",
+    "bin",
+    "dev",
+}
+CODE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
+TWO_LETTERS = {"cmn": "zh", "zho": "zh", "jpn": "ja", "kor": "ko", "eng": "en", "fra": "fr", "deu": "de", "spa": "es"}
+PARTS = {"validation": ("validation", "valid", "val", "dev"), "test": ("test",), "train": ("train",)}
+
+
+@dataclass(frozen=True)
+class Named:
+    """What was named on the command line.
+
+    columns: of the source in one file; target_column: of the target.
+    """
+
+    source: Path
+    target: Path | None = None
+    columns: tuple[int | str, ...] = ()
+    target_column: int | str | None = None
+    separator: str | None = None
+    languages: tuple[str, str] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, to tell whether a command is the same."""
+        target = None if self.target is None else str(self.target)
+        return {**self.__dict__, "source": str(self.source), "target": target}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Files as entries of a recipe's [data]; name: of the training."""
+
+    name: str
+    train: dict[str, Any]
+    languages: tuple[str, str] = ("", "")
+    validation: dict[str, Any] | None = None
+    tests: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def is_data(path: Path) -> bool:
+    """Whether a file that is named where a recipe may be is data: by its suffix."""
+    kinds = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKERS]
+    return kinds[-1:] != [] and kinds[-1] in (*TABLES, ".zip") and path.suffix != ".toml"
+
+
+def resolve_inputs(named: Named) -> Inputs:
+    """The files that are meant, all of which are read once.
+
+    Raises:
+        InputError: files that are missing, empty, or do not fit together, or no target is named. All at once.
+    """
+    inputs = _two_files(named) if named.target is not None else _one(named)
+    problems = list[str]()
+    for files in (inputs.train, inputs.validation, *inputs.tests.values()):
+        problems += _problems(files) if files else []
+    if problems:
+        raise InputError(problems)
+    return inputs
+
+
+def _problems(files: dict[str, Any]) -> list[str]:
+    try:
+        parsed = PairFiles.model_validate(files)
+    except ValueError as error:
+        return [f"{', '.join(str(value) for value in files.values())}: {_plain(error)}"]
+    problems = list[str]()
+    for path in parsed.paths(Path()):
+        try:
+            if next(iter(read_lines(path)), None) is None:
+                problems.append(f"{path}: the file is empty; expected lines of text.")
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        return problems
+    try:
+        for _ in read_pairs(parsed, Path()):
+            pass
+    except InputError as error:
+        return error.problems
+    return []
+
+
+def _plain(error: ValueError) -> str:
+    return str(error).split("Value error, ")[-1].split(" [type")[0]
+
+
+def _two_files(named: Named) -> Inputs:
+    source, target = named.source, named.target
+    assert target is not None
+    problems = list[str]()
+    for path in (source, target):
+        try:
+            existing_file(path)
+        except InputError as error:
+            problems += error.problems
+    if source == target:
+        problems.append(f"{source}: named as source and target; expected two files, or one with columns as --source.")
+    if named.columns or named.target_column is not None or named.separator is not None:
+        problems.append(
+            "--source-column, --target-column and --separator are for one file with columns; leave them out."
+        )
+    if problems:
+        raise InputError(problems)
+    languages = named.languages or (language_of(source), language_of(target))
+    return Inputs(_name(source, languages), {"source": str(source), "target": str(target)}, languages)
+
+
+def _one(named: Named) -> Inputs:
+    path = named.source
+    kind = next((each for each in reversed(path.suffixes) if each.lower() not in PACKERS), "").lower()
+    if path.is_dir():
+        return _parallel(named, [each for each in sorted(path.iterdir()) if each.is_file()])
+    if kind == ".zip" and path.is_file():
+        return _parallel(named, [path / name for name in archived_names(path)])
+    if not path.exists() and path.parent.is_dir():
+        beside = [each for each in sorted(path.parent.iterdir()) if each.name.startswith(f"{path.name}.")]
+        if any(language_of(each) for each in beside):
+            return _parallel(named, [each for each in beside if each.is_file()])
+    existing_file(path)
+    if kind in TABLES:
+        return _table(named, kind[1:])
+    if "\t" in next(iter(read_lines(path)), ""):
+        return _table(named, "tsv")
+    raise InputError(
+        f"{path}: the target is missing. Name its file with --target; or name one file with both sides: tab-separated, "
+        ".csv, .jsonl or a .zip of OPUS."
+    )
+
+
+def _table(named: Named, kind: str) -> Inputs:
+    files: dict[str, Any] = {kind: str(named.source)}
+    if kind == "csv" and not named.columns and named.target_column is None:
+        header = [cell.strip().strip('"') for cell in next(iter(read_lines(named.source)), "").split(",")]
+        if {"source", "target"} <= {*header}:
+            files |= {"source_column": "source", "target_column": "target"}
+    if named.columns:
+        files["source_column"] = named.columns[0] if len(named.columns) == 1 else list(named.columns)
+    if named.target_column is not None:
+        files["target_column"] = named.target_column
+    if named.separator is not None:
+        files["separator"] = named.separator
+    return Inputs(_name(named.source, ("", "")), files, named.languages or ("", ""))
+
+
+def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
+    """Files whose names differ in the language alone: train.en and train.sw, and so on."""
+    stems: dict[str, dict[str, Path]] = {}
+    for path in paths:
+        if language := language_of(path):
+            stems.setdefault(_stem(path), {})[language] = path
+    both = {stem: found for stem, found in stems.items() if len(found) > 1}
+    if not both:
+        files = ", ".join(path.name for path in paths[:5]) or "nothing"
+        raise InputError(
+            f"{named.source}: expected two files whose names end in their languages, such as train.en and train.sw; "
+            f"found {files}."
+        )
+    one, other = named.languages or _languages(named, both)
+    chosen = {stem: found for stem, found in both.items() if {one, other} <= found.keys()}
+    train = [stem for stem in chosen if _part(stem) in ("train", "")]
+    if len(train) != 1:
+        found = ", ".join(sorted(train or both))
+        raise InputError(f"{named.source}: expected one pair of files in {one} and {other} to train on; found {found}.")
+    files = {stem: {"source": str(found[one]), "target": str(found[other])} for stem, found in sorted(chosen.items())}
+    validation = [files[stem] for stem in files if _part(stem) == "validation"]
+    tests = {re.sub(r"\W+", "_", stem): files[stem] for stem in files if _part(stem) == "test"}
+    name = _name(Path(named.source.name if train[0] == "train" else train[0]), (one, other))
+    return Inputs(name, files[train[0]], (one, other), validation[0] if len(validation) == 1 else None, tests)
+
+
+def _languages(named: Named, stems: dict[str, dict[str, Path]]) -> tuple[str, str]:
+    """Where there are only two; their order in the name, as in en-sw, or the alphabet's."""
+    pairs = {tuple(sorted(each)) for found in stems.values() for each in combinations(found, 2)}
+    if len(pairs) > 1:
+        known = ", ".join(sorted("-".join(pair) for pair in pairs))
+        raise InputError(
+            f"{named.source}: there are files in several languages ({known}); say which, as --languages en-sw."
+        )
+    one, other = next(iter(pairs))
+    texts: Iterable[str] = (named.source.name, *stems)
+    turned = any(re.search(rf"(?<![a-z]){other}[-_]{one}(?![a-z])", text) for text in texts)
+    return (other, one) if turned else (one, other)
+
+
+def _part(stem: str) -> str:
+    """train, validation or test by the beginning of the name; "" = none of them."""
+    return next((part for part, names in PARTS.items() if stem.lower().startswith(names)), "")
+
+
+def language_of(path: Path) -> str:
+    """The code of the language that a file's name ends in, as in train.en or train.en.gz; "" = none."""
+    suffixes = [suffix[1:] for suffix in path.suffixes if suffix.lower() not in PACKERS]
+    found = CODE.fullmatch(suffixes[-1]) if suffixes else None
+    if not found or found[1] in NO_CODES:
+        return ""
+    return TWO_LETTERS.get(found[0], found[0])
+
+
+def parse_languages(text: str) -> tuple[str, str]:
+    """`en-sw`.
+
+    Raises:
+        InputError: something else.
+    """
+    found = re.fullmatch(r"([a-z]{2,3}(?:_[A-Za-z]{2,4})?)[-:,]([a-z]{2,3}(?:_[A-Za-z]{2,4})?)", text.strip())
+    if not found:
+        raise InputError(f"--languages {text}: expected the codes of source and target, as in en-sw.")
+    return TWO_LETTERS.get(found[1], found[1]), TWO_LETTERS.get(found[2], found[2])
+
+
+def _stem(path: Path) -> str:
+    """The name without the language, and without what it is packed with."""
+    name = path.name
+    for packer in PACKERS:
+        name = name.removesuffix(packer)
+    return name.rpartition(".")[0]
+
+
+def _name(path: Path, languages: tuple[str, str]) -> str:
+    """Of a training: that of its file and its languages."""
+    name = path.name
+    while (suffix := Path(name).suffix) and (
+        suffix.lower() in (*PACKERS, *TABLES, ".zip", ".txt") or language_of(Path(name))
+    ):
+        name = name.removesuffix(suffix)
+    pair = "-".join(language for language in languages if language)
+    return name if not pair or pair in name else f"{name}-{pair}"

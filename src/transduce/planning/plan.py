@@ -1,0 +1,204 @@
+"""From files to a training: look at the data, decide, measure the speed, fit it into the time, promise."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transduce.core.atomic import write_json
+from transduce.core.errors import InputError
+from transduce.data.corpus import PairFiles
+from transduce.planning.decisions import Decision, Size, decide, deserved_updates, schedule, smaller, usual_size
+from transduce.planning.facts import Facts, facts_of
+from transduce.planning.inputs import Inputs, Named, resolve_inputs
+from transduce.planning.promise import Promise, in_words, promise
+from transduce.planning.speed import Speed, measure
+from transduce.recipe.recipe import Recipe, Table, apply_overrides, lay_over, parse_recipe
+from transduce.training.display import Display
+
+NAME = "plan.json"  # in a run directory
+USUAL = 60.0  # minutes, where no time is given
+ENOUGH = 0.5  # of the updates that the data deserves; with less, a smaller model learns more
+FIRST = 1000  # updates, as long as none are decided
+FULL = 0.95  # of the time is planned for
+GIVEN = "given on the command line"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is decided for a training, and how long it takes.
+
+    table: the recipe's. decisions: its keys with their reasons.
+    """
+
+    name: str
+    table: Table
+    decisions: list[Decision]
+    promised: Promise
+
+    @property
+    def recipe(self) -> Recipe:
+        """Parsed, with all defaults."""
+        return parse_recipe({"name": self.name, **self.table}, self.name)
+
+
+def make_plan(
+    named: Named, overrides: Sequence[str], minutes: float | None, display: Display, name: str | None = None
+) -> Plan:
+    """Decide everything that `named` and `overrides` leave open.
+
+    Args:
+        minutes: the time that it may take; None: as much as the data deserves, an hour at most.
+        name: of the training.
+
+    Raises:
+        InputError: what `resolve_inputs` refuses; a wrong override; too little time.
+    """
+    given = apply_overrides({}, overrides)
+    inputs = resolve_inputs(named)
+    train = (PairFiles.model_validate(inputs.train),)
+    facts = facts_of(train, Path(), inputs.languages)
+    for line in facts.to_lines():
+        display.tell(line)
+    planner = _Planner(name or inputs.name, inputs, facts, given, display)
+    return planner.plan(minutes)
+
+
+class _Planner:
+    def __init__(self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display) -> None:
+        self.name, self.inputs, self.facts, self.given, self.display = name, inputs, facts, given, display
+
+    def plan(self, minutes: float | None) -> Plan:
+        """The largest model that can be trained in the time."""
+        size: Size | None = usual_size(self.facts)
+        wanted = self.given.get("training", {}).get("updates")
+        while size is not None:
+            speed = self._measured(size)
+            limit = _fitting(speed, FULL * 60 * (minutes or USUAL))
+            deserved = deserved_updates(self.facts)
+            lower = None if wanted or "model" in self.given else smaller(size)
+            if wanted or limit >= ENOUGH * deserved or lower is None:
+                break
+            self.display.tell(
+                f"A model {size.width} wide would make {max(0, limit):,} updates in that time; the data deserves "
+                f"{deserved:,}. A smaller one is tried."
+            )
+            size = lower
+        if wanted:
+            updates, reason = int(wanted), GIVEN
+        else:
+            updates, reason = self._updates(deserved, limit, minutes)
+        return self._made(size, updates, reason, minutes, speed)
+
+    def _updates(self, deserved: int, limit: int, minutes: float | None) -> tuple[int, str]:
+        if limit < 1:
+            raise InputError(
+                f"--time: {in_words(60 * (minutes or USUAL))} is too short for the tests alone. Give it more time."
+            )
+        if limit < deserved:
+            room = f"{in_words(60 * (minutes or USUAL))}{'' if minutes else ', the most without --time'}"
+            return limit, f"what fits into {room}; the data deserves {deserved:,}"
+        if minutes is None or limit == deserved:
+            return deserved, "grows with the cube root of the text"
+        updates = min(limit, 2 * deserved)
+        most = "; more would not help" if updates < limit else ""
+        return updates, f"there is time for more than the {deserved:,} that the data deserves{most}"
+
+    def _measured(self, size: Size) -> Speed:
+        """The speed of a recipe with a model of this size."""
+        table, _ = self._table(size, FIRST, "", None)
+        with self.display.console.status("measuring the speed"):
+            return measure(parse_recipe({"name": self.name, **table}, self.name), self.display)
+
+    def _made(self, size: Size | None, updates: int, reason: str, minutes: float | None, speed: Speed) -> Plan:
+        limit = None if minutes is None else FULL * minutes - (speed.tests + speed.start) / 60
+        table, decisions = self._table(size, updates, reason, limit)
+        promised = promise(speed, table["training"]["updates"], table["training"]["validate_every"])
+        return Plan(self.name, table, decisions, promised)
+
+    def _table(
+        self, size: Size | None, updates: int, reason: str, minutes: float | None
+    ) -> tuple[Table, list[Decision]]:
+        data = self.given.get("data", {})
+        data = data if isinstance(data, dict) else {}
+        files, inputs = list[Decision](), self.inputs
+        files.append(Decision("data.train", [inputs.train], "named on the command line"))
+        if inputs.validation and "validation" not in data:
+            files.append(Decision("data.validation", inputs.validation, "found beside the training files"))
+        if inputs.tests and "test" not in data:
+            files.append(Decision("data.test", inputs.tests, "found beside the training files"))
+        validation, test = "validation" in data or bool(inputs.validation), "test" in data or bool(inputs.tests)
+        decided = [*files, *decide(self.facts, validation, test, size), *schedule(self.facts, updates, reason)]
+        if minutes is not None:
+            reason = "the time given, less that of the tests; the learning rate falls to 0 at its end"
+            decided.append(Decision("training.minutes", round(minutes, 2), reason))
+        table = lay_over(_nested(decided), self.given)
+        reasons = {each.key: each for each in decided}
+        found = list[Decision]()
+        for key, value in _flat(table, {*reasons}):
+            same = key in reasons and reasons[key].value == value
+            found.append(reasons[key] if same else Decision(key, value, GIVEN))
+        return table, found
+
+
+def _fitting(speed: Speed, seconds: float) -> int:
+    """How many updates fit, with their validations, and the tests."""
+    left = seconds - speed.start - speed.tests - 13 * speed.validation
+    updates = int(left / speed.update)
+    return updates // 10 * 10 if updates > 100 else updates
+
+
+def _nested(decisions: Sequence[Decision]) -> Table:
+    table: Table = {}
+    for key, value, _ in decisions:
+        *sections, last = key.split(".")
+        inner = table
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner[last] = value
+    return table
+
+
+def _flat(table: Table, known: set[str], above: str = "") -> list[tuple[str, Any]]:
+    found = list[tuple[str, Any]]()
+    for key, value in table.items():
+        name = f"{above}{key}"
+        if isinstance(value, dict) and name not in known:
+            found += _flat(value, known, f"{name}.")
+        else:
+            found.append((name, value))
+    return found
+
+
+def keep_plan(run: Path, plan: Plan, asked: dict[str, Any]) -> None:
+    """Note in a run what was asked for and decided, so that the same command goes on with it."""
+    decisions = [each._asdict() for each in plan.decisions]
+    noted = {"name": plan.name, "asked": asked, "table": plan.table, "decisions": decisions}
+    run.mkdir(parents=True, exist_ok=True)
+    write_json(run / NAME, {**noted, "promised": plan.promised._asdict()})
+
+
+def earlier_plan(run: Path, asked: dict[str, Any]) -> Plan | None:
+    """What was decided when the run began; None where none was.
+
+    Raises:
+        InputError: something else was asked for then; the note is damaged.
+    """
+    path = run / NAME
+    try:
+        noted = json.loads(path.read_text(encoding="utf-8"))
+        before = noted["asked"]
+        decisions = [Decision(**each) for each in noted["decisions"]]
+        plan = Plan(noted["name"], noted["table"], decisions, Promise(**noted["promised"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}. Choose another directory with --run.") from error
+    asked = json.loads(json.dumps(asked))
+    if different := sorted(key for key in {*before, *asked} if before.get(key) != asked.get(key)):
+        raise InputError(
+            f"{run}: holds a training that was asked for with other options: {', '.join(different)}. Choose another "
+            f"directory with --run, or train {run}/recipe.toml on with other keys."
+        )
+    return plan
