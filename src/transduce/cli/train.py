@@ -68,15 +68,15 @@ def train(
     use_device(device)
     given, data = list(overrides or []), [target, source_column, target_column, separator, languages, time]
     if recipe is not None and source is None and _is_data(recipe):
-        recipe, source = None, Path(recipe)
+        source, recipe = Path(recipe), None
     if source is not None and recipe is not None and "=" in recipe:
-        recipe, given = None, [recipe, *given]
+        given, recipe = [recipe, *given], None
     _refuse_mixed(recipe, source, any(each is not None for each in data))
     if source is not None:
         named = named_files(source, target, source_column, target_column, separator, languages)
         _train_planned(named, given, time, run, dry_run, force, finish)
         return
-    path, run = _of_run(Path(str(recipe)), run, finish)
+    path, run = _of_run(Path(recipe or ""), run, finish)
     from transduce.recipe.recipe import load_recipe
 
     resolved = load_recipe(path, given)

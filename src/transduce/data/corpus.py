@@ -12,7 +12,7 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.files import count_lines, fingerprint, read_lines
 from transduce.data.filters import Dropped
-from transduce.data.rows import csv_rows, jsonl_rows
+from transduce.data.rows import Row, csv_rows, jsonl_rows
 from transduce.data.store import Store
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
@@ -301,6 +301,7 @@ def _read_two(source: Path, target: Path) -> Iterator[tuple[int, str, str]]:
 
 def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]]:
     target, keys = files.target_column, (*files.sources, files.target_column)
+    rows: Iterator[Row]
     if files.tsv is not None:
         numbers = [int(key) for key in keys]
         _check_columns(path, max(numbers) + 1)

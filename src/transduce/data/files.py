@@ -186,7 +186,7 @@ def fingerprint(path: str | Path) -> str:
     """SHA-256, in hex, of the bytes on disk (compressed ones where the file is compressed)."""
     path = existing_file(path)
     with _member(archive, path) if (archive := archive_of(path)) else path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()
 
 
 @contextmanager

@@ -97,13 +97,14 @@ def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str
     if len(sample) < 3:
         names = ", ".join(str(path) for files in corpora for path in files.paths(root))
         raise InputError(f"{names}: expected at least 3 pairs with text on both sides; found {len(sample)}.")
-    sides = [_side([pair[side] for pair in sample]) for side in (0, 1)]
+    source, target = (_side([pair[side] for pair in sample]) for side in (0, 1))
     letters = [{letter for pair in sample for letter in pair[side].casefold() if letter.isalpha()} for side in (0, 1)]
     fewer = max(1, min(map(len, letters)))
     ratios = [max(len(one), len(other)) / min(len(one), len(other)) for one, other in sample]
     return Facts(
         pairs,
-        *sides,
+        source,
+        target,
         shared=len(letters[0] & letters[1]) / fewer,
         copied=_copied(sample),
         ratio=float(np.quantile(ratios, 0.99)),

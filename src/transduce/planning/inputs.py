@@ -180,17 +180,17 @@ def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
             stems.setdefault(_stem(path), {})[language] = path
     both = {stem: found for stem, found in stems.items() if len(found) > 1}
     if not both:
-        files = ", ".join(path.name for path in paths[:5]) or "nothing"
+        there = ", ".join(path.name for path in paths[:5]) or "nothing"
         raise InputError(
             f"{named.source}: expected two files whose names end in their languages, such as train.en and train.sw; "
-            f"found {files}."
+            f"found {there}."
         )
     one, other = named.languages or _languages(named, both)
     chosen = {stem: found for stem, found in both.items() if {one, other} <= found.keys()}
     train = [stem for stem in chosen if _part(stem) in ("train", "")]
     if len(train) != 1:
-        found = ", ".join(sorted(train or both))
-        raise InputError(f"{named.source}: expected one pair of files in {one} and {other} to train on; found {found}.")
+        names = ", ".join(sorted(train or both))
+        raise InputError(f"{named.source}: expected one pair of files in {one} and {other} to train on; found {names}.")
     files = {stem: {"source": str(found[one]), "target": str(found[other])} for stem, found in sorted(chosen.items())}
     validation = [files[stem] for stem in files if _part(stem) == "validation"]
     tests = {re.sub(r"\W+", "_", stem): files[stem] for stem in files if _part(stem) == "test"}

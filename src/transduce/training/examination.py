@@ -93,12 +93,12 @@ class _PairSide(LineSample):
 
     files: PairFiles | None = None
     root: Path = Path()
-    side: int = 1
+    side: int = 0
 
     def whole(self) -> Iterator[bytes]:
         """The texts of this side; those that were several columns as they are learnt."""
         assert self.files is not None
-        return (row[self.side].encode() for row in read_pairs(self.files, self.root))
+        return (pair[self.side].encode() for _, *pair in read_pairs(self.files, self.root))
 
 
 def _sides(files: PairFiles, root: Path) -> tuple[LineSample, LineSample]:
@@ -107,8 +107,8 @@ def _sides(files: PairFiles, root: Path) -> tuple[LineSample, LineSample]:
         return LineSample(paths[0]), LineSample(paths[1])
     if files.tsv is not None and isinstance(files.source_column, int) and isinstance(target, int):
         return LineSample(paths[0], files.source_column), LineSample(paths[0], target)
-    source = _PairSide(paths[0], files=files, root=root, side=1)
-    return source, replace(source, side=2)
+    source = _PairSide(paths[0], files=files, root=root)
+    return source, replace(source, side=1)
 
 
 def _examined(sides: tuple[LineSample, LineSample]) -> dict[str, list[str]]:

@@ -1,0 +1,159 @@
+"""Held-out parts: drawn by content, no near-duplicate on both sides, counted; checked by comparing all with all."""
+
+import random
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from transduce.core.errors import InputError
+from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Split, split_pairs
+
+WORDS = [
+    a + b for a in ("ba", "ke", "li", "mo", "nu", "sa", "te", "wi") for b in ("ra", "dol", "fim", "gus", "hep", "jot")
+]
+Pair = tuple[str, str]
+
+
+def write(folder: Path, pairs: list[Pair], name: str = "pairs.tsv") -> PairFiles:
+    (folder / name).write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    return PairFiles(tsv=name)
+
+
+def corpus(count: int = 800, seed: int = 1) -> list[Pair]:
+    """Random sentences; every tenth is another one with a word changed, or in other letters on one side."""
+    drawn = random.Random(seed)
+    pairs = list[Pair]()
+    for number in range(count):
+        if number % 10 == 9:
+            source, target = drawn.choice(pairs)
+            words = source.split()
+            words[drawn.randrange(len(words))] = drawn.choice(WORDS)
+            pairs.append((" ".join(words) if number % 20 == 9 else source.upper() + " !", drawn.choice(WORDS) + target))
+        else:
+            sides = [[drawn.choice(WORDS) for _ in range(drawn.randint(8, 20))] for _ in range(2)]
+            pairs.append((" ".join(sides[0]), " ".join(sides[1])))
+    return pairs
+
+
+def parts(split: Split, pairs: list[Pair]) -> dict[int, list[Pair]]:
+    flat = [part for each in split.parts for part in each.tolist()]
+    return {part: [pair for pair, at in zip(pairs, flat, strict=True) if at == part] for part in (0, 1, 2)}
+
+
+def plain(text: str) -> list[str]:
+    """Lower-case words, the slow and obvious way."""
+    return re.sub(r"\s+", " ", "".join(each if each.isalpha() else " " for each in text.lower())).strip().split(" ")
+
+
+def jaccard(one: str, other: str) -> float:
+    sets = []
+    for text in (one, other):
+        words = ["", *plain(text), ""]
+        sets.append({(words[at], words[at + 1]) for at in range(len(words) - 1)})
+    return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+
+
+def test_no_text_is_nearly_the_same_on_two_sides(tmp_path: Path) -> None:
+    pairs = corpus()
+    split = split_pairs([write(tmp_path, pairs)], tmp_path, HoldOut(validation=40, test=40))
+    found = parts(split, pairs)
+    assert split.near > 0  # there are some, or nothing was tested
+    for one, other in ((TRAIN, VALIDATION), (TRAIN, TEST), (VALIDATION, TEST)):
+        for side in (0, 1):
+            for here in found[one]:
+                for there in found[other]:
+                    assert jaccard(here[side], there[side]) <= 0.7, (here, there)
+
+
+def test_it_is_counted(tmp_path: Path) -> None:
+    pairs = corpus()
+    split = split_pairs([write(tmp_path, pairs)], tmp_path, HoldOut(validation=40, test=20))
+    found = parts(split, pairs)
+    held = len(found[VALIDATION]) + len(found[TEST])
+    assert 60 <= held - split.near <= 62  # a group of the same text is never cut
+    assert held <= 120
+    assert split.report() == (
+        f"Held out of 800 pairs: {len(found[VALIDATION])} for validation and {len(found[TEST])} for the test, "
+        f"{split.near} of which nearly repeat one that was drawn. Kept on one side: pairs whose source or target is "
+        "the same or nearly so."
+    )
+
+
+def test_the_order_of_the_lines_decides_nothing(tmp_path: Path) -> None:
+    pairs = corpus()
+    turned = pairs[::-1]
+    there = tmp_path / "other"
+    there.mkdir()
+    amounts = HoldOut(validation=40, test=40)
+    one = parts(split_pairs([write(tmp_path, pairs)], tmp_path, amounts), pairs)
+    other = parts(split_pairs([write(there, turned)], there, amounts), turned)
+    assert {part: sorted(each) for part, each in one.items()} == {part: sorted(each) for part, each in other.items()}
+
+
+def test_two_files_are_one_corpus(tmp_path: Path) -> None:
+    pairs = corpus()
+    whole = split_pairs([write(tmp_path, pairs)], tmp_path, HoldOut(test=40))
+    cut = split_pairs(
+        [write(tmp_path, pairs[:300], "a.tsv"), write(tmp_path, pairs[300:], "b.tsv")], tmp_path, HoldOut(test=40)
+    )
+    assert [len(each) for each in cut.parts] == [300, 500]
+    assert parts(whole, pairs) == parts(cut, pairs)
+
+
+def test_texts_from_templates_are_kept_apart_by_the_same_text_alone(tmp_path: Path) -> None:
+    pairs = [
+        (f"run {a} {b} times and then jump twice to the left and once more to the right before you go", f"{a} x {b}")
+        for a in WORDS[:20]
+        for b in WORDS[:20]
+    ]
+    split = split_pairs([write(tmp_path, pairs)], tmp_path, HoldOut(validation=20, test=20))
+    assert (split.count(VALIDATION), split.count(TEST), split.near) == (20, 20, 0)
+    assert "too much alike" in split.report()
+
+
+def test_few_targets_leave_the_sources_to_decide(tmp_path: Path) -> None:
+    pairs = [(" ".join(sources), ("yes", "no")[number % 2]) for number, sources in enumerate(pairwise(WORDS))]
+    pairs += pairs[:10]
+    split = split_pairs([write(tmp_path, pairs)], tmp_path, HoldOut(test=6))
+    found = parts(split, pairs)
+    assert 5 <= len(found[TEST]) <= 8
+    assert not {source for source, _ in found[TRAIN]} & {source for source, _ in found[TEST]}
+    assert "the same source" in split.report()
+
+
+@pytest.mark.parametrize(
+    ("amounts", "counts"), [({"validation": 0.1}, (10, 0)), ({"test": 7}, (0, 7)), (0.25, (25, 0))]
+)
+def test_counts_and_shares(amounts: object, counts: tuple[int, int]) -> None:
+    assert HoldOut.model_validate(amounts).counts(100) == counts
+
+
+def test_half_a_pair_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"whole number of pairs, or a share below 1; got 2\.5"):
+        HoldOut(validation=2.5)
+
+
+def test_more_than_there_are_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected fewer than there are; got 20 of 10 pairs"):
+        split_pairs([write(tmp_path, corpus(10))], tmp_path, HoldOut(test=20))
+
+
+def test_one_source_for_all_cannot_be_split(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="all pairs have the same source"):
+        split_pairs([write(tmp_path, [("same", word) for word in WORDS])], tmp_path, HoldOut(test=4))
+
+
+def test_characters_where_words_are_not_written_apart(tmp_path: Path) -> None:
+    drawn = random.Random(3)
+    signs = [chr(code) for code in range(0x4E00, 0x4E80)]
+    texts = ["".join(drawn.choice(signs) for _ in range(20)) for _ in range(300)]
+    targets = [" ".join(drawn.choice(WORDS) for _ in range(9)) for _ in range(500)]
+    pairs = list(zip([*texts, *(text[:-1] + "龘" for text in texts[:200])], targets, strict=True))
+    files = write(tmp_path, pairs)
+    split = split_pairs([files], tmp_path, HoldOut(test=60))
+    held = {source[:-1] for source, _ in parts(split, pairs)[TEST]}
+    assert not held & {source[:-1] for source, _ in parts(split, pairs)[TRAIN]}
+    assert len(list(read_pairs(files, tmp_path))) == 500

@@ -1,0 +1,78 @@
+"""Every kind of file that pairs come in."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from transduce.core.errors import InputError
+from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.files import archived_names, fingerprint
+
+PAIRS = [(1, "two dogs", "mbwa wawili"), (2, "a, b", 'c "d"')]
+
+
+def of(folder: Path, **keys: object) -> list[tuple[int, str, str]]:
+    return list(read_pairs(PairFiles.model_validate(keys), folder))
+
+
+def test_csv_by_name_and_by_number(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id,sw,en\n1,mbwa wawili,two dogs\n2,"c ""d""","a, b"\n', encoding="utf-8")
+    wanted = [(2, *PAIRS[0][1:]), (3, *PAIRS[1][1:])]
+    assert of(tmp_path, csv="a.csv", source_column="en", target_column="sw") == wanted
+    assert of(tmp_path, csv="a.csv", source_column=2, target_column=1) == wanted
+
+
+def test_jsonl_has_source_and_target_or_other_keys(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        '{"source": "two dogs", "target": "mbwa wawili"}\n{"target": "c \\"d\\"", "source": "a, b"}\n', encoding="utf-8"
+    )
+    (tmp_path / "b.jsonl").write_text('{"en": "x", "sw": "y"}\n', encoding="utf-8")
+    assert of(tmp_path, jsonl="a.jsonl") == PAIRS
+    assert of(tmp_path, jsonl="b.jsonl", source_column="en", target_column="sw") == [(1, "x", "y")]
+
+
+def test_lines_without_the_keys_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"source": "x", "target": "y"}\n{"source": "x"}\nno\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r'a\.jsonl, line 2: expected an object .*"target".*lines 2, 3 are wrong'):
+        of(tmp_path, jsonl="a.jsonl")
+
+
+def test_several_columns_are_one_source(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("walk\twalked\tV;PST\n", encoding="utf-8")
+    assert of(tmp_path, tsv="a.tsv", source_column=[0, 2]) == [(1, "walk | V;PST", "walked")]
+    assert of(tmp_path, tsv="a.tsv", source_column=[0, 2], separator="+") == [(1, "walk+V;PST", "walked")]
+
+
+def test_files_in_a_zip(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "en-sw.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.en-sw.en", "two dogs\na, b\n")
+        archive.writestr("X.en-sw.sw", 'mbwa wawili\nc "d"\n')
+    (tmp_path / "plain").write_text("two dogs\na, b\n", encoding="utf-8")
+    assert of(tmp_path, source="en-sw.zip/X.en-sw.en", target="en-sw.zip/X.en-sw.sw") == PAIRS
+    assert fingerprint(tmp_path / "en-sw.zip" / "X.en-sw.en") == fingerprint(tmp_path / "plain")
+    assert archived_names(tmp_path / "en-sw.zip") == ["X.en-sw.en", "X.en-sw.sw"]
+    with pytest.raises(InputError, match=r'holds no such file. Did you mean "X\.en-sw\.en"'):
+        of(tmp_path, source="en-sw.zip/X.en-sw.em", target="en-sw.zip/X.en-sw.sw")
+
+
+def test_what_is_no_zip_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(b"no")
+    with pytest.raises(InputError, match=r"expected a \.zip, but it cannot be read"):
+        archived_names(tmp_path / "a.zip")
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"source": "a"}, "name either source and target"),
+        ({"tsv": "a", "csv": "b"}, "name either source and target"),
+        ({"tsv": "a", "source_column": "en"}, "columns have names in csv and jsonl alone"),
+        ({"tsv": "a", "source_column": -1}, "counted from 0; got -1"),
+        ({"jsonl": "a", "source_column": [0, 1]}, "expected their names"),
+    ],
+)
+def test_files_that_are_none_are_refused(keys: dict[str, object], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        PairFiles.model_validate(keys)

@@ -1,0 +1,123 @@
+"""What is decided for corpora of every size and kind: valid recipes, which grow with the data."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from transduce.planning.decisions import (
+    Decision,
+    Size,
+    decide,
+    deserved_updates,
+    positions,
+    schedule,
+    smaller,
+    usual_size,
+)
+from transduce.planning.facts import Facts, Side
+from transduce.recipe.recipe import Recipe, parse_recipe
+
+SIZES = [10, 200, 10_000, 1_000_000]
+TEXT = Side(words=12, characters=65, longest=200, word_length=4.5, alphabet=90, types=12_000, closing=0.08)
+WORD = Side(words=1, characters=8, longest=20, word_length=8, alphabet=40, types=8_000)
+PHONES = Side(words=7, characters=14, longest=40, word_length=1.2, alphabet=40, types=50)
+CHINESE = Side(words=1.1, characters=14, longest=60, word_length=12, alphabet=3_000, types=9_000, unspaced=0.9)
+LONG = Side(words=500, characters=2_800, longest=20_000, word_length=4.6, alphabet=120, types=40_000, closing=0.1)
+TITLE = Side(words=5, characters=30, longest=90, word_length=5, alphabet=90, types=9_000, closing=0.03)
+CORPORA = {
+    "sentences": Facts(10_000, TEXT, TEXT, shared=0.95, copied=0.1, ratio=1.8, languages=("en", "sw")),
+    "pronunciation": Facts(10_000, WORD, PHONES, shared=0.5, copied=0, ratio=3),
+    "transliteration": Facts(10_000, WORD, replace(WORD, alphabet=50), shared=0.0, copied=0, ratio=2),
+    "Chinese": Facts(10_000, TEXT, CHINESE, shared=0.6, copied=0, ratio=8, languages=("en", "zh")),
+    "titles": Facts(10_000, LONG, TITLE, shared=1, copied=0.4, ratio=200),
+    "inflection": Facts(10_000, replace(WORD, words=3, characters=25), WORD, shared=1, copied=0, ratio=3, columns=2),
+}
+
+
+def table(decisions: list[Decision]) -> dict[str, Any]:
+    found: dict[str, Any] = {"data": {"train": [{"tsv": "a.tsv"}]}}
+    for key, value, reason in decisions:
+        assert reason, key
+        *sections, last = key.split(".")
+        inner = found
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        assert last not in inner, key
+        inner[last] = value
+    return found
+
+
+def recipe(facts: Facts) -> Recipe:
+    return parse_recipe(table([*decide(facts), *schedule(facts, deserved_updates(facts), "why")]), "decided")
+
+
+@pytest.mark.parametrize("pairs", SIZES)
+@pytest.mark.parametrize("name", CORPORA)
+def test_decisions_are_a_valid_recipe(name: str, pairs: int) -> None:
+    facts = replace(CORPORA[name], pairs=pairs)
+    decided: Any = recipe(facts)
+    assert decided.model.d_model % decided.model.heads == 0
+    assert decided.training.warmup < decided.training.updates
+    assert decided.training.validate_every <= decided.training.updates
+    held = decided.data.hold_out
+    assert 1 <= held.validation == held.test <= max(1, pairs // 10)
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_more_text_never_means_a_smaller_training(name: str) -> None:
+    found: list[Any] = [recipe(replace(CORPORA[name], pairs=pairs)) for pairs in SIZES]
+    for get in (
+        lambda each: each.model.d_model,
+        lambda each: each.model.encoder_layers,
+        lambda each: each.training.updates,
+        lambda each: each.batch.tokens,
+        lambda each: each.tokenizer.of_side("source").vocabulary,
+        lambda each: -each.model.dropout,
+        lambda each: each.data.hold_out.test,
+    ):
+        values = [get(each) for each in found]
+        assert values == sorted(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "target", "joint"),
+    [
+        ("sentences", "bpe", "bpe", True),
+        ("pronunciation", "character", "whitespace", False),
+        ("transliteration", "character", "character", False),
+        ("Chinese", "bpe", "character", False),
+        ("titles", "bpe", "bpe", True),
+        ("inflection", "character", "character", True),
+    ],
+)
+def test_texts_are_cut_by_what_they_are(name: str, source: str, target: str, joint: bool) -> None:
+    tokenizer = recipe(CORPORA[name]).tokenizer
+    assert (tokenizer.of_side("source").kind, tokenizer.of_side("target").kind) == (source, target)
+    assert tokenizer.joint == joint
+
+
+def test_metrics_follow_the_target() -> None:
+    found: dict[str, Any] = {name: recipe(facts) for name, facts in CORPORA.items()}
+    assert found["sentences"].task.metrics == found["Chinese"].task.metrics == ("bleu", "chrf")
+    assert found["Chinese"].task.target == "zh"
+    assert found["pronunciation"].task.metrics == ("exact_match", "wer")
+    assert found["inflection"].task.metrics == ("exact_match", "cer")
+
+
+def test_titles_of_long_texts_are_not_dropped_for_their_length() -> None:
+    decided: Any = recipe(CORPORA["titles"])
+    assert decided.data.filters.max_ratio >= 200
+    assert decided.data.filters.max_tokens == 1024
+    assert decided.batch.tokens >= 2048
+
+
+def test_a_smaller_model_is_the_next_size() -> None:
+    facts = CORPORA["sentences"]
+    assert usual_size(replace(facts, pairs=1_000_000)) == Size(256, 4)
+    assert smaller(Size(256, 4)) == Size(128, 4)
+    assert smaller(Size(64, 2)) is None
+
+
+def test_half_of_multi30k_has_about_the_tokens_that_it_has() -> None:
+    assert 200_000 < positions(replace(CORPORA["sentences"], pairs=15_000)) < 300_000
