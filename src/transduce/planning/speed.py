@@ -25,7 +25,7 @@ from transduce.training.validation import spread
 WARMING, FEWEST, MOST, SECONDS = 3, 6, 100, 5.0  # updates that are not timed, and those that are; how long
 TRANSLATED = 64  # sentences
 COUNTING = 1.5e-4  # seconds a pair, of co-occurrence embeddings
-LOADING = 4.0  # seconds for what is done once: a checkpoint, the model file, figures, the report
+LOADING = 2.0  # seconds for what is done once: a checkpoint, the model file, figures, the report
 WORSE = 1.3  # early validations translate with a poor model, whose outputs are too long
 
 

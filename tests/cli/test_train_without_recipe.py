@@ -1,0 +1,151 @@
+"""`transduce train --source ..` and `transduce new`: decided, told, trained, resumed; what is wrong is refused."""
+
+import json
+import sys
+import tomllib
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import forked
+import transduce
+from transduce.data.files import fingerprint
+
+Run = Callable[..., forked.Ended]
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
+SMALL = ("training.updates=30", "training.threads=1", "training.precision=fp32")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs `transduce` with arguments."""
+    return partial(forked.transduce, tmp_path)
+
+
+@pytest.fixture
+def files(tiny_corpus: Path) -> tuple[str, str, str, str]:
+    return "--source", str(tiny_corpus / "train.digits"), "--target", str(tiny_corpus / "train.words")
+
+
+def test_two_files_become_a_model(run: Run, files: tuple[str, ...], tmp_path: Path) -> None:
+    done = run("train", *files, *SMALL, "--run", tmp_path / "r")
+    assert done.code == 0, done.err
+    for told in (
+        "300 pairs",
+        "Held out of 300 pairs",
+        "tokenizer.source.kind",
+        "This will take about",
+        "were promised",
+        "sha256",
+    ):
+        assert told in done.out, told
+    assert transduce.load(tmp_path / "r").predict("1 2").text is not None
+    report = json.loads((tmp_path / "r" / "report.json").read_text(encoding="utf-8"))
+    assert {"exact_match", "wer"} <= report["tests"]["held_out"]["scores"].keys()
+    assert report["plan"].keys() == {"promised_seconds", "took_seconds"}
+    assert report["plan"]["took_seconds"] >= report["training"]["seconds"]
+
+    model = fingerprint(tmp_path / "r" / "model.safetensors")
+    again = run("train", *files, *SMALL, "--run", tmp_path / "r")  # the same command: finished, and left as it is
+    assert (again.code, "left as it is" in again.out) == (0, True), again.err
+    other = run("train", *files, *SMALL, "--time", "1h", "--run", tmp_path / "r")
+    assert (other.code, "asked for with other options: minutes" in other.err) == (2, True), other.err
+    assert fingerprint(tmp_path / "r" / "model.safetensors") == model
+
+
+def test_a_new_recipe_trains_the_same_model(run: Run, files: tuple[str, ...], tmp_path: Path) -> None:
+    done = run("new", tmp_path / "same.toml", *files, *SMALL)
+    assert done.code == 0, done.err
+    text = (tmp_path / "same.toml").read_text(encoding="utf-8")
+    assert "# Named on the command line.\n" in text
+    assert "# Given on the command line.\nupdates = 30\n" in text
+    assert tomllib.loads(text)["data"]["hold_out"] == {"validation": 15, "test": 15}
+    assert run("train", tmp_path / "same.toml", "--run", tmp_path / "a" / "same").code == 0
+    assert run("train", *files, *SMALL, "--run", tmp_path / "b" / "same").code == 0
+    models = [fingerprint(tmp_path / each / "same" / "model.safetensors") for each in ("a", "b")]
+    assert models[0] == models[1]
+    refused = run("new", tmp_path / "same.toml", *files)
+    assert (refused.code, "there is such a file already" in refused.err) == (2, True)
+
+
+def test_every_kind_of_file_is_read(run: Run, tiny_corpus: Path, tmp_path: Path) -> None:
+    sides = [(tiny_corpus / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("digits", "words")]
+    rows = list(zip(*sides, strict=True))
+    (tmp_path / "a.tsv").write_text("".join(f"{one}\t{two}\n" for one, two in rows), encoding="utf-8")
+    (tmp_path / "a.csv").write_text(
+        "target,source\n" + "".join(f"{two},{one}\n" for one, two in rows), encoding="utf-8"
+    )
+    objects = [json.dumps({"target": two, "source": one}) for one, two in rows]
+    (tmp_path / "a.jsonl").write_text("\n".join(objects), encoding="utf-8")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with zipfile.ZipFile(tmp_path / "en-sw.zip", "w") as archive:
+        for language, side in zip(("en", "sw"), sides, strict=True):
+            text = "".join(f"{line}\n" for line in side)
+            archive.writestr(f"X.en-sw.{language}", text)
+            (folder / f"train.{language}").write_text(text, encoding="utf-8")
+            (folder / f"dev.{language}").write_text(text[:200].rpartition("\n")[0] + "\n", encoding="utf-8")
+    (folder / "dev.sw").write_text("".join(f"{line}\n" for line in sides[1][: len(open_lines(folder / "dev.en"))]))
+    trains = {}
+    for name in ("a.tsv", "a.csv", "a.jsonl", "en-sw.zip", "folder", "folder/train"):
+        done = run("new", tmp_path / f"{Path(name).stem}.toml", "--source", tmp_path / name, "--force", *SMALL)
+        assert done.code == 0, (name, done.err)
+        trains[name] = tomllib.loads((tmp_path / f"{Path(name).stem}.toml").read_text(encoding="utf-8"))
+    assert trains["a.csv"]["data"]["train"][0]["source_column"] == "source"
+    assert trains["en-sw.zip"]["data"]["train"][0]["source"] == str(tmp_path / "en-sw.zip" / "X.en-sw.en")
+    assert trains["en-sw.zip"]["task"]["target"] == "sw"
+    assert trains["folder"]["data"]["validation"]["source"] == str(folder / "dev.en")
+    assert "validation" not in trains["folder"]["data"]["hold_out"]
+    assert trains["folder/train"]["data"]["train"] == trains["folder"]["data"]["train"]
+
+
+def open_lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_a_data_file_where_a_recipe_is_meant(run: Run, tiny_corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "walk.tsv").write_text(
+        "".join(f"{'ab' * (1 + number % 7)}{number:b}\tV;PST\t{number:b}x\n" for number in range(60)), encoding="utf-8"
+    )
+    columns = ("--source-column", "0", "--source-column", "1", "--target-column", "2")
+    done = run("train", tmp_path / "walk.tsv", *SMALL, *columns, "--run", tmp_path / "r", "--dry-run")
+    assert done.code == 0, done.err
+    assert "This will take about" in done.out
+    assert not (tmp_path / "r").exists()
+
+
+def test_all_that_is_wrong_is_told_at_once(run: Run, tiny_corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    (tmp_path / "short").write_text("one\ntwo\n", encoding="utf-8")
+    (tmp_path / "a.jsonl").write_text('{"en": "x", "sw": "y"}\n', encoding="utf-8")
+    source = tiny_corpus / "train.digits"
+    cases = {
+        ("--source", tmp_path / "gone", "--target", tmp_path / "lost"): ["gone: no such file", "lost: no such file"],
+        ("--source", source): ["the target is missing", "--target"],
+        ("--source", source, "--target", tmp_path / "short"): ["has 300 lines", "has 2"],
+        ("--source", tmp_path / "empty", "--target", tmp_path / "empty"): ["named as source and target"],
+        ("--source", source, "--target", tmp_path / "empty"): ["empty: the file is empty"],
+        ("--source", source, "--target", tmp_path): ["this is a folder"],
+        ("--source", tmp_path): ["expected two files whose names end in their languages"],
+        ("--source", tmp_path / "a.jsonl"): ['expected an object {"source": .., "target": ..}'],
+        ("--source", source, "--target", source.with_suffix(".words"), "--time", "soon"): [
+            "expected a time such as 2h"
+        ],
+        ("--source", source, "--target", source.with_suffix(".words"), "training.update=3"): [
+            "Did you mean",
+            "updates",
+        ],
+        ("my.toml", "--source", source): ["either a recipe or --source"],
+        ("my.toml", "--time", "2h"): ["are for training without a recipe"],
+        (): ["expected a recipe, a run directory, or data"],
+    }
+    for arguments, wanted in cases.items():
+        done = run("train", *arguments, *(("--run", tmp_path / "r") if arguments else ()))
+        assert done.code == 2, (arguments, done.err)
+        for told in wanted:
+            assert told in done.err, (arguments, done.err)
+        assert not (tmp_path / "r").exists()
