@@ -16,6 +16,7 @@ from transduce.core.config import Config
 from transduce.data.batches import BatchConfig
 from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.filters import FilterConfig
+from transduce.data.hold_out import HoldOut
 from transduce.data.labelled import LabelledFile
 from transduce.data.recordings import RecordingFile, RecordingParts, Strings
 from transduce.data.tokenizer import TokenizerConfig
@@ -81,6 +82,12 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "[data.filters]",
         "Whole training pairs are dropped, counted and reported. Held-out pairs are never dropped for their size.",
         FilterConfig,
+    ),
+    (
+        "[data.hold_out]",
+        "In the place of files: `hold_out = { validation = 1000, test = 1000 }`. The same text or nearly the same "
+        "stays on one side; see [planning.md](planning.md).",
+        HoldOut,
     ),
     ('[task] kind = "language_modelling"', "Text without translations.", LanguageModellingConfig),
     ("[data] of language_modelling", "", LanguageModellingData),
@@ -164,7 +171,12 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "Stories in bAbI's format. The table of scores has a line for each file, whose name is that of its task.",
         StoryFile,
     ),
-    ("[tokenizer]", "The tokenizer is trained on the training text.", TokenizerConfig),
+    (
+        "[tokenizer]",
+        "The tokenizer is trained on the training text. `[tokenizer.source]` and `[tokenizer.target]` have the same "
+        "keys, and those of [tokenizer] where they do not say their own.",
+        TokenizerConfig,
+    ),
     ("[batch]", "", BatchConfig),
     ('[model] kind = "transformer"', "Encoder and decoder.", TransformerConfig),
     ('[model] kind = "convolution"', "Encoder and decoder of gated convolutions, with attention.", ConvolutionConfig),

@@ -3,7 +3,6 @@
 import json
 import sys
 import tomllib
-import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -70,41 +69,6 @@ def test_a_new_recipe_trains_the_same_model(run: Run, files: tuple[str, ...], tm
     assert models[0] == models[1]
     refused = run("new", tmp_path / "same.toml", *files)
     assert (refused.code, "there is such a file already" in refused.err) == (2, True)
-
-
-def test_every_kind_of_file_is_read(run: Run, tiny_corpus: Path, tmp_path: Path) -> None:
-    sides = [(tiny_corpus / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("digits", "words")]
-    rows = list(zip(*sides, strict=True))
-    (tmp_path / "a.tsv").write_text("".join(f"{one}\t{two}\n" for one, two in rows), encoding="utf-8")
-    (tmp_path / "a.csv").write_text(
-        "target,source\n" + "".join(f"{two},{one}\n" for one, two in rows), encoding="utf-8"
-    )
-    objects = [json.dumps({"target": two, "source": one}) for one, two in rows]
-    (tmp_path / "a.jsonl").write_text("\n".join(objects), encoding="utf-8")
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    with zipfile.ZipFile(tmp_path / "en-sw.zip", "w") as archive:
-        for language, side in zip(("en", "sw"), sides, strict=True):
-            text = "".join(f"{line}\n" for line in side)
-            archive.writestr(f"X.en-sw.{language}", text)
-            (folder / f"train.{language}").write_text(text, encoding="utf-8")
-            (folder / f"dev.{language}").write_text(text[:200].rpartition("\n")[0] + "\n", encoding="utf-8")
-    (folder / "dev.sw").write_text("".join(f"{line}\n" for line in sides[1][: len(open_lines(folder / "dev.en"))]))
-    trains = {}
-    for name in ("a.tsv", "a.csv", "a.jsonl", "en-sw.zip", "folder", "folder/train"):
-        done = run("new", tmp_path / f"{Path(name).stem}.toml", "--source", tmp_path / name, "--force", *SMALL)
-        assert done.code == 0, (name, done.err)
-        trains[name] = tomllib.loads((tmp_path / f"{Path(name).stem}.toml").read_text(encoding="utf-8"))
-    assert trains["a.csv"]["data"]["train"][0]["source_column"] == "source"
-    assert trains["en-sw.zip"]["data"]["train"][0]["source"] == str(tmp_path / "en-sw.zip" / "X.en-sw.en")
-    assert trains["en-sw.zip"]["task"]["target"] == "sw"
-    assert trains["folder"]["data"]["validation"]["source"] == str(folder / "dev.en")
-    assert "validation" not in trains["folder"]["data"]["hold_out"]
-    assert trains["folder/train"]["data"]["train"] == trains["folder"]["data"]["train"]
-
-
-def open_lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
 
 
 def test_a_data_file_where_a_recipe_is_meant(run: Run, tiny_corpus: Path, tmp_path: Path) -> None:

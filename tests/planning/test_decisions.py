@@ -15,16 +15,16 @@ from transduce.planning.decisions import (
     smaller,
     usual_size,
 )
-from transduce.planning.facts import Facts, Side
+from transduce.planning.facts import Facts, SideFacts
 from transduce.recipe.recipe import Recipe, parse_recipe
 
 SIZES = [10, 200, 10_000, 1_000_000]
-TEXT = Side(words=12, characters=65, longest=200, word_length=4.5, alphabet=90, types=12_000, closing=0.08)
-WORD = Side(words=1, characters=8, longest=20, word_length=8, alphabet=40, types=8_000)
-PHONES = Side(words=7, characters=14, longest=40, word_length=1.2, alphabet=40, types=50)
-CHINESE = Side(words=1.1, characters=14, longest=60, word_length=12, alphabet=3_000, types=9_000, unspaced=0.9)
-LONG = Side(words=500, characters=2_800, longest=20_000, word_length=4.6, alphabet=120, types=40_000, closing=0.1)
-TITLE = Side(words=5, characters=30, longest=90, word_length=5, alphabet=90, types=9_000, closing=0.03)
+TEXT = SideFacts(words=12, characters=65, longest=200, word_length=4.5, alphabet=90, types=12_000, closing=0.08)
+WORD = SideFacts(words=1, characters=8, longest=20, word_length=8, alphabet=40, types=8_000)
+PHONES = SideFacts(words=7, characters=14, longest=40, word_length=1.2, alphabet=40, types=50)
+CHINESE = SideFacts(words=1.1, characters=14, longest=60, word_length=12, alphabet=3_000, types=9_000, unspaced=0.9)
+LONG = SideFacts(words=500, characters=2_800, longest=20_000, word_length=4.6, alphabet=120, types=40_000, closing=0.1)
+TITLE = SideFacts(words=5, characters=30, longest=90, word_length=5, alphabet=90, types=9_000, closing=0.03)
 CORPORA = {
     "sentences": Facts(10_000, TEXT, TEXT, shared=0.95, copied=0.1, ratio=1.8, languages=("en", "sw")),
     "pronunciation": Facts(10_000, WORD, PHONES, shared=0.5, copied=0, ratio=3),

@@ -1,5 +1,6 @@
 """The four special tokens of every vocabulary, and what other tools call them."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from transduce.core.errors import InputError
@@ -39,3 +40,11 @@ def mark_special(inner: "Inner") -> "Inner":
 
     inner.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in SPECIAL])
     return inner
+
+
+def most_frequent(counts: Counter[str], vocabulary: int, least: int) -> dict[str, int]:
+    """The special tokens, then the units by falling frequency, `least` or more; equal ones in code point order."""
+    ranked = sorted(counts, key=lambda unit: (-counts[unit], unit))
+    often = [unit for unit in ranked if counts[unit] >= least and unit not in SPECIAL]
+    kept = list(SPECIAL) + often[: vocabulary - len(SPECIAL)]
+    return {unit: index for index, unit in enumerate(kept)}

@@ -32,7 +32,7 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.byte_level import bytes_of, printable_bytes
 from transduce.data.patterns import as_our_errors, linear, once_a_run, refuse_surrogates
-from transduce.data.special_tokens import SPECIAL, UNKNOWN, find_special, mark_special
+from transduce.data.special_tokens import SPECIAL, UNKNOWN, find_special, mark_special, most_frequent
 from transduce.data.tokenizer_check import check_tokenizer, is_the_librarys, probe
 from transduce.data.unigram import learn_pieces
 
@@ -356,14 +356,6 @@ def _refuse_overflow(config: UnitsConfig, needed: int) -> None:
         )
 
 
-def _most_frequent(config: UnitsConfig, counts: Counter[str]) -> dict[str, int]:
-    """The special tokens, then the units by falling frequency; equal ones in code point order."""
-    ranked = sorted(counts, key=lambda unit: (-counts[unit], unit))
-    often = [unit for unit in ranked if counts[unit] >= config.min_frequency and unit not in SPECIAL]
-    kept = list(SPECIAL) + often[: config.vocabulary - len(SPECIAL)]
-    return {unit: index for index, unit in enumerate(kept)}
-
-
 def _learn_character(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
     """A BPE model without merges, so that every character is a token."""
     from tokenizers import Tokenizer as Inner
@@ -372,7 +364,9 @@ def _learn_character(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
     policy = _policy(config, CONTROL_BUT_NEWLINE, strip=False)
     counts = Counter(character for text in texts for character in policy.normalize_str(text))
     counts["\n"] += config.min_frequency  # lines come without their ends; a stream's tokenizer must know them
-    inner = Inner(models.BPE(vocab=_most_frequent(config, counts), merges=[], unk_token=UNKNOWN))
+    inner = Inner(
+        models.BPE(vocab=most_frequent(counts, config.vocabulary, config.min_frequency), merges=[], unk_token=UNKNOWN)
+    )
     inner.normalizer = policy
     inner.decoder = decoders.Fuse()
     return inner
@@ -384,7 +378,7 @@ def _learn_whitespace(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
 
     policy = _policy(config, CONTROL, strip=False)
     counts = Counter(word for text in texts for word in policy.normalize_str(text).split(" ") if word)
-    inner = Inner(models.WordLevel(_most_frequent(config, counts), unk_token=UNKNOWN))
+    inner = Inner(models.WordLevel(most_frequent(counts, config.vocabulary, config.min_frequency), unk_token=UNKNOWN))
     inner.normalizer = policy
     inner.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
     return inner

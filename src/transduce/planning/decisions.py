@@ -7,7 +7,7 @@ docs/planning.md.
 import math
 from typing import Any, NamedTuple
 
-from transduce.planning.facts import Facts, Side
+from transduce.planning.facts import Facts, SideFacts
 
 HELD_OUT = (0.05, 1000)  # the share of the pairs in validation, and in the test; at most so many
 PIECES = 1.3  # tokens for a word, where words are cut into pieces
@@ -83,7 +83,7 @@ def positions(facts: Facts) -> int:
     return max(1, round(facts.pairs * max(tokens(facts, facts.source), tokens(facts, facts.target))))
 
 
-def tokens(facts: Facts, side: Side) -> float:
+def tokens(facts: Facts, side: SideFacts) -> float:
     """Of a text of this side, on average, with its end."""
     unit, _ = _unit(facts, side)
     each = {"character": side.characters, "whitespace": side.words}.get(unit)
@@ -159,7 +159,7 @@ def _filters(facts: Facts) -> list[Decision]:
     return found
 
 
-def _unit(facts: Facts, side: Side) -> tuple[str, str]:
+def _unit(facts: Facts, side: SideFacts) -> tuple[str, str]:
     """The kind of tokenizer of a side, and why."""
     if side.kind == "symbols":
         return "whitespace", f"symbols with spaces between, {side.types} different ones, such as phones"
@@ -172,7 +172,7 @@ def _unit(facts: Facts, side: Side) -> tuple[str, str]:
     return "bpe", "running text is cut into pieces of words"
 
 
-def _vocabulary(facts: Facts, side: Side, unit: str) -> tuple[int, int, str]:
+def _vocabulary(facts: Facts, side: SideFacts, unit: str) -> tuple[int, int, str]:
     """The size, the least frequency of a token, and why."""
     if unit == "character":
         least = 2 if side.alphabet > MANY_CHARACTERS else 1

@@ -20,7 +20,7 @@ ENDING = re.compile(r"\w[.,!?;:]+$")
 
 
 @dataclass(frozen=True)
-class Side:
+class SideFacts:
     """The texts of one side.
 
     words, characters: of a text, on average; longest: characters that all but one in a thousand stay below.
@@ -62,8 +62,8 @@ class Facts:
     """
 
     pairs: int
-    source: Side
-    target: Side
+    source: SideFacts
+    target: SideFacts
     shared: float
     copied: float
     ratio: float
@@ -113,12 +113,12 @@ def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str
     )
 
 
-def _side(texts: Sequence[str]) -> Side:
+def _side(texts: Sequence[str]) -> SideFacts:
     words = Counter(word for text in texts for word in text.split())
     count = sum(words.values())
     characters = Counter(character for text in texts for character in text)
     total = sum(characters.values())
-    return Side(
+    return SideFacts(
         words=count / len(texts),
         characters=total / len(texts),
         longest=int(np.quantile([len(text) for text in texts], 0.999)),

@@ -26,7 +26,7 @@ GIVEN = "given on the command line"
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """What is decided for a training, and how long it takes.
 
     table: the recipe's. decisions: its keys with their reasons.
@@ -45,7 +45,7 @@ class Plan:
 
 def make_plan(
     named: Named, overrides: Sequence[str], minutes: float | None, display: Display, name: str | None = None
-) -> Plan:
+) -> TrainingPlan:
     """Decide everything that `named` and `overrides` leave open.
 
     Args:
@@ -69,7 +69,7 @@ class _Planner:
     def __init__(self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display) -> None:
         self.name, self.inputs, self.facts, self.given, self.display = name, inputs, facts, given, display
 
-    def plan(self, minutes: float | None) -> Plan:
+    def plan(self, minutes: float | None) -> TrainingPlan:
         """The largest model that can be trained in the time."""
         size: Size | None = usual_size(self.facts)
         wanted = self.given.get("training", {}).get("updates")
@@ -111,11 +111,11 @@ class _Planner:
         with self.display.console.status("measuring the speed"):
             return measure(parse_recipe({"name": self.name, **table}, self.name), self.display)
 
-    def _made(self, size: Size | None, updates: int, reason: str, minutes: float | None, speed: Speed) -> Plan:
+    def _made(self, size: Size | None, updates: int, reason: str, minutes: float | None, speed: Speed) -> TrainingPlan:
         limit = None if minutes is None else FULL * minutes - (speed.tests + speed.start) / 60
         table, decisions = self._table(size, updates, reason, limit)
         promised = promise(speed, table["training"]["updates"], table["training"]["validate_every"])
-        return Plan(self.name, table, decisions, promised)
+        return TrainingPlan(self.name, table, decisions, promised)
 
     def _table(
         self, size: Size | None, updates: int, reason: str, minutes: float | None
@@ -171,7 +171,7 @@ def _flat(table: Table, known: set[str], above: str = "") -> list[tuple[str, Any
     return found
 
 
-def keep_plan(run: Path, plan: Plan, asked: dict[str, Any]) -> None:
+def keep_plan(run: Path, plan: TrainingPlan, asked: dict[str, Any]) -> None:
     """Note in a run what was asked for and decided, so that the same command goes on with it."""
     decisions = [each._asdict() for each in plan.decisions]
     noted = {"name": plan.name, "asked": asked, "table": plan.table, "decisions": decisions}
@@ -179,7 +179,7 @@ def keep_plan(run: Path, plan: Plan, asked: dict[str, Any]) -> None:
     write_json(run / NAME, {**noted, "promised": plan.promised._asdict()})
 
 
-def earlier_plan(run: Path, asked: dict[str, Any]) -> Plan | None:
+def earlier_plan(run: Path, asked: dict[str, Any]) -> TrainingPlan | None:
     """What was decided when the run began; None where none was.
 
     Raises:
@@ -190,7 +190,7 @@ def earlier_plan(run: Path, asked: dict[str, Any]) -> Plan | None:
         noted = json.loads(path.read_text(encoding="utf-8"))
         before = noted["asked"]
         decisions = [Decision(**each) for each in noted["decisions"]]
-        plan = Plan(noted["name"], noted["table"], decisions, Promise(**noted["promised"]))
+        plan = TrainingPlan(noted["name"], noted["table"], decisions, Promise(**noted["promised"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError) as error:

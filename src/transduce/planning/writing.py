@@ -9,13 +9,13 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from transduce.planning.plan import Plan
+from transduce.planning.plan import TrainingPlan
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 HEAD = "Written by `transduce new`. Each key has its reason above it; change what you know better."
 
 
-def decisions_table(plan: Plan) -> Table:
+def decisions_table(plan: TrainingPlan) -> Table:
     """Key, value, why."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("key", "value", "why"):
@@ -25,7 +25,7 @@ def decisions_table(plan: Plan) -> Table:
     return table
 
 
-def recipe_text(plan: Plan) -> str:
+def recipe_text(plan: TrainingPlan) -> str:
     """The recipe in TOML."""
     lines = [f"# {HEAD}"]
     ordered = sorted(plan.decisions, key=lambda each: list(plan.table).index(each.key.partition(".")[0]))

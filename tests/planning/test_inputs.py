@@ -1,0 +1,104 @@
+"""Which files are meant by what is named: every kind, parts beside each other, languages."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from transduce.core.errors import InputError
+from transduce.data.corpus import PairFiles, read_pairs
+from transduce.planning.inputs import Inputs, Named, is_data, language_of, parse_languages, resolve_inputs
+
+ENGLISH, SWAHILI = ["two dogs", "a cat", "red"], ["mbwa wawili", "paka", "nyekundu"]
+
+
+def text(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The same pairs in every kind of file."""
+    rows = list(zip(ENGLISH, SWAHILI, strict=True))
+    (tmp_path / "a.tsv").write_text("".join(f"{one}\t{two}\n" for one, two in rows), encoding="utf-8")
+    (tmp_path / "tabs.txt").write_text("".join(f"{one}\t{two}\n" for one, two in rows), encoding="utf-8")
+    (tmp_path / "a.csv").write_text(
+        "target,source\n" + "".join(f"{two},{one}\n" for one, two in rows), encoding="utf-8"
+    )
+    objects = [json.dumps({"target": two, "source": one}) for one, two in rows]
+    (tmp_path / "a.jsonl").write_text("\n".join(objects), encoding="utf-8")
+    (tmp_path / "moses").mkdir()
+    with zipfile.ZipFile(tmp_path / "sw-en.txt.zip", "w") as archive:
+        archive.writestr("README", "about")
+        for language, lines in (("en", ENGLISH), ("sw", SWAHILI)):
+            archive.writestr(f"X.en-sw.{language}", text(lines))
+            for part in ("train", "dev", "test_2016"):
+                (tmp_path / "moses" / f"{part}.{language}").write_text(text(lines), encoding="utf-8")
+    return tmp_path
+
+
+def read(inputs: Inputs) -> list[tuple[str, str]]:
+    return [pair for _, *pair in read_pairs(PairFiles.model_validate(inputs.train), Path())]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "sw-en.txt.zip", "moses", "moses/train", "tabs.txt"])
+def test_every_kind_gives_the_same_pairs(folder: Path, name: str) -> None:
+    languages = ("en", "sw") if name == "sw-en.txt.zip" else None
+    inputs = resolve_inputs(Named(folder / name, languages=languages))
+    assert read(inputs) == [list(pair) for pair in zip(ENGLISH, SWAHILI, strict=True)]
+
+
+def test_two_files_have_their_languages_and_a_name(folder: Path) -> None:
+    inputs = resolve_inputs(Named(folder / "moses" / "train.sw", folder / "moses" / "train.en"))
+    assert (inputs.languages, inputs.name) == (("sw", "en"), "train-sw-en")
+
+
+def test_a_folder_brings_its_held_out_parts(folder: Path) -> None:
+    inputs = resolve_inputs(Named(folder / "moses"))
+    assert inputs.validation == {
+        side: str(folder / "moses" / f"dev.{code}") for side, code in (("source", "en"), ("target", "sw"))
+    }
+    assert [*inputs.tests] == ["test_2016"]
+
+
+def test_the_name_of_an_archive_says_its_direction(folder: Path) -> None:
+    assert resolve_inputs(Named(folder / "sw-en.txt.zip")).languages == ("sw", "en")
+
+
+def test_several_languages_need_to_be_chosen(folder: Path) -> None:
+    (folder / "moses" / "train.fr").write_text(text(ENGLISH), encoding="utf-8")
+    with pytest.raises(InputError, match=r"several languages \(en-fr, en-sw, fr-sw\); say which, as --languages"):
+        resolve_inputs(Named(folder / "moses"))
+    inputs = resolve_inputs(Named(folder / "moses", languages=("fr", "sw")))
+    assert inputs.train["source"] == str(folder / "moses" / "train.fr")
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("train.en", "en"),
+        ("a/train.en.gz", "en"),
+        ("x.cmn", "zh"),
+        ("x.pt_BR", "pt_BR"),
+        ("x.txt", ""),
+        ("x.words", ""),
+        ("en", ""),
+        ("x.tok.gz", ""),
+    ],
+)
+def test_a_suffix_may_be_a_language(name: str, code: str) -> None:
+    assert language_of(Path(name)) == code
+
+
+def test_languages_are_two_codes() -> None:
+    assert parse_languages("eng-sw") == ("en", "sw")
+    with pytest.raises(InputError, match="as in en-sw"):
+        parse_languages("english")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [("a.tsv", True), ("a.jsonl.gz", True), ("x.zip", True), ("a.toml", False), ("runs/a", False)]
+)
+def test_a_recipe_is_no_data(name: str, data: bool) -> None:
+    assert is_data(Path(name)) == data
