@@ -31,7 +31,9 @@ CORPORA = {
     "transliteration": Facts(10_000, WORD, replace(WORD, alphabet=50), shared=0.0, copied=0, ratio=2),
     "Chinese": Facts(10_000, TEXT, CHINESE, shared=0.6, copied=0, ratio=8, languages=("en", "zh")),
     "titles": Facts(10_000, LONG, TITLE, shared=1, copied=0.4, ratio=200),
-    "inflection": Facts(10_000, replace(WORD, words=3, characters=25), WORD, shared=1, copied=0, ratio=3, columns=2),
+    "inflection": Facts(
+        10_000, replace(WORD, words=3, characters=25), replace(WORD, words=1.4), shared=1, copied=0, ratio=3, columns=2
+    ),
 }
 
 

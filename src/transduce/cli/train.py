@@ -128,6 +128,8 @@ def _train_planned(
     from transduce.runtime.allocator import keep_freed_memory
     from transduce.runtime.event_log import REPORT
     from transduce.training.display import Display
+    from transduce.training.examination import examine_data
+    from transduce.training.run import cache_folder
 
     console, minutes = Console(), parse_minutes(time) if time else None
     folder = run or Path("runs") / resolve_inputs(named).name
@@ -141,6 +143,7 @@ def _train_planned(
     console.print(plan.promised.sentence(), highlight=False)
     if not begun and not dry_run:
         _refuse_other(recipe, folder)
+        examine_data(recipe, cache_folder(), Display(console).warn, force)  # nothing is written for wrong data
         keep_plan(folder, plan, asked)
     report = _train(recipe, folder, dry_run, force, finish)
     if report is not None and not finish:

@@ -259,7 +259,7 @@ def _optimizer(facts: Facts, size: Size | None) -> list[Decision]:
 
 def _search(facts: Facts) -> list[Decision]:
     ratio = tokens(facts, facts.target) / tokens(facts, facts.source)
-    if ratio <= 0.9:
+    if ratio <= 1.2:
         return []
     reason = f"a target has {ratio:.1f} tokens for one of the source, some have more"
     return [Decision("search.max_length_factor", float(math.ceil(2 * ratio)), reason)]

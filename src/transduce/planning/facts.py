@@ -40,8 +40,8 @@ class SideFacts:
 
     @property
     def kind(self) -> str:
-        """words (one a text), symbols (a small set, with spaces between), unspaced, or sentences."""
-        if self.unspaced > 0.3:
+        """words (one a text), symbols and closed (small sets, with spaces between), unspaced, or sentences."""
+        if self.unspaced > 0.3 and (self.words <= 1.2 or self.word_length > 4):  # else somebody has put the spaces
             return "unspaced"
         if self.words <= 1.2:
             return "words"
@@ -73,8 +73,9 @@ class Facts:
     @property
     def of_words(self) -> bool:
         """Whether single words are transduced: pronunciation, inflection, transliteration."""
-        short = self.source.characters <= 60
-        return short and (self.source.kind == "words" or (self.columns > 1 and self.target.kind == "words"))
+        if self.source.characters > 60 or self.target.characters > 60:
+            return False
+        return self.source.kind == "words" or (self.columns > 1 and self.target.words <= 2.5)
 
     def to_lines(self) -> list[str]:
         """For people."""
