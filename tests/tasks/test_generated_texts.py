@@ -1,19 +1,24 @@
 """Classification of generated rows: settings, and a model that attends to what counts and to nothing else."""
 
+import importlib.util
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 from pydantic import ValidationError
 
 import transduce
 from forked import transduce as command
-from transduce.data.glyph_rows import counts, glyph_row
+from transduce.attention.capture import capture
+from transduce.core.padded import Padded
+from transduce.data.glyph_rows import glyph_row
 from transduce.data.labelled import LabelledFile, read_labelled
-from transduce.interpret.word_shading import WordShading
 from transduce.tasks.classification import ClassificationData
 
+ROOT = Path(__file__).parents[2]
 RECIPE = """
 task = { kind = "classification", baseline = false }
 tokenizer = { kind = "whitespace", min_frequency = 1 }
@@ -39,6 +44,14 @@ checkpoint_every = 500
 """
 
 
+def looked_at() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("looked_at", ROOT / "benchmarks" / "looked_at.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.mark.parametrize("weighing", ["softmax", "hard"])
 def test_it_finds_the_8_and_looks_at_nothing_else(weighing: str, tmp_path: Path) -> None:
     recipe = tmp_path / "eights.toml"
@@ -50,13 +63,21 @@ def test_it_finds_the_8_and_looks_at_nothing_else(weighing: str, tmp_path: Path)
     assert report["tests"]["eights"]["scores"]["accuracy"]["value"] >= 90
     assert report["data"]["eights"]["generated"] == "find_eight"
     model = transduce.load(tmp_path / "run")
-    shares = []
-    for number in range(100):
-        text = glyph_row("find_eight", 4, number)[0]
-        shading = WordShading.of(model.predict(text))
-        on = [counts("find_eight", word.text) for word in shading.words]
-        shares.append(shading.mean[on].sum())
-    assert sum(shares) / len(shares) > 0.8  # an even look at all would give 0.11
+    rows = [glyph_row("find_eight", 4, number) for number in range(100)]
+    found = looked_at().looked(model, "find_eight", rows)
+    for look, (text, label) in zip(found, rows, strict=True):
+        column = model.task.columns["source"]
+        source = torch.tensor([[*column.encode([text])[0], column.tokenizer.end]])
+        with capture(model.model) as record:
+            logits_1C = model.model.classify(Padded(source, torch.tensor([source.shape[1]])))
+        weights_S = record["pool"][0][0, 0, 0]
+        place = int(label) - 1
+        assert look.share == pytest.approx(weights_S[place].item(), abs=1e-5)
+        assert look.seen == (weights_S.argmax() == place)
+        assert look.answer == model.task.columns["target"].tokens([int(logits_1C.argmax())])[0]
+        assert look.right == (look.answer == label)
+        assert look.hops == [pytest.approx(weights_S[: len(text.split())].tolist(), abs=1e-3)]
+    assert sum(look.share for look in found) / len(found) > 0.8  # an even look would give 0.11
 
 
 def test_rows_are_read_as_those_of_a_file(tmp_path: Path) -> None:
@@ -84,5 +105,5 @@ def test_examples_of_training_are_no_test() -> None:
     train = {"generated": "black_cards", "seed": 1}
     ClassificationData.model_validate({"train": [train], "test": {"t": {**train, "seed": 2}}})
     ClassificationData.model_validate({"train": [train], "test": {"t": {**train, "generated": "find_eight"}}})
-    with pytest.raises(ValidationError, match="t: seed = 1 generates examples of another set"):
+    with pytest.raises(ValidationError, match="t: seed = 1 generates examples of training"):
         ClassificationData.model_validate({"train": [train], "test": {"t": {**train, "examples": 5}}})

@@ -91,10 +91,7 @@ class ClassificationData(Config):
         seen = {(each.generated, each.seed) for each in self.train if each.generated}
         for name, each in self.held_out.items():
             if each.generated and (each.generated, each.seed) in seen:
-                raise ValueError(
-                    f"{name}: seed = {each.seed} generates examples of another set. Give it a seed of its own"
-                )
-            seen.add((each.generated, each.seed))
+                raise ValueError(f"{name}: seed = {each.seed} generates examples of training. Give it another one")
         return self
 
     @property

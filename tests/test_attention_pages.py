@@ -1,0 +1,79 @@
+"""The pages on attention that people use say what the records say."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def pages() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_attention_pages", ROOT / "docs" / "make_attention_pages.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def figure(mean: float) -> dict[str, Any]:
+    return {"mean": mean, "interval": [mean - 1, mean + 0.5], "seeds": {"1": mean - 0.5, "2": mean + 0.5}}
+
+
+RECORD: dict[str, Any] = {
+    "comparison": "cards",
+    "rows": 1000,
+    "budget": "300ktok",
+    "commit": "abc",
+    "machine": "a processor",
+    "torch": "2.13",
+    "variants": {
+        "soft": {"right": figure(98.0), "share": figure(97.5), "seen": figure(60.0)},
+        "hard": {"right": figure(90.0), "share": figure(99.5), "seen": figure(90.0)},
+        "mean": {"right": figure(20.0)},
+    },
+    "drawn": [
+        {
+            "text": "R7 B3 B8",
+            "label": "11",
+            "variants": {
+                "soft": {"answer": "11", "hops": [[0.0, 0.5, 0.5], [0.1, 0.0, 0.9]]},
+                "hard": {"answer": "12", "hops": [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]},
+            },
+        }
+    ],
+}
+
+
+def test_the_page_is_up_to_date(pages: ModuleType) -> None:
+    assert pages.PAGE.read_text(encoding="utf-8") == pages.page(), "run: python docs/make_attention_pages.py"
+
+
+def test_a_record_becomes_a_table_and_a_sentence(pages: ModuleType) -> None:
+    text = pages.found(RECORD, "the black cards")
+    soft = "| `soft` | 98.0 [97.0, 98.5] | 97.5 [96.5, 98.0] | 60.0 [59.0, 60.5] | 97.0, 98.0 |"
+    assert soft in text
+    assert "| `mean` | 20.0 [19.0, 20.5] |  |  |  |" in text
+    assert (
+        "this is on the black cards: `soft` 97.5 %, `hard` 99.5 %. At most 2.5 % goes anywhere else (`soft`)." in text
+    )
+    assert "seeds 1, 2; 1,000 rows" in text
+    page = f"before\n<!-- cards -->\nold\n{pages.END}after\n"
+    assert pages.between(page, "<!-- cards -->\n", text) == f"before\n<!-- cards -->\n{text}{pages.END}after\n"
+
+
+def test_the_figure_shows_every_hop(pages: ModuleType) -> None:
+    pytest.importorskip("matplotlib")
+    drawn = pages.draw(RECORD)
+    [axes] = drawn.axes
+    texts = [each.get_text() for each in axes.texts]
+    assert texts[:3] == ["7", "3", "8"]  # cards; their colours are drawn
+    assert [each.get_color() for each in axes.texts[:3]] == ["#c1121f", "#1d2433", "#1d2433"]
+    assert {"soft, hop 1", "soft, hop 2", "hard, hop 1", "hard, hop 2", "answers 11", "answers 12", "= 11"} <= set(
+        texts
+    )
+    assert len(axes.patches) == 4 * 3
