@@ -16,7 +16,8 @@ from transduce.attention.capture import capture
 from transduce.core.padded import Padded
 from transduce.data.glyph_rows import glyph_row
 from transduce.data.labelled import LabelledFile, read_labelled
-from transduce.tasks.classification import ClassificationData
+from transduce.data.tokenizer import TokenizerConfig
+from transduce.tasks.classification import Classification, ClassificationConfig, ClassificationData
 
 ROOT = Path(__file__).parents[2]
 RECIPE = """
@@ -91,6 +92,7 @@ def test_rows_are_read_as_those_of_a_file(tmp_path: Path) -> None:
     [
         ({}, r'expected file = "..." or generated = "..."; got neither'),
         ({"file": "a.tsv", "generated": "black_cards"}, "got both"),
+        ({"generated": "black_cards", "seed": 1}, 'generated = "black_cards" needs examples and seed'),
         ({"generated": "black_cards", "trees": True}, "trees: not read with generated examples"),
         ({"file": "a.tsv", "seed": 3}, "seed: not read with a file"),
         ({"generated": "red_cards"}, "black_cards"),
@@ -101,8 +103,20 @@ def test_settings_of_the_other_kind_are_refused(settings: dict[str, Any], said: 
         LabelledFile.model_validate(settings)
 
 
+def test_a_file_tells_nothing_of_generated_examples(tmp_path: Path) -> None:
+    """Its entry in reports and model files, and its place in the cache, are what they were without them."""
+    (tmp_path / "train.tsv").write_text("a\tx\nb\ty\n")
+    data = ClassificationData.model_validate({"root": str(tmp_path), "train": [{"file": "train.tsv"}]})
+    columns = Classification.learn_columns(TokenizerConfig(kind="whitespace", min_frequency=1), data)
+    opened = Classification(ClassificationConfig(), data, columns).open(tmp_path / "cache", lambda line: None)
+    [entry] = opened.provenance["train"]
+    assert sorted(entry) == ["file", "label", "phrases", "sha256", "text", "trees", "weight"]
+    [(store, _)] = opened.corpora
+    assert sorted(store.metadata["settings"]) == ["filters", "label", "labels", "phrases", "text", "trees"]
+
+
 def test_examples_of_training_are_no_test() -> None:
-    train = {"generated": "black_cards", "seed": 1}
+    train = {"generated": "black_cards", "examples": 9, "seed": 1}
     ClassificationData.model_validate({"train": [train], "test": {"t": {**train, "seed": 2}}})
     ClassificationData.model_validate({"train": [train], "test": {"t": {**train, "generated": "find_eight"}}})
     with pytest.raises(ValidationError, match="t: seed = 1 generates examples of training"):

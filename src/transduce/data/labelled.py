@@ -45,10 +45,10 @@ class LabelledFile(Config):
     generated: Name | None = None
     """Instead of a file, rows of glyphs made from random numbers: black_cards, whose label is the sum of the two black
     cards of R7 B3 R1 B8, or find_eight, whose label is the place of the 8 in S 3 8 0 B."""
-    examples: int = Field(default=1000, ge=1)
-    """Number of generated examples."""
-    seed: int = Field(default=0, ge=0)
-    """Of generated examples. Training, validation and tests need different ones."""
+    examples: int | None = Field(default=None, ge=1)
+    """Number of generated examples; required with them."""
+    seed: int | None = Field(default=None, ge=0)
+    """Of generated examples; required with them. Training, validation and tests need different ones."""
 
     @model_validator(mode="after")
     def _read_or_generated(self) -> Self:
@@ -59,6 +59,10 @@ class LabelledFile(Config):
         if unread := [key for key in read if getattr(self, key) != type(self).model_fields[key].default]:
             of = "generated examples" if self.generated else "a file"
             raise ValueError(f"{', '.join(unread)}: not read with {of}. Leave it out")
+        if self.generated and None in (self.examples, self.seed):
+            raise ValueError(
+                f'generated = "{self.generated}" needs examples and seed, such as examples = 1000, seed = 1'
+            )
         return self
 
     @model_validator(mode="after")
@@ -169,7 +173,7 @@ def read_labelled(file: LabelledFile, root: Path, labels: Mapping[str, str] | No
 
 
 def _generated(path: Path, file: LabelledFile) -> Iterator[Example]:
-    assert file.generated
+    assert file.generated is not None and file.examples is not None and file.seed is not None
     return ((row + 1, *glyph_row(file.generated, file.seed, row)) for row in range(file.examples))
 
 

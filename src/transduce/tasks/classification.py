@@ -300,7 +300,7 @@ class Classification(BaseTask):
         return self.labels.tokens(range(self.labels.spec.size))
 
     def _store(self, file: LabelledFile, filters: FilterConfig, cache: Path) -> Store:
-        settings = {"labels": self.data.labels, **file.model_dump(exclude={"file", "weight"})}
+        settings = {"labels": self.data.labels, **file.model_dump(exclude={"file", "weight"}, exclude_none=True)}
         read = partial(read_labelled, file, self.root, self.data.labels)
         return open_examples(file.paths(self.root), read, self.columns, filters, cache, settings)
 
