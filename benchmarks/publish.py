@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 import transduce
-from transduce.inference.decode import decode
-from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import load_recipe
-from transduce.search.settings import search_settings
-from transduce.tasks.protocols import Dataset
+from transduce.search.settings import Search, search_settings
+from transduce.tasks.protocols import Dataset, Task
 from transduce.training.run import cache_folder
 
 RECORDS = Path(__file__).with_name("results") / "recipes"
@@ -106,7 +106,9 @@ def in_words(search: dict[str, Any]) -> str:
         return f"{search['iterations']} iterations, {search['lengths']} lengths"
     if search["method"] == "ctc":
         return f"beam {search['beam']}" if search["beam"] > 1 else "best path"
-    return f"beam {search['beam']}, alpha {search['alpha']:g}" if search["method"] == "beam" else str(search["method"])
+    joint = f", CTC {search['ctc_weight']:g}" if search.get("ctc_weight") else ""
+    beam = f"beam {search['beam']}, alpha {search['alpha']:g}"
+    return (beam if search["method"] == "beam" else str(search["method"])) + joint
 
 
 def read_search(text: str) -> list[tuple[str, Any]]:
@@ -121,15 +123,18 @@ def searched(run: Path, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return []
     pipeline = transduce.load(run)
     recipe = load_recipe(run / "recipe.toml")
-    tests = type(pipeline.task)(recipe.task, recipe.data, pipeline.task.columns).open(cache_folder(), print).tests
-    return [row for each in settings for name, data in tests.items() for row in rows(pipeline, name, data, each)]
+    task = type(pipeline.task)(recipe.task, recipe.data, pipeline.task.columns)  # which knows where its recordings lie
+    tests = task.open(cache_folder(), print).tests
+    asked = [search_settings(recipe.search, each) for each in settings]
+    return [
+        row for each in asked for name, data in tests.items() for row in rows(pipeline.model, task, name, data, each)
+    ]
 
 
-def rows(pipeline: Pipeline, name: str, data: Dataset, asked: dict[str, Any]) -> list[dict[str, Any]]:
+def rows(model: nn.Module, task: Task, name: str, data: Dataset, search: Search) -> list[dict[str, Any]]:
     """One test set searched in one way."""
-    search = search_settings(pipeline.recipe.search, asked)
-    outputs = decode(pipeline.model, pipeline.task, [source for source, _ in data.texts], search)
-    scores = pipeline.task.evaluate([each.text for each in outputs], [reference for _, reference in data.texts])
+    outputs = task.predictor.predict(model, [source for source, _ in data.texts], search)
+    scores = task.evaluate([each.text for each in outputs], data.references)
     return of_search(name, {key: score.to_dict() for key, score in scores.items()}, search.model_dump(mode="json"))
 
 
