@@ -5,6 +5,7 @@ import json
 import random
 import shutil
 import signal
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,21 @@ def test_evaluate_reads_files_and_patterns(run: Path, corpus: Path) -> None:
     )
     alone = evaluate_files({"m": model}, Files(corpus / "qa1_easy_test.txt", []), Settings(), lambda count: None)
     assert alone["scores"]["error"] == reported["groups"]["qa1_easy"]["scores"]["error"]
+
+
+def test_evaluate_and_predict_read_files_in_an_archive(run: Path, corpus: Path, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "toy.tar.gz", "w:gz") as archive:
+        for path in corpus.glob("qa*_test.txt"):
+            archive.add(path, f"en/{path.name}")
+    model: Any = transduce.load(run)
+    packed = tmp_path / "toy.tar.gz:en" / "qa*_test.txt"
+    reported = json.loads((run / "report.json").read_text())["tests"]["toy"]
+    found = evaluate_files({"m": model}, Files(packed, []), Settings(), lambda count: None)
+    assert (found["groups"], found["scores"]) == (reported["groups"], reported["scores"])
+    shown = command(tmp_path, "predict", run, "--source", packed)
+    plain = command(tmp_path, "predict", run, "--source", corpus / "qa*_test.txt")
+    assert shown.code == 0, shown.shown
+    assert shown.shown == plain.shown
 
 
 def test_the_command_shows_a_table_of_tasks(run: Path, corpus: Path, tmp_path: Path) -> None:

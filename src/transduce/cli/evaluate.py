@@ -37,7 +37,7 @@ def evaluate(
         Path | None,
         typer.Option(
             help="The inputs, one a line, or a file in a format of the models' task with its references, such as "
-            "SQuAD's JSON, or for classification a .csv or .jsonl. A language model has none."
+            "SQuAD's JSON, for classification a .csv or .jsonl, or stories in bAbI's format. A language model has none."
         ),
     ] = None,
     reference: Annotated[
