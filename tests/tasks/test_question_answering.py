@@ -264,6 +264,27 @@ def test_evaluate_and_predict_read_files_in_an_archive(run: Path, corpus: Path, 
     assert shown.shown == plain.shown
 
 
+def test_answers_that_training_never_gave_count_as_wrong(run: Path, corpus: Path, tmp_path: Path) -> None:
+    known = (corpus / "qa1_easy_test.txt").read_text()
+    (tmp_path / "known.txt").write_text(known)
+    (tmp_path / "more.txt").write_text(known + "1 Mary went to the garden.\n2 Where is Mary?\tattic\t1\n")
+    (tmp_path / "none.txt").write_text("1 Mary went to the garden.\n2 Where is Mary?\tattic\t1\n")
+    model: Any = transduce.load(run)
+    found = {
+        name: evaluate_files({"m": model}, Files(tmp_path / f"{name}.txt", []), Settings(), lambda count: None)
+        for name in ("known", "more", "none")
+    }
+    errors = {name: each["scores"]["error"]["value"] * each["sentences"] for name, each in found.items()}
+    assert errors["more"] == pytest.approx(errors["known"] + 100)
+    assert found["more"]["likelihood"]["tokens"] == found["known"]["sentences"]
+    assert found["more"]["unknown_answers"] == found["none"]["unknown_answers"] == 1
+    assert found["none"]["scores"]["error"]["value"] == 100
+    assert "likelihood" not in found["none"]
+    shown = command(tmp_path, "evaluate", run, "--source", tmp_path / "more.txt")
+    assert shown.code == 0, shown.shown
+    assert "answers that no training question has, which count as wrong: 1" in " ".join(shown.shown.split())
+
+
 def test_the_command_shows_a_table_of_tasks(run: Path, corpus: Path, tmp_path: Path) -> None:
     found = command(tmp_path, "evaluate", run, "--source", corpus / "qa*_test.txt")
     assert found.code == 0, found.shown

@@ -84,6 +84,10 @@ class BaseTask:
         """None: a task without metrics is judged by likelihood."""
         return {}
 
+    def can_answer(self, text: str) -> bool:
+        """Yes: what cannot be an answer is an error in the file."""
+        return True
+
     def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
         """None: outputs are no labels."""
         return None

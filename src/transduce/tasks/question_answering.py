@@ -137,6 +137,11 @@ class QuestionAnswering(LabelTask):
     def confusion(self, hypotheses: Sequence[str], references: "References") -> None:
         """None: most answers are possible for few questions."""
 
+    def can_answer(self, text: str) -> bool:
+        """Whether a question of the training files has this answer."""
+        target = self.columns["target"]
+        return isinstance(target, Label) and text in target.labels
+
     @staticmethod
     def training_files(data: QuestionAnsweringData) -> list[Path]:
         """What the columns are learnt from."""
