@@ -17,6 +17,7 @@ from forked import Fate
 from forked import transduce as command
 from transduce.core.errors import InputError
 from transduce.data.batches import SizedBatches
+from transduce.data.stories import story_of
 from transduce.evaluation.evaluate import Files, Settings, evaluate_files
 from transduce.metrics.groups import by_group, group_mean
 from transduce.metrics.labels import error_tally
@@ -197,6 +198,14 @@ def test_training_learns_and_tells_each_task(run: Path) -> None:
     assert test["scores"]["error_mean"]["name"] == "error, mean of 3"
     losses = [event["loss"] for event in read_log(run / "log.jsonl") if event["event"] == "train"]
     assert losses[-1] < 0.8 * np.log(3)
+
+
+def test_the_model_file_has_stories_to_explore(run: Path) -> None:
+    model: Any = transduce.load(run)
+    shown = model.provenance["examples"]
+    assert shown
+    for text in shown:
+        assert story_of(text).facts
 
 
 def test_its_figures_show_the_hops(recipe: Path, run: Path, tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ class QuestionAnswering(LabelTask):
     kinds: ClassVar[dict[str, str]] = {"source": "story", "target": "label"}
     whole: ClassVar[bool] = True
     drawing: ClassVar[str] = "hop_shading"
+    drawn_alone: ClassVar[bool] = True
     context: ClassVar[str] = "the story and the question"
     readable: ClassVar[int] = 100_000
 
