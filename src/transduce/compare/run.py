@@ -22,6 +22,7 @@ from transduce.compare.results import Costs, FinishedRun, make_results
 from transduce.compare.worker import FAILED, MEASURED
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError, TransduceError
+from transduce.data.columns import Columns
 from transduce.recipe.recipe import Recipe, Table
 from transduce.runtime import child_process
 from transduce.tasks.protocols import Task, TaskData
@@ -62,7 +63,7 @@ def run_comparison(comparison: ComparisonConfig, folder: Path, display: Display)
         task, data = open_task(comparison.any_recipe, display)
         task.tallies([task.any_output], [[task.any_output]], comparison.metrics)  # a wrong metric is told now
         costs = _costs(comparison, folder, lock, display)
-        trainings = _plan(comparison, folder, data, costs)
+        trainings = _plan(comparison, folder, data, task.columns, costs)
         _refuse_changed(comparison, trainings)
         results: dict[str, Any] = {}
         for number, training in enumerate(trainings, 1):
@@ -73,24 +74,28 @@ def run_comparison(comparison: ComparisonConfig, folder: Path, display: Display)
         return results
 
 
-def _plan(comparison: ComparisonConfig, folder: Path, data: TaskData, costs: dict[str, Costs]) -> list[Training]:
+def _plan(
+    comparison: ComparisonConfig, folder: Path, data: TaskData, columns: Columns, costs: dict[str, Costs]
+) -> list[Training]:
     """Seed by seed, so that every variant has been trained once before any is trained again."""
     plan = []
     for seed in comparison.config.seeds:
         for variant in comparison.variants:
-            updates = _updates(comparison, variant, seed, data, costs[variant])
+            updates = _updates(comparison, variant, seed, data, columns, costs[variant])
             run = folder / f"{folder_name(variant)}-seed{seed}"
             plan.append(Training(variant, seed, comparison.training(variant, seed, updates), run))
     return plan
 
 
-def _updates(comparison: ComparisonConfig, variant: str, seed: int, data: TaskData, costs: Costs) -> int | None:
+def _updates(
+    comparison: ComparisonConfig, variant: str, seed: int, data: TaskData, columns: Columns, costs: Costs
+) -> int | None:
     """How many the budget buys; None where it is time."""
     budget, recipe = comparison.budget, comparison.variants[variant]
     if budget.unit == "minutes":
         return None
     tokens = budget.amount if budget.unit == "tokens" else budget.amount / costs.operations_a_token
-    return updates_for_tokens(data.batches(recipe.batch, seed), recipe.training.accumulate, tokens)
+    return updates_for_tokens(data.batches(recipe.batch, seed), columns, recipe.training.accumulate, tokens)
 
 
 def _refuse_changed(comparison: ComparisonConfig, trainings: list[Training]) -> None:
