@@ -1,6 +1,7 @@
 """Some of the pairs of a corpus: always the same ones, and the more, the same and others."""
 
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ def numbers(root: Path, pairs: int | None) -> list[int]:
 
 def test_more_pairs_include_those_of_fewer_and_a_hash_says_which(root: Path) -> None:
     chosen = [numbers(root, count) for count in (1, 7, 20, LINES)]
-    for fewer, more in zip(chosen, chosen[1:], strict=False):
+    for fewer, more in pairwise(chosen):
         assert set(fewer) < set(more)
     assert [len(each) for each in chosen] == [1, 7, 20, LINES]
     assert chosen[-1] == numbers(root, None)

@@ -35,7 +35,7 @@ class PairFiles(Config):
     separator: str | None = Field(default=None, min_length=1)
     """What stands between the columns. Unset: a tab."""
     pairs: int | None = Field(default=None, ge=1)
-    """Train on this many of the pairs. A hash of a pair's number chooses, so the same pairs are in every training, and a
+    """Train on this many of the pairs. A hash of a pair's number chooses, so all trainings have the same pairs, and a
     larger number keeps those of a smaller one. Unset: all. Not for validation and tests."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each pair; see `transduce.data.batches`."""
