@@ -76,7 +76,10 @@ def distil(
 
 
 def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
-    """The source side of training pairs."""
+    """The source side of training pairs. Raises InputError where only some of a file are, or columns without tabs."""
+    cut = sorted({key for files in corpora for key in files.read_as})
+    if cut:
+        raise InputError(f"data.train: {', '.join(cut)}: a teacher translates whole files and tab-separated columns.")
     return [
         TextFile(text=files.source) if files.source else TextFile(text=str(files.tsv), column=files.source_column)
         for files in corpora
