@@ -42,7 +42,7 @@ def test_lines_without_the_keys_are_named(tmp_path: Path) -> None:
 def test_several_columns_are_one_source(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("walk\twalked\tV;PST\n", encoding="utf-8")
     assert of(tmp_path, tsv="a.tsv", source_column=[0, 2]) == [(1, "walk | V;PST", "walked")]
-    assert of(tmp_path, tsv="a.tsv", source_column=[0, 2], separator="+") == [(1, "walk+V;PST", "walked")]
+    assert of(tmp_path, tsv="a.tsv", source_column=[0, 2], source_separator="+") == [(1, "walk+V;PST", "walked")]
 
 
 def test_files_in_a_zip(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def new(
     target: TargetFile = None,
     source_column: SourceColumns = None,
     target_column: TargetColumn = None,
-    separator: Separator = None,
+    source_separator: Separator = None,
     languages: Languages = None,
     time: Time = None,
     device: DeviceOption = "auto",
@@ -60,7 +60,7 @@ def new(
     if problems or source is None:
         raise InputError(problems)
     use_device(device)
-    named = named_files(source, target, source_column, target_column, separator, languages)
+    named = named_files(source, target, source_column, target_column, source_separator, languages)
     minutes = parse_minutes(time) if time else None
     console = Console()
     plan = make_plan(named, overrides or [], minutes, Display(console), file.stem)

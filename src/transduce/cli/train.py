@@ -36,7 +36,7 @@ def train(
     target: TargetFile = None,
     source_column: SourceColumns = None,
     target_column: TargetColumn = None,
-    separator: Separator = None,
+    source_separator: Separator = None,
     languages: Languages = None,
     time: Time = None,
     run: Annotated[Path | None, typer.Option(help="The run directory. By default runs/<recipe name>.")] = None,
@@ -66,14 +66,14 @@ def train(
     from transduce.runtime.devices import use_device
 
     use_device(device)
-    given, data = list(overrides or []), [target, source_column, target_column, separator, languages, time]
+    given, data = list(overrides or []), [target, source_column, target_column, source_separator, languages, time]
     if recipe is not None and source is None and _is_data(recipe):
         source, recipe = Path(recipe), None
     if source is not None and recipe is not None and "=" in recipe:
         given, recipe = [recipe, *given], None
     _refuse_mixed(recipe, source, any(each is not None for each in data))
     if source is not None:
-        named = named_files(source, target, source_column, target_column, separator, languages)
+        named = named_files(source, target, source_column, target_column, source_separator, languages)
         _train_planned(named, given, time, run, dry_run, force, finish)
         return
     path, run = _of_run(Path(recipe or ""), run, finish)
@@ -183,8 +183,8 @@ def _refuse_mixed(recipe: str | None, source: Path | None, other: bool) -> None:
         )
     if recipe is not None and other:
         raise InputError(
-            "--target, --source-column, --target-column, --separator, --languages and --time are for training without "
-            "a recipe, with --source. A recipe has keys for these: data.train, training.minutes."
+            "--target, --source-column, --target-column, --source-separator, --languages and --time are for training "
+            "without a recipe, with --source. A recipe has keys for these: data.train, training.minutes."
         )
 
 

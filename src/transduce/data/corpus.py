@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -41,8 +43,13 @@ class PairFiles(Config):
     """Counted from 0, or a name in csv and jsonl. A list: several columns, such as lemma and tags."""
     target_column: int | str = 1
     """Counted from 0, or a name in csv and jsonl."""
-    separator: str | None = None
-    """What stands between several source columns; unset: " | "."""
+    source_separator: str | None = None
+    """What stands between several source columns in the source; unset: " | "."""
+    separator: str | None = Field(default=None, min_length=1)
+    """What stands between the columns of tsv. Unset: a tab."""
+    pairs: int | None = Field(default=None, ge=1)
+    """Train on this many of the pairs. A hash of a pair's number chooses, so all trainings have the same pairs, and a
+    larger number keeps those of a smaller one. Unset: all. Not for validation and tests."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each pair; see `transduce.data.batches`."""
 
@@ -55,6 +62,11 @@ class PairFiles(Config):
             raise ValueError(
                 "name either source and target (two files) or tsv (one file with columns); or csv, or jsonl"
             )
+        if self.tsv is None and self.separator is not None:
+            where = "two files have no columns" if self.of_two_files else "csv and jsonl have their own"
+            raise ValueError(f"separator: {where}. Leave it out, or name tsv")
+        if self.csv is not None and self.pairs is not None:
+            raise ValueError("pairs: a csv is read as a whole. Leave it out, or name tsv or jsonl")
         return self
 
     @model_validator(mode="after")
@@ -89,7 +101,13 @@ class PairFiles(Config):
         if self.tsv is not None and isinstance(self.source_column, int):
             return [self.source_column, self.target_column]
         kind = "tsv" if self.tsv is not None else "csv" if self.csv is not None else "jsonl"
-        return [kind, *self.sources, self.target_column, self.separator]
+        return [kind, *self.sources, self.target_column, self.source_separator]
+
+    @property
+    def read_as(self) -> dict[str, Any]:
+        """What decides, beside the content of the files, which pairs are read; only what is not usual."""
+        given = {"separator": self.separator, "pairs": self.pairs}
+        return {key: value for key, value in given.items() if value is not None}
 
     def paths(self, root: Path) -> list[Path]:
         """The files themselves, relative ones from `root`."""
@@ -98,6 +116,8 @@ class PairFiles(Config):
 
     def evaluate_options(self, root: Path) -> list[str]:
         """The files as options of `transduce evaluate`; none where it does not read such files."""
+        if self.separator is not None:
+            return []
         paths = [str(path) for path in self.paths(root)]
         if self.of_two_files:
             return ["--source", paths[0], "--reference", paths[1]]
@@ -187,7 +207,7 @@ def name_row(store: Store, row: int, train: Sequence[Mapping[str, Any]]) -> str:
     entry = next((each for each in train if each.get("sha256") == store.metadata["fingerprints"]), {})
     keys = ["file"] if "file" in entry else ["source", "target", "tsv", "csv", "jsonl", "text"]
     files = " and ".join(str(entry[key]) for key in keys if key in entry)
-    whole = "dropped" in store.metadata and "part" not in store.metadata.get("settings", {})
+    whole = "dropped" in store.metadata and "part" not in store.metadata.get("settings", {}) and "pairs" not in entry
     line = _line_of(Dropped.from_dict(store.metadata["dropped"]), row) if whole else None
     place = f"example {row + 1:,} of {len(store):,} that were kept" if line is None else f"line {line}"
     return f"{files or store.path}, {place}"
@@ -209,18 +229,33 @@ def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
     comes.
 
     Raises:
-        InputError: unequal line counts, a line with too few columns, a missing file, text that is not UTF-8.
+        InputError: unequal line counts, a line with too few columns, a missing file, text that is not UTF-8, fewer
+            pairs than are asked for.
     """
-    if files.of_two_files:
-        source, target = files.paths(root)
-        return _read_two(source, target)
-    return _read_columns(files, files.paths(root)[0])
+    paths = files.paths(root)
+    pairs = _read_two(*paths) if files.of_two_files else _read_columns(files, *paths)
+    if files.pairs is None:
+        return pairs
+    chosen = _chosen(files.pairs, paths[0])
+    return (pair for pair in pairs if pair[0] in chosen)
+
+
+def _chosen(count: int, path: Path) -> set[int]:
+    """The numbers, from 1, of so many lines: those whose hashes are smallest."""
+    lines = count_lines(path)
+    if count > lines:
+        raise InputError(f"{path} has {lines:,} pairs; data.train.pairs asks for {count:,}.")
+    return set(nsmallest(count, range(1, lines + 1), key=_hashed))
+
+
+def _hashed(number: int) -> bytes:
+    return blake2b(str(number).encode(), digest_size=8).digest()
 
 
 def sampled_pairs(corpora: Sequence[PairFiles], root: Path, count: int) -> Iterator[tuple[str, str]]:
     """About `count` (source, target) pairs out of all corpora, as many of each, evenly spread over its lines."""
     for files in corpora:
-        lines = count_lines(files.paths(root)[0])
+        lines = files.pairs or count_lines(files.paths(root)[0])
         step = max(1, lines * len(corpora) // count)
         yield from ((source, target) for _, source, target in islice(read_pairs(files, root), 0, None, step))
 
@@ -304,25 +339,27 @@ def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]
     rows: Iterator[Row]
     if files.tsv is not None:
         numbers = [int(key) for key in keys]
-        _check_columns(path, max(numbers) + 1)
-        lines = (line.split("\t") for line in read_lines(path))
+        between = files.separator or "\t"
+        _check_columns(path, max(numbers) + 1, between)
+        lines = (line.split(between) for line in read_lines(path))
         rows = ((number, [row[each] for each in numbers]) for number, row in enumerate(lines, 1))
     elif files.csv is not None:
         rows = csv_rows(path, keys)
     else:
         names = [key if isinstance(key, str) else "source" for key in files.sources]
         rows = jsonl_rows(path, [*names, target if isinstance(target, str) else "target"])
-    separator = BETWEEN_COLUMNS if files.separator is None else files.separator
+    separator = BETWEEN_COLUMNS if files.source_separator is None else files.source_separator
     return ((number, separator.join(sources), target) for number, (*sources, target) in rows)
 
 
-def _check_columns(path: Path, wanted: int) -> None:
+def _check_columns(path: Path, wanted: int, separator: str = "\t") -> None:
     """Raises InputError naming the lines with fewer columns."""
-    short = [number for number, line in enumerate(read_lines(path), 1) if line.count("\t") + 1 < wanted]
+    short = [number for number, line in enumerate(read_lines(path), 1) if line.count(separator) + 1 < wanted]
     if short:
         named = ", ".join(map(str, short[:LINES_NAMED])) + (", …" if len(short) > LINES_NAMED else "")
+        columns = "tab-separated columns" if separator == "\t" else f'columns separated by "{separator}"'
         raise InputError(
-            f"{path}: expected {wanted} tab-separated columns in every line, but {len(short):,} "
+            f"{path}: expected {wanted} {columns} in every line, but {len(short):,} "
             f"line{'s have' if len(short) > 1 else ' has'} fewer (line {named}). "
             "Correct or delete them, or choose other columns."
         )

@@ -59,7 +59,7 @@ def open_pairs_store(
         InputError: what `read_pairs` refuses, or no pair is left after filtering.
     """
     source, target = tokenizers
-    settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": files.columns}
+    settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": files.columns, **files.read_as}
     encoders: tuple[Encoder, Encoder] = tokenizers
     if resegment:
         settings["resegment"] = list(resegment)

@@ -76,7 +76,11 @@ def distil(
 
 
 def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
-    """The source side of training pairs. Raises InputError for those in files of other kinds."""
+    """The source side of training pairs. Raises InputError where only some of a file are, or those of
+    other kinds of files."""
+    cut = sorted({key for files in corpora for key in files.read_as})
+    if cut:
+        raise InputError(f"data.train: {', '.join(cut)}: a teacher translates whole files and tab-separated columns.")
     found, problems = list[TextFile](), list[str]()
     for files in corpora:
         if files.source is not None:

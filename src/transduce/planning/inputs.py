@@ -127,7 +127,7 @@ def _two_files(named: Named) -> Inputs:
         problems.append(f"{source}: named as source and target; expected two files, or one with columns as --source.")
     if named.columns or named.target_column is not None or named.separator is not None:
         problems.append(
-            "--source-column, --target-column and --separator are for one file with columns; leave them out."
+            "--source-column, --target-column and --source-separator are for one file with columns; leave them out."
         )
     if problems:
         raise InputError(problems)
@@ -168,7 +168,7 @@ def _table(named: Named, kind: str) -> Inputs:
     if named.target_column is not None:
         files["target_column"] = named.target_column
     if named.separator is not None:
-        files["separator"] = named.separator
+        files["source_separator"] = named.separator
     return Inputs(_name(named.source, ("", "")), files, named.languages or ("", ""))
 
 

@@ -67,6 +67,9 @@ class TranslationData(Config):
     def _has_training_text(self) -> Self:
         if not self.train:
             raise ValueError("name at least one pair of training files: [[data.train]] source = .. target = ..")
+        held_out = {"validation": self.validation, **self.test}
+        if fewer := [name for name, files in held_out.items() if files and files.pairs is not None]:
+            raise ValueError(f"{', '.join(fewer)}: pairs: only training files may be cut. Leave it out")
         return self
 
     @model_validator(mode="after")
@@ -195,7 +198,7 @@ class Translation(TextTask):
 
         paths = [path for files in train for path in files.paths(root)]
         drawn = [hashlib.sha256(parts.tobytes()).hexdigest() for parts in split.parts]
-        settings = {"pairs": [files.columns for files in train], "drawn": drawn, "part": part}
+        settings = {"pairs": [[files.columns, files.read_as] for files in train], "drawn": drawn, "part": part}
         store = open_examples(paths, read, self.columns, NO_LIMITS, cache, settings)
         return Dataset(store, [(source, target) for _, source, target in read()])
 
