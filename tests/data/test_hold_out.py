@@ -141,6 +141,15 @@ def test_more_than_there_are_is_refused(tmp_path: Path) -> None:
         split_pairs([write(tmp_path, corpus(10))], tmp_path, HoldOut(test=20))
 
 
+def test_a_file_that_is_sorted_by_length_is_still_compared_by_words(tmp_path: Path) -> None:
+    pairs = [(one + two, two + one + two) for one in WORDS for two in WORDS][:1200] + corpus()
+    split = split_pairs([write(tmp_path, pairs)], tmp_path, HoldOut(validation=40, test=40))
+    found = parts(split, pairs)
+    long = {part: [pair for pair in each if " " in pair[0]] for part, each in found.items()}
+    assert split.near > 0
+    assert all(jaccard(one[0], two[0]) <= 0.7 for one in long[TRAIN] for two in long[TEST] + long[VALIDATION])
+
+
 def test_one_source_for_all_cannot_be_split(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="all pairs have the same source"):
         split_pairs([write(tmp_path, [("same", word) for word in WORDS])], tmp_path, HoldOut(test=4))

@@ -163,6 +163,8 @@ def _near(read: Read, pairs: int, wanted: tuple[int, int]) -> Found:
             return None
         if not new.any():
             break
+    else:
+        return None  # one is like the next, and that like another: there is no end
     together = "pairs whose source or target is the same or nearly so"
     parts = groups.shared(held, links, wanted)
     return parts, int((parts != TRAIN).sum()) - drawn, together
@@ -256,7 +258,7 @@ def _components(numbered: list[Numbers]) -> Numbers:
 
 def _links(read: Read, labels: Numbers, held: NDArray[np.bool_], new: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """(label of a pair, label of a new held-out pair that it nearly repeats), over all pairs."""
-    looked = list(islice(read(), LOOKED_AT))
+    looked = list(islice(read(), 0, None, max(1, len(labels) // LOOKED_AT)))  # files may be sorted by length
     apart = [written_apart([pair[side] for pair in looked]) for side in (0, 1)]
     of, wanted = labels.tolist(), new[labels].tolist()
     chosen = [(row, pair) for row, (pair, is_new) in enumerate(zip(read(), wanted, strict=True)) if is_new]
