@@ -105,6 +105,9 @@ def predict(
     workers: Annotated[
         int, typer.Option(min=1, help="How many workers translate in parallel, with one thread each. For many lines.")
     ] = 1,
+    to: Annotated[
+        str, typer.Option(help="The code of the language to write, such as fr, for a model that writes several.")
+    ] = "",
     split: SplitOption = "auto",
     long: Annotated[
         Literal["split", "truncate", "refuse"],
@@ -180,6 +183,8 @@ def predict(
     pipeline = load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
     file = pipeline.task.read_inputs(source) if source else None
     lines = [text] if text is not None else file.texts if file else [] if at_terminal else read_source(source)
+    if not to and (text is not None or lines):
+        _ask_for_language(pipeline, lines)
     wanted = read_constraints(constraints, len(lines)) if constraints else None
     common: dict[str, Any] = {
         "split": split,
@@ -187,6 +192,7 @@ def predict(
         "must": must or [],
         "must_not": must_not or [],
         "prefix": prefix,
+        "to": to,
     }
     if at_terminal:
         write = _writer(pipeline, as_json, draw)
@@ -234,6 +240,17 @@ def _writer(
                 tell(str(error))
 
     return write
+
+
+def _ask_for_language(pipeline: "Pipeline", lines: list[str]) -> None:
+    """Raises InputError where a model writes several languages and no line says which."""
+    from transduce.core.errors import InputError
+    from transduce.data.tags import languages_of, leading_tags
+
+    reads = pipeline.task.tokenizers.get("source")
+    known = languages_of(reads) if reads else []
+    if reads and known and not any(leading_tags(reads, line) for line in lines):
+        raise InputError(f"this model writes {', '.join(known)}: say which, as in --to {known[0]}.")
 
 
 def _surrounded(prediction: "Prediction") -> str:

@@ -19,7 +19,7 @@ PREFERRED = (  # where several fonts have a letter, the first of these families;
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei",
     "Microsoft YaHei", "PingFang SC", "Hiragino Sans", "Arial Unicode MS",
 )  # fmt: skip
-CJK = ("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO", "HANGUL", "FULLWIDTH", "HALFWIDTH", "IDEOGRAPHIC")
+CJK = ("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO", "HANGUL", "FULLWIDTH", "HALFWIDTH")
 REGULAR = ("400", "normal", "regular")
 PLACEHOLDERS = ("Last Resort",)  # has a box for every character, and comes with matplotlib
 PACKAGES = {"fonts-noto-cjk": "Chinese, Japanese and Korean", "fonts-noto-core": "most other scripts"}

@@ -1,6 +1,6 @@
 """Error rates: the least insertions, deletions and substitutions that make a hypothesis its reference.
 
-    error rate = 100 (S + D + I) / N,  N the reference's words (WER), phonemes (PER), or characters, spaces counted (CER)
+    error rate = 100 (S + D + I) / N,  N the reference's words (WER), phonemes (PER) or characters with spaces (CER)
 
 0 is perfect, and over 100 is possible. Of several references the one with the lowest rate counts.
 """

@@ -51,7 +51,7 @@ METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "squad2_em": lambda texts, references, _: squad2_tally(texts, references, "em"),
     "squad2_f1": lambda texts, references, _: squad2_tally(texts, references, "f1"),
     "ter": lambda texts, references, language: ter_tally(texts, references, language=language),
-    "wer": lambda texts, references, language: word_error_rate_tally(texts, references, language),
+    "wer": word_error_rate_tally,
 }
 NAMES = list(METRICS)  # of texts
 TREE_METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {

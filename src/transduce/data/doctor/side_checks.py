@@ -51,7 +51,9 @@ def mojibake_mask(side: ScannedSide) -> Mask:
 def mojibake(side: ScannedSide, role: str) -> list[Finding]:
     """Damaged encodings that can be repaired, as `clean` does."""
     rows = np.flatnonzero(mojibake_mask(side))
-    sentence = f'{{lines}} of the {role} decoded by the wrong encoding, such as "Ã©" for "é"; a cleaned copy repairs them.'
+    sentence = (
+        f'{{lines}} of the {role} decoded by the wrong encoding, such as "Ã©" for "é"; a cleaned copy repairs them.'
+    )
     return about_rows("mojibake", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line)
 
 

@@ -20,7 +20,7 @@ Convert = Callable[[str], str]
 TRADITIONAL, SIMPLIFIED, KANA, HAN, MOJIBAKE, SUSPECT = (np.uint8(1 << bit) for bit in range(6))
 HAN_LETTER = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 KANA_LETTER = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
-WRONGLY_DECODED = re.compile(r"[\u00c2-\u00c5\u00d0\u00d1\u00e2\u00e3][\u0080-\u00bf\u0152-\u017e\u0192\u02c6\u2013-\u2122]")
+WRONGLY_DECODED = re.compile(r"[\u00c2-\u00c5\u00d0\u00d1\u00e2\u00e3][\u0080-\u00bf\u0152-\u0192\u02c6\u2013-\u2122]")
 STANDARDS = ("s2t", "s2tw", "s2hk")  # a simplified character is one that none of them writes
 
 
