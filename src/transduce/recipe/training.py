@@ -26,6 +26,9 @@ class TrainingConfig(Config):
     start: str | None = None
     """A model file or run directory to fine-tune: training starts from its tokenizers and weights. From another kind of
     model, it takes the weights with the same names and shapes."""
+    start_tokenizer: Literal["keep", "learn"] = "keep"
+    """The tokenizers of a model to fine-tune. keep: the model's own, with a token for each new tag of data.train.
+    learn: as [tokenizer] says, from this data; tokens that the model also has, by their text, keep their embeddings."""
     embeddings: Literal["random", "cooccurrence"] = "random"
     """Initial embeddings. cooccurrence: computed from the training pairs, so that words with similar contexts and their
     translations have similar vectors. This reaches the same quality in fewer updates."""
@@ -94,6 +97,8 @@ class TrainingConfig(Config):
 
     @model_validator(mode="after")
     def _one_start(self) -> "TrainingConfig":
+        if self.start_tokenizer != "keep" and not self.start:
+            raise ValueError("start_tokenizer is about the tokenizer of a model to fine-tune: name it in start")
         if self.start and self.embeddings != "random":
             raise ValueError("start takes the embeddings of another model: leave out either start or embeddings")
         return self
