@@ -104,6 +104,30 @@ class TrainingConfig(Config):
         return self
 
 
+class Backtranslation(Config):
+    """Texts of the target language as training data, with sources that a reverse model writes (Sennrich et al. 2016).
+
+    The reverse model, from target to source, is given, or trained first with this recipe and the changes below.
+    """
+
+    text: tuple[str, ...] = Field(min_length=1)
+    """Files of texts in the target language, one a line, relative to data.root."""
+    model: str | None = None
+    """The reverse model: a model file or run directory. Unset: it is trained first, on the same pairs."""
+    tag: str = Field(default="<BT>", pattern=r"^\S*$")
+    """A word before each source that the reverse model wrote, which tells it from real ones; "" for no tag."""
+    weight: float = Field(default=1.0, gt=0)
+    """How often an epoch shows each of these pairs; real ones have the weights of data.train."""
+    search: dict[str, Any] = Field(default_factory=dict)
+    """How the reverse model writes: keys of [search] in place of the recipe's, such as method = "sample"."""
+    training: dict[str, Any] = Field(default_factory=dict)
+    """Keys of [training] with other values for the reverse model, such as `updates`."""
+    reverse_model: dict[str, Any] = Field(default_factory=dict)
+    """Keys of [model] with other values for the reverse model."""
+    precision: Literal["fp32", "int8"] = "fp32"
+    """Precision of the reverse model's translations; int8 is faster, with nearly the same output."""
+
+
 class Teachers(Config):
     """Teachers: models that are trained first and, as an ensemble, translate the training sources for the student.
 

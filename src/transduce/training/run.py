@@ -179,6 +179,10 @@ def _check(recipe: Recipe) -> None:
         raise InputError(
             f"{recipe.name}: [teachers] must be trained first; `transduce train` or train_taught does both."
         )
+    if recipe.backtranslation:
+        raise InputError(
+            f"{recipe.name}: [backtranslation] comes first; `transduce train` or train_backtranslated does both."
+        )
     if recipe.search.shortlist is not None:
         raise InputError(
             f"{recipe.name}: search.shortlist needs a trained model: leave it out here, run `transduce shortlist` on "
