@@ -235,8 +235,8 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ),
     (
         "[backtranslation]",
-        "Optional. `transduce train` first trains a model of the other direction, which writes sources for further texts "
-        "of the target language. `transduce translate-back` does this with a model that there is.",
+        "Optional. `transduce train` first trains a model of the other direction, which writes sources for further "
+        "texts of the target language. `transduce translate-back` does this with a model that there is.",
         Backtranslation,
     ),
     ("[search]", "The defaults of `predict`, and the settings of the final tests.", Search),

@@ -11,11 +11,13 @@ from rich.console import Console
 import transduce
 from forked import transduce as command
 from random_models import translator
+from served import serving
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs, read_tagged_pairs
 from transduce.data.resegment import Resegmenter
 from transduce.data.tags import addressed, languages_of, leading_tags, tags_of, with_tags
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.explore.exploration import explore
 from transduce.recipe.recipe import load_recipe
 from transduce.tasks.translation import tempered
 from transduce.training.display import Display
@@ -197,3 +199,22 @@ def test_every_sentence_of_a_text_is_read_behind_its_tags() -> None:
     assert pieces.ids == tokenizer.encode(pieces.read)
     assert plain.pieces([text], "none").read == [text]
     assert addressed(tokenizer, ["ba", "", ">>fr<< ba"], "fr") == [">>fr<< ba", "", ">>fr<< ba"]
+
+
+def test_the_server_and_the_page_write_the_language_asked_for(run: Path) -> None:
+    model = transduce.load(run)
+    model.single_sentences = True
+    text = "eins zwei. drei.\n eins."
+    whole = model.predict(text, to="zh", split="sentences", method="greedy").text
+    found = explore(model, f">>zh<< {text}", method="greedy")["whole"]
+    assert found["output"] == whole
+    sentences = [f">>zh<< {each}" for each in ("eins zwei.", "drei.", "eins.")]
+    assert [each["text"] for each in found["sentences"]] == sentences
+    with serving([run]) as server:
+        asked = {"to": "zh", "split": "sentences"}
+        answer = server.post("/v1/predict", texts=[text], method="greedy", **asked)
+        assert [each["text"] for each in answer.json()["predictions"]] == [whole]
+        with server.client.stream("POST", "/v1/stream", json={"text": text, **asked}) as stream:
+            assert f'"text": {json.dumps(whole)}' in stream.read().decode().split("event: done")[1]
+        refused = server.post("/v1/predict", texts=["eins"], to="it")
+        assert refused.status_code == 400 and "this model writes fr, zh, de" in refused.text
