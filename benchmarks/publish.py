@@ -40,10 +40,15 @@ def main() -> None:
         sys.exit(f"{asked.run}/report.json does not say by which commit it was trained; say it: --commit")
     record = recorded(report, commit, asked.change)
     record["scores"] += searched(asked.run, [dict(read_search(each)) for each in asked.search])
+    print(write_record(record, asked.name or f"{report['name']}-{report['training']['seed']}"))
+
+
+def write_record(record: dict[str, Any], name: str) -> Path:
+    """The file that holds it now."""
     RECORDS.mkdir(parents=True, exist_ok=True)
-    path = RECORDS / f"{asked.name or report['name'] + '-' + str(report['training']['seed'])}.json"
+    path = RECORDS / f"{name}.json"
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(path)
+    return path
 
 
 def recorded(report: dict[str, Any], commit: str, change: str) -> dict[str, Any]:
@@ -60,7 +65,13 @@ def recorded(report: dict[str, Any], commit: str, change: str) -> dict[str, Any]
         "versions": {key: versions[key] for key in ("python", "torch")},
         "scores": [each for name, test in report["tests"].items() for each in of_test(name, test)],
         **of_baseline(report.get("baseline")),
+        **({"groups": groups} if (groups := of_groups(report["tests"])) else {}),
     }
+
+
+def of_groups(tests: dict[str, Any]) -> dict[str, Any]:
+    """Of each test set in groups, such as tasks, the scores of each group."""
+    return {name: test["groups"] for name, test in tests.items() if len(test.get("groups", {})) > 1}
 
 
 def of_baseline(baseline: dict[str, Any] | None) -> dict[str, Any]:

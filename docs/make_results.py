@@ -120,7 +120,39 @@ def _section(recipe: str, records: list[dict[str, Any]], letters: dict[str, str]
         head, rows = _without(head, rows, "changed")
     if not any(score["search"] for record in chosen for score in record["scores"]):
         head, rows = _without(head, rows, "search")
-    return f"\n## {recipe}\n\n{_table(head, rows)}"
+    more = [text for record in chosen for text in (*_restarts(record, letters), *_groups(record, letters))]
+    return "\n\n".join([f"\n## {recipe}", _table(head, rows).rstrip(), *more]) + "\n"
+
+
+def _restarts(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
+    """How the training was chosen among those with other seeds, and a table of all."""
+    if found := record.get("restarts"):
+        values: dict[str, dict[str, float]] = {}
+        for seed, one in found.items():
+            for score in one["scores"]:
+                values.setdefault(f"{score['test']}, {letters[score['signature']]}", {})[seed] = score["value"]
+        spreads = [f"{name} {mean(each.values()):.2f} ± {stdev(each.values()):.2f}" for name, each in values.items()]
+        yield (
+            f"Seed {record['seed']} has the lowest training loss of {len(found)} and is the one above. Mean and "
+            f"standard deviation of all: {'; '.join(spreads)}."
+        )
+        rows = [
+            [seed, f"{one['training_loss']:.4f}", *(f"{each[seed]:.2f}" for each in values.values())]
+            for seed, one in found.items()
+        ]
+        yield _table(["seed", "training loss", *values], rows).rstrip()
+
+
+def _groups(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
+    """A table for each test set whose examples are in groups, such as tasks."""
+    for test, groups in record.get("groups", {}).items():
+        used = {score["signature"]: None for group in groups.values() for score in group["scores"].values()}
+        rows = []
+        for name, group in groups.items():
+            values = {score["signature"]: _figure(score) for score in group["scores"].values()}
+            rows.append([name, *(values.get(each, "") for each in used), f"{group['examples']:,}"])
+        yield f"By group of {test}, seed {record['seed']}:"
+        yield _table(["", *(letters[each] for each in used), "examples"], rows).rstrip()
 
 
 def _all_scores(record: dict[str, Any]) -> list[dict[str, Any]]:

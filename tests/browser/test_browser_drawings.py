@@ -133,7 +133,8 @@ def test_a_model_opens_on_its_own_picture(visit: Open, model: str) -> None:
     assert [each.get_attribute("data-name") for each in tab.find("#view figure").all()] == FIGURES[model]
     tab.page.keyboard.press("2")
     tab.drawn()
-    assert tab.text("#views [aria-current]") == ("Training" if model in ("machine", "nodes", "graphs") else "Attention")
+    alone = model in ("machine", "nodes", "graphs", "listener")
+    assert tab.text("#views [aria-current]") == ("Training" if alone else "Attention")
     tab.page.keyboard.press("1")
     tab.drawn()
     assert tab.text("#views [aria-current]") == FIRST[model]
@@ -264,6 +265,7 @@ def test_looking_back_has_a_line_for_each_word(visit: Open, drawn: Server) -> No
 
 def test_each_hop_has_the_servers_weights_of_each_sentence(visit: Open, drawn: Server) -> None:
     tab, found = visit("listener"), drawing(drawn, "listener")
+    assert tab.find("#views li").all_inner_texts() == ["Hops", "Training"]
     assert tab.find(".hop-sentence").all_text_contents()[:3] == ["ba de fi", "go ku *", "fi go ba"]
     assert tab.text('[data-name="hops"] .figure-title') == "where ba?"
     rows = table(tab, "hops")

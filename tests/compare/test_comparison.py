@@ -238,9 +238,9 @@ def test_a_changed_recipe_is_refused(file: Path, finished: Path) -> None:
 def refuse(comparison: ComparisonConfig, folder: Path) -> None:
     """Run as far as the plan, with costs that were measured of another recipe."""
     measured = Costs.read(folder / "costs" / "pre.json")
-    _, data = open_task(comparison.any_recipe, QUIET)
+    task, data = open_task(comparison.any_recipe, QUIET)
     costs = dict.fromkeys(comparison.variants, measured)
-    comparing._refuse_changed(comparison, comparing._plan(comparison, folder, data, costs))
+    comparing._refuse_changed(comparison, comparing._plan(comparison, folder, data, task.columns, costs))
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from transduce.data.collate import collate
 from transduce.pipeline.outline import make_model, make_task
 from transduce.recipe.recipe import load_recipe, parse_recipe
 from transduce.tasks.algorithmic import Algorithmic
+from transduce.tasks.classification import Classification
 from transduce.training.display import Display
 from transduce.training.run import open_task
 
@@ -72,8 +73,8 @@ def test_updates_are_counted_as_training_takes_them(tiny_recipe: Path) -> None:
     seen = 0
     for update in range(1, 60):
         before, seen = seen, seen + sum(islice(stream, 2))
-        assert updates_for_tokens(batches, 2, seen) == update
-        assert updates_for_tokens(batches, 2, before + 1) == update
+        assert updates_for_tokens(batches, PAIRS, 2, seen) == update
+        assert updates_for_tokens(batches, PAIRS, 2, before + 1) == update
     assert seen > 3 * sum(int(store.metadata["tokens"]["target"]) for store in batches.stores)  # across epochs
 
 
@@ -82,5 +83,15 @@ def test_a_budget_of_generated_examples_counts_their_bits() -> None:
     given = parse_recipe({"task": {"kind": "algorithmic"}, "data": data, "model": {"kind": "vector_decoder"}}, "test")
     task = make_task(given, Algorithmic.learn_columns(given.tokenizer, given.data))
     batches = task.open(Path(), print).batches(given.batch, 1)
-    assert updates_for_tokens(batches, 1, 2 * 24 * 1500) == 1500  # more than an epoch has
-    assert updates_for_tokens(batches, 5, 2 * 24 * 5 + 1) == 2
+    assert updates_for_tokens(batches, task.columns, 1, 2 * 24 * 1500) == 1500  # more than an epoch has
+    assert updates_for_tokens(batches, task.columns, 5, 2 * 24 * 5 + 1) == 2
+
+
+def test_a_budget_of_labels_counts_each_once(tmp_path: Path) -> None:
+    files = {"train": [{"generated": "find_eight", "examples": 640, "seed": 1}]}
+    given = parse_recipe({"task": {"kind": "classification"}, "data": files, "model": {"kind": "classifier"}}, "test")
+    task = make_task(given, Classification.learn_columns(given.tokenizer, given.data))
+    batches = task.open(tmp_path, lambda told: None).batches(given.batch, 1)
+    labels = [len(rows.rows) for rows in batches.epoch(0)]
+    assert updates_for_tokens(batches, task.columns, 1, 640) == len(labels)
+    assert updates_for_tokens(batches, task.columns, 1, labels[0] + 1) == 2

@@ -1,5 +1,6 @@
 """Every encoder of the classifier under every pooling, and the penalty, against slow references."""
 
+import math
 from itertools import product
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor
 from transduce.attention.capture import capture
 from transduce.attention.pooling import redundancy
 from transduce.core.padded import Padded
+from transduce.core.registry import resolve
 from transduce.data.collate import Batch
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.layers.recurrent_stack import RecurrentEncoder
@@ -22,11 +24,13 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "transformer": {"encoder": "transformer", "heads": 2, "feed_forward": 8},
     "convolution": {"encoder": "convolution", "layers": 2},
     "linear": {"encoder": "linear", "heads": 2, "feed_forward": 8, "positions": "learned", "max_length": 8},
+    "none": {"encoder": "none"},
     **{
         f"{cell} {direction}": {"encoder": "recurrent", "hidden": 8, "cell": cell, "direction": direction}
         for cell, direction in product(("lstm", "gru", "tanh", "lstmn", "ntm"), ("forward", "backward", "both"))
     },
 }
+COMBINED = [each for each in product(ENCODERS, ("attention", "mean", "max", "last")) if each != ("none", "last")]
 
 
 def built(encoder: str, pooling: str, **more: Any) -> Classifier:
@@ -36,8 +40,7 @@ def built(encoder: str, pooling: str, **more: Any) -> Classifier:
     return Classifier(ClassifierConfig.model_validate(table), SPECS)
 
 
-@pytest.mark.parametrize("pooling", ["attention", "mean", "max", "last"])
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize(("encoder", "pooling"), COMBINED)
 def test_padding_changes_nothing_and_pooling_is_its_definition(encoder: str, pooling: str) -> None:
     model = built(encoder, pooling).eval()
     values_BS, lengths_B = torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])
@@ -49,8 +52,7 @@ def test_padding_changes_nothing_and_pooling_is_its_definition(encoder: str, poo
         torch.testing.assert_close(logits_BC[row], expected_C, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("pooling", ["attention", "mean", "max", "last"])
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize(("encoder", "pooling"), COMBINED)
 def test_gradients_reach_every_parameter(encoder: str, pooling: str) -> None:
     model = built(encoder, pooling)
     lengths_B = torch.tensor([8, 8, 8]) if encoder == "linear" else torch.tensor([6, 2, 4])  # each learned position
@@ -80,6 +82,46 @@ def pooled(model: Classifier, pooling: str, states_SH: Tensor) -> Tensor:
     return torch.cat(hops)  # type: ignore[arg-type]
 
 
+def test_without_an_encoder_the_states_are_embeddings_and_positions() -> None:
+    model = built("none", "mean").eval()
+    ids_BS = torch.randint(1, 20, (1, 6))
+    table_VD = model.source_embedding(torch.arange(20))
+    alone_SD = torch.stack([table_VD[word] for word in ids_BS[0]])
+    turned_SD = torch.tensor(
+        [[f(place / 10_000 ** (pair / 4)) for pair in range(4) for f in (math.sin, math.cos)] for place in range(6)]
+    )
+    torch.testing.assert_close(model.encode(Padded(ids_BS, torch.tensor([6]))).values[0], alone_SD + turned_SD)
+
+
+@pytest.mark.parametrize("weighing", ["sparsemax", "entmax", "hard", "gumbel"])
+def test_any_normalizer_makes_the_weights_of_pooling(weighing: str) -> None:
+    model = built("none", "attention", pooling_weighing=weighing).eval()
+    assert model.pool is not None and model.key is not None
+    values_BS, lengths_B = torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])
+    with capture(model) as record:
+        model.classify(Padded(values_BS, lengths_B))
+    [alpha_B1RS] = record["pool"]
+    weigh = resolve("attention.normalizers", weighing)(8).eval()
+    for row, length in enumerate((lengths_B - 1).tolist()):
+        states_SH = model.encode(Padded(values_BS[row : row + 1], lengths_B[row : row + 1])).values[0, :length]
+        score_RS = model.pool.query_RK @ model.key(states_SH).tanh().T
+        place_1R = torch.arange(2)[None]
+        expected_RS = weigh(score_RS[None, None], None, model.pool.query_RK[None, None], place_1R)[0, 0]
+        torch.testing.assert_close(alpha_B1RS[row, 0, :, :length], expected_RS)
+        assert not alpha_B1RS[row, 0, :, length:].any()
+
+
+def test_hard_pooling_learns_by_reinforce() -> None:
+    """Its scores have a gradient in the objective, and without it none."""
+    model = built("none", "attention", pooling_weighing="hard").train()
+    batch = Batch(Padded(torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])), torch.tensor([0, 2, 1]), 3)
+    assert model.pool is not None
+    model.classify(batch.inputs).logsumexp(1).sum().backward()  # type: ignore[no-untyped-call]
+    assert model.pool.query_RK.grad is None
+    LabelCrossEntropy().loss(model, batch).minimised.backward()  # type: ignore[no-untyped-call]
+    assert model.pool.query_RK.grad is not None and model.pool.query_RK.grad.any()
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -94,6 +136,8 @@ def pooled(model: Classifier, pooling: str, states_SH: Tensor) -> Tensor:
         {"encoder": "transformer", "heads": 2, "positions": "none"},
         {"encoder": "linear", "heads": 2},
         {"encoder": "convolution"},
+        {"encoder": "none"},
+        {"pooling_weighing": "sparsemax"},
     ],
     ids=str,
 )
@@ -121,6 +165,11 @@ def test_every_setting_matters_and_gradients_reach_every_parameter(settings: dic
             'positions none, sinusoidal, learned, not "rot',
         ),
         ({"encoder": "transformer", "heads": 2, "kernel": 5}, "kernel: not read with this encoder"),
+        ({"encoder": "none", "layers": 2}, "layers: not read with this encoder"),
+        ({"encoder": "none", "positions": "rotary"}, "positions none, sinusoidal, learned"),
+        ({"encoder": "none", "pooling": "last"}, "reads the end token alone"),
+        ({"pooling": "mean", "pooling_weighing": "hard"}, "pooling_weighing: not read with this encoder and pooling"),
+        ({"pooling_weighing": "hart"}, 'there is no "hart". Did you mean "hard"'),
         ({"pooling": "mean", "penalty": 1.0}, "penalty: not read with this encoder and pooling"),
     ],
 )

@@ -5,6 +5,7 @@ import json
 import random
 import shutil
 import signal
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from forked import Fate
 from forked import transduce as command
 from transduce.core.errors import InputError
 from transduce.data.batches import SizedBatches
+from transduce.data.stories import story_of
 from transduce.evaluation.evaluate import Files, Settings, evaluate_files
 from transduce.metrics.groups import by_group, group_mean
 from transduce.metrics.labels import error_tally
@@ -198,6 +200,14 @@ def test_training_learns_and_tells_each_task(run: Path) -> None:
     assert losses[-1] < 0.8 * np.log(3)
 
 
+def test_the_model_file_has_stories_to_explore(run: Path) -> None:
+    model: Any = transduce.load(run)
+    shown = model.provenance["examples"]
+    assert shown
+    for text in shown:
+        assert story_of(text).facts
+
+
 def test_its_figures_show_the_hops(recipe: Path, run: Path, tmp_path: Path) -> None:
     model: Any = transduce.load(run)
     loaded, told = load_recipe(recipe), []
@@ -246,6 +256,42 @@ def test_evaluate_reads_files_and_patterns(run: Path, corpus: Path) -> None:
     )
     alone = evaluate_files({"m": model}, Files(corpus / "qa1_easy_test.txt", []), Settings(), lambda count: None)
     assert alone["scores"]["error"] == reported["groups"]["qa1_easy"]["scores"]["error"]
+
+
+def test_evaluate_and_predict_read_files_in_an_archive(run: Path, corpus: Path, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "toy.tar.gz", "w:gz") as archive:
+        for path in corpus.glob("qa*_test.txt"):
+            archive.add(path, f"en/{path.name}")
+    model: Any = transduce.load(run)
+    packed = tmp_path / "toy.tar.gz:en" / "qa*_test.txt"
+    reported = json.loads((run / "report.json").read_text())["tests"]["toy"]
+    found = evaluate_files({"m": model}, Files(packed, []), Settings(), lambda count: None)
+    assert (found["groups"], found["scores"]) == (reported["groups"], reported["scores"])
+    shown = command(tmp_path, "predict", run, "--source", packed)
+    plain = command(tmp_path, "predict", run, "--source", corpus / "qa*_test.txt")
+    assert shown.code == 0, shown.shown
+    assert shown.shown == plain.shown
+
+
+def test_answers_that_training_never_gave_count_as_wrong(run: Path, corpus: Path, tmp_path: Path) -> None:
+    known = (corpus / "qa1_easy_test.txt").read_text()
+    (tmp_path / "known.txt").write_text(known)
+    (tmp_path / "more.txt").write_text(known + "1 Mary went to the garden.\n2 Where is Mary?\tattic\t1\n")
+    (tmp_path / "none.txt").write_text("1 Mary went to the garden.\n2 Where is Mary?\tattic\t1\n")
+    model: Any = transduce.load(run)
+    found = {
+        name: evaluate_files({"m": model}, Files(tmp_path / f"{name}.txt", []), Settings(), lambda count: None)
+        for name in ("known", "more", "none")
+    }
+    errors = {name: each["scores"]["error"]["value"] * each["sentences"] for name, each in found.items()}
+    assert errors["more"] == pytest.approx(errors["known"] + 100)
+    assert found["more"]["likelihood"]["tokens"] == found["known"]["sentences"]
+    assert found["more"]["unknown_answers"] == found["none"]["unknown_answers"] == 1
+    assert found["none"]["scores"]["error"]["value"] == 100
+    assert "likelihood" not in found["none"]
+    shown = command(tmp_path, "evaluate", run, "--source", tmp_path / "more.txt")
+    assert shown.code == 0, shown.shown
+    assert "answers that no training question has, which count as wrong: 1" in " ".join(shown.shown.split())
 
 
 def test_the_command_shows_a_table_of_tasks(run: Path, corpus: Path, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def evaluate(
         Path | None,
         typer.Option(
             help="The inputs, one a line, or a file in a format of the models' task with its references, such as "
-            "SQuAD's JSON, or for classification a .csv or .jsonl. A language model has none."
+            "SQuAD's JSON, for classification a .csv or .jsonl, or stories in bAbI's format. A language model has none."
         ),
     ] = None,
     reference: Annotated[
@@ -143,6 +143,7 @@ def _show(report: dict[str, Any]) -> None:
         typer.echo(f"  {note}")
     if "likelihood" in report:
         typer.echo(_perplexity(report["likelihood"]))
+    _show_unknown(report, "")
     _show_groups(report)
     _show_confusion(report)
 
@@ -167,6 +168,7 @@ def _show_comparison(report: dict[str, Any]) -> None:
     for name, system in systems.items():
         if "likelihood" in system:
             typer.echo(f"{name}: {_perplexity(system['likelihood'])}")
+        _show_unknown(system, f"{name}: ")
         _show_groups(system, f"{name}, by task:")
         _show_confusion(system, f"{name}, counts of labels:")
 
@@ -215,6 +217,11 @@ def _with_interval(figure: dict[str, Any], sign: str) -> str:
     form = f"{{:{sign}.{decimals(figure['signature'])}f}}"
     interval = "" if figure["interval"] is None else f" [{form}, {form}]".format(*figure["interval"])
     return form.format(figure["value"]) + interval
+
+
+def _show_unknown(system: dict[str, Any], name: str) -> None:
+    if count := system.get("unknown_answers"):
+        typer.echo(f"{name}answers that no training question has, which count as wrong: {count:,}")
 
 
 def _perplexity(likelihood: dict[str, Any]) -> str:

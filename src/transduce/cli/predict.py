@@ -27,8 +27,8 @@ def predict(
         Path | None,
         typer.Option(
             help="Read this file (plain, .gz, .zst or .xz) instead of standard input: one input a line, or a file in "
-            "a format of the model's task: SQuAD's JSON, whose outputs are one JSON object by the inputs' ids, or for "
-            "classification a .csv or .jsonl with the recipe's columns."
+            "a format of the model's task: SQuAD's JSON, whose outputs are one JSON object by the inputs' ids; for "
+            "classification a .csv or .jsonl with the recipe's columns; stories in bAbI's format, also as a pattern."
         ),
     ] = None,
     text: Annotated[
@@ -123,7 +123,7 @@ def predict(
         bool,
         typer.Option(
             help="Draw each prediction below its output: the words that a classifier looked at, an answer in its text, "
-            "a tree, what a language model looks back at, or the attention."
+            "the sentences of a story that were read, a tree, what a language model looks back at, or the attention."
         ),
     ] = False,
     lattice: Annotated[

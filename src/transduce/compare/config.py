@@ -5,6 +5,7 @@
     [training] [model] ...                # laid over the base, for all variants
     [variants.pre]                        # laid over that: one table a variant
     model = { norm = "pre" }
+    [compare.axis]                        # what changes beside the variants, see `transduce.compare.axis`
     [variants.recurrent]                  # a [model] of another kind replaces the one below
     model = { kind = "rnn" }
 
@@ -14,19 +15,20 @@ Data, tokenizer, batches and batches per update must be the same for all; task.d
 import re
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError
 
+from transduce.compare.axis import AxisConfig, Number
 from transduce.compare.budget import UNLIMITED, Budget, parse_budget
 from transduce.core.config import Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
 from transduce.core.registry import resolve, suggest
 from transduce.metrics.evaluate import KNOWN
-from transduce.recipe.recipe import STAGES, Recipe, Table, apply_overrides, lay_over, parse_recipe, read_table
+from transduce.recipe.recipe import STAGES, Recipe, Table, apply_overrides, lay_over, parse_recipe, read_table, set_key
 from transduce.search.dispatch import AT_ONCE, only_method
 from transduce.search.settings import READ_BY_ONE, Search, search_settings
 from transduce.training.run_directory import differences
@@ -52,6 +54,8 @@ class CompareConfig(Config):
     """Lines decoded together, where speed is measured."""
     lengths: tuple[int, ...] = Field(default=(32, 64, 128, 256, 512, 1024), min_length=2)
     """Sequence lengths at which time is measured."""
+    axis: AxisConfig | None = None
+    """What changes beside the variants, such as the number of training pairs; see [compare.axis]."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class ComparisonConfig:
 
     changes: the keys that each variant sets.
     searches: by variant and name, resolved.
+    points: where a key of the recipe is the axis, the comparison at each of its values, which has no axis. `variants`
+        are then those of the last.
     """
 
     name: str
@@ -68,6 +74,7 @@ class ComparisonConfig:
     variants: dict[str, Recipe]
     changes: dict[str, Table]
     searches: dict[str, dict[str, Search]]
+    points: "dict[Number, ComparisonConfig]" = field(default_factory=dict)
 
     @property
     def any_recipe(self) -> Recipe:
@@ -112,15 +119,40 @@ def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | Non
     config = _config(table.pop("compare", {}), path, budget)
     if not isinstance(variants, dict) or not variants:
         raise InputError(f"{path}: name at least one variant: [variants.NAME], with the keys that it changes.")
-    overrides = list(overrides)
+    common, overrides, axis = table, list(overrides), config.axis
+    if axis is None or not axis.values:
+        return _at_one(path, config, common, variants, overrides)
+    points, problems = {}, list[str]()
+    for value in axis.values:
+        try:
+            alone = config.model_copy(update={"axis": None})
+            point = _at_one(path, alone, common, variants, overrides, (axis.key, value))
+            points[value] = replace(point, name=f"{path.stem}, {axis.title} = {value:,}")
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(list(dict.fromkeys(problems)))
+    return replace(points[axis.values[-1]], name=path.stem, config=config, points=points)
+
+
+def _at_one(
+    path: Path,
+    config: CompareConfig,
+    common: Table,
+    variants: Table,
+    overrides: list[str],
+    point: tuple[str, Number] | None = None,
+) -> ComparisonConfig:
+    """The comparison, perhaps with one more key of all its recipes."""
     recipes, problems = {}, []
     for name, changes in variants.items():
         try:
-            recipes[name] = _recipe(path, name, table, changes, overrides)
+            recipes[name] = _recipe(path, name, common, changes, overrides, point)
         except InputError as error:
             problems += error.problems
     if not problems:
         problems = [*_unfair(path, recipes), *_wrong_names(path, recipes), *_wrong_metrics(path, config)]
+        problems += _wrong_tests(path, config, recipes)
     limit = parse_budget(config.budget)
     problems += _endless(path, recipes, limit)
     if problems:
@@ -131,11 +163,18 @@ def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | Non
     return ComparisonConfig(path.stem, config, limit, recipes, variants, searches)
 
 
-def _recipe(path: Path, name: str, common: Table, changes: Any, overrides: list[str]) -> Recipe:
+def _recipe(
+    path: Path, name: str, common: Table, changes: Any, overrides: list[str], point: tuple[str, Number] | None
+) -> Recipe:
     where = f"{path}: variant {name}"
     if not isinstance(changes, dict):
         raise InputError(f"{where}: expected a table of the keys that it changes; got {changes!r}.")
     table = apply_overrides(lay_over(deepcopy(common), deepcopy(changes)), overrides)
+    if point is not None:
+        try:
+            set_key(table, *point)
+        except InputError as error:
+            raise InputError(f"{path}: compare.axis.key: {problem}" for problem in error.problems) from None
     return parse_recipe({**table, "name": name}, where)
 
 
@@ -180,6 +219,16 @@ def _wrong_metrics(path: Path, config: CompareConfig) -> list[str]:
         f'{path}: compare.metrics: there is no "{name}".{suggest(name, list(KNOWN))} Known: {", ".join(KNOWN)}.'
         for name in config.metrics
         if name not in KNOWN
+    ]
+
+
+def _wrong_tests(path: Path, config: CompareConfig, recipes: dict[str, Recipe]) -> list[str]:
+    """Tests on the axis that the recipe does not have."""
+    known = list(getattr(next(iter(recipes.values())).data, "test", {}))
+    return [
+        f'{path}: compare.axis.tests: data.test has no "{name}".{suggest(name, known)} It has: {", ".join(known)}.'
+        for name in (config.axis.tests if config.axis else ())
+        if name not in known
     ]
 
 

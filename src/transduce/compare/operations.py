@@ -13,8 +13,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from transduce.data.batches import BatchPlan, Numbers, Rows
-from transduce.data.collate import Batch
-from transduce.data.generated import GeneratedStore
+from transduce.data.collate import Batch, collate
+from transduce.data.columns import Columns
+from transduce.data.columns.tokens import Tokens
 from transduce.inference.inputs import batches_of
 from transduce.kernels.native import left_out
 from transduce.objectives.protocols import Objective
@@ -64,9 +65,9 @@ def _pass(objective: Objective, model: nn.Module, batch: Batch) -> None:
     model.zero_grad(set_to_none=True)
 
 
-def updates_for_tokens(batches: BatchPlan, accumulate: int, tokens: float) -> int:
-    """After how many updates a training has seen `tokens` target tokens at least; batches are planned, not read."""
-    in_batch = _counter(batches)
+def updates_for_tokens(batches: BatchPlan, columns: Columns, accumulate: int, tokens: float) -> int:
+    """After how many updates a training has seen `tokens` target tokens (labels, numbers) at least."""
+    in_batch = _counter(batches, columns)
     stream = (in_batch(rows) for epoch in count() for rows in batches.epoch(epoch))
     seen = updates = 0
     while seen < tokens:
@@ -75,12 +76,11 @@ def updates_for_tokens(batches: BatchPlan, accumulate: int, tokens: float) -> in
     return updates
 
 
-def _counter(batches: BatchPlan) -> Callable[[Rows], int]:
-    """Target tokens of a batch; of generated examples, of which there is no end, their numbers."""
-    store = batches.stores[0]
-    if isinstance(store, GeneratedStore):
-        return lambda rows: sum(each.size for each in store.read("target", rows.rows))
-    return partial(_tokens_in, counts=_target_counts(batches))
+def _counter(batches: BatchPlan, columns: Columns) -> Callable[[Rows], int]:
+    """What the loss of a batch is a mean over. Batches of tokens are planned and not read."""
+    if isinstance(columns["target"], Tokens):
+        return partial(_tokens_in, counts=_target_counts(batches))
+    return lambda rows: collate(batches.stores, rows, columns).units
 
 
 def _tokens_in(rows: Rows, counts: Sequence[Numbers]) -> int:

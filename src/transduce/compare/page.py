@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transduce.compare.axis_tables import axis_charts, axis_tables, points_tables
 from transduce.compare.chart import Line, line_chart
 from transduce.compare.tables import Table, all_tables
 from transduce.core.atomic import write_text
@@ -33,11 +34,14 @@ def write_pages(results: dict[str, Any], folder: Path, tell: Callable[[str], Non
 
 
 def charts(results: dict[str, Any]) -> "dict[str, Figure]":
-    """Learning curves, over what the budget counts, and growth with sequence length, by name.
+    """What decides along the axis, learning curves, over what the budget counts, and growth with length, by name.
 
     Raises:
         InputError: no matplotlib.
     """
+    along = axis_charts(results)
+    if "points" in results:
+        return along
     unit = results["budget"]["unit"]
     curves = [
         Line(name, [(point[unit], point["loss"]) for point in run["curve"]])
@@ -55,13 +59,21 @@ def charts(results: dict[str, Any]) -> "dict[str, Figure]":
     if curves:
         title, loss = "Learning curves", "validation loss, nats a token"
         figures = {"learning-curves": line_chart(title, UNITS[unit], loss, curves), **figures}
-    return figures
+    return along | figures
+
+
+def tables(results: dict[str, Any]) -> list[Table]:
+    """Everything, what decides first."""
+    if "points" in results:
+        return points_tables(results)
+    first, *others = all_tables(results)
+    return [*axis_tables(results), first, *others]
 
 
 def markdown(results: dict[str, Any], figures: list[str]) -> str:
     """The page as Markdown; the figures are linked as figures/NAME.svg."""
     parts = [f"# {results['name']}\n"]
-    for number, table in enumerate(all_tables(results)):
+    for number, table in enumerate(tables(results)):
         parts.append(f"## {table.title}\n")
         parts.append(_markdown_table(table))
         parts += [f"{note}\n" for note in table.notes]
@@ -73,7 +85,7 @@ def markdown(results: dict[str, Any], figures: list[str]) -> str:
 def page(results: dict[str, Any], figures: "dict[str, Figure]") -> str:
     """The page as HTML, figures inside."""
     images = {name: b64encode(svg(figure)).decode() for name, figure in figures.items()}
-    values = {"tables": all_tables(results), "figures": images, "machine": _machine(results)}
+    values = {"tables": tables(results), "figures": images, "machine": _machine(results)}
     return render(TEMPLATE, name=results["name"], texts=_texts, **values)
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from transduce.compare.axis import across_lengths, across_points, across_tests
 from transduce.compare.complexity import COMPLEXITIES
 from transduce.compare.config import ComparisonConfig
 from transduce.compare.worker import FAILED, MEASURED
@@ -85,7 +86,7 @@ def make_results(
         name: [_tallies(each, comparison, task, data) for each in runs if each.measured]
         for name, runs in finished.items()
     }
-    return {
+    results = {
         "name": comparison.name,
         "budget": {"text": comparison.budget.text, "amount": comparison.budget.amount, "unit": comparison.budget.unit},
         "seeds": list(comparison.config.seeds),
@@ -99,6 +100,21 @@ def make_results(
         "data": data.provenance,
         "environment": {"machine": machine(), "versions": library_versions()},
     }
+    axis = comparison.config.axis
+    if axis is None:
+        return results
+    along = across_tests(axis, results) if axis.tests else across_lengths(axis, results, tallies, data.tests)
+    return results | {"axis": axis.described(along)}
+
+
+def joined_results(comparison: ComparisonConfig, points: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The results at all values of the axis, each with its folder, put side by side."""
+    axis, last = comparison.config.axis, [*points.values()][-1]
+    assert axis is not None
+    told = {key: last[key] for key in ("name", "budget", "seeds", "baseline", "environment")}
+    folders = [{"at": value, "folder": folder} for value, folder in zip(axis.values, points, strict=False)]
+    told["name"] = comparison.name
+    return {**told, "axis": axis.described(across_points(axis, [*points.values()])), "points": folders}
 
 
 def _tallies(finished: FinishedRun, comparison: ComparisonConfig, task: Task, data: TaskData) -> dict[Key, Tally]:

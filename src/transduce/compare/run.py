@@ -4,6 +4,9 @@
     DIR/costs/            parameters, operations and growth with length of each variant
     DIR/compare.json, compare.md, compare.html
 
+Where a key of the recipe is the axis, DIR/KEY-VALUE/ holds all this of each value, and DIR/compare.* are about all of
+them.
+
 Finished parts are kept: the same command continues where it was stopped.
 """
 
@@ -15,13 +18,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transduce.compare.axis import check_lengths
 from transduce.compare.config import ComparisonConfig, folder_name
 from transduce.compare.operations import updates_for_tokens
 from transduce.compare.page import write_pages
-from transduce.compare.results import Costs, FinishedRun, make_results
+from transduce.compare.results import Costs, FinishedRun, joined_results, make_results
 from transduce.compare.worker import FAILED, MEASURED
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError, TransduceError
+from transduce.data.columns import Columns
 from transduce.recipe.recipe import Recipe, Table
 from transduce.runtime import child_process
 from transduce.tasks.protocols import Task, TaskData
@@ -58,11 +63,14 @@ def run_comparison(comparison: ComparisonConfig, folder: Path, display: Display)
         Interrupted: stopped by a signal; saved.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    if comparison.points:
+        return _run_points(comparison, folder, display)
     with _alone_in(folder, display) as lock:
         task, data = open_task(comparison.any_recipe, display)
+        check_lengths(comparison.config.axis, data.tests)
         task.tallies([task.any_output], [[task.any_output]], comparison.metrics)  # a wrong metric is told now
         costs = _costs(comparison, folder, lock, display)
-        trainings = _plan(comparison, folder, data, costs)
+        trainings = _plan(comparison, folder, data, task.columns, costs)
         _refuse_changed(comparison, trainings)
         results: dict[str, Any] = {}
         for number, training in enumerate(trainings, 1):
@@ -73,24 +81,44 @@ def run_comparison(comparison: ComparisonConfig, folder: Path, display: Display)
         return results
 
 
-def _plan(comparison: ComparisonConfig, folder: Path, data: TaskData, costs: dict[str, Costs]) -> list[Training]:
+def _run_points(comparison: ComparisonConfig, folder: Path, display: Display) -> dict[str, Any]:
+    """Value by value; what there is of all of them is written after each."""
+    axis = comparison.config.axis
+    assert axis is not None
+    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, Any] = {}
+    for value, point in comparison.points.items():
+        name = f"{folder_name(axis.key.rpartition('.')[2])}-{value}"
+        display.tell(f"{axis.key} = {value:,}, {len(found) + 1} of {len(comparison.points)} values")
+        found[name] = run_comparison(point, folder / name, display)
+        results = joined_results(comparison, found)
+        write_json(folder / "compare.json", results)
+        write_pages(results, folder, display.tell)
+    return results
+
+
+def _plan(
+    comparison: ComparisonConfig, folder: Path, data: TaskData, columns: Columns, costs: dict[str, Costs]
+) -> list[Training]:
     """Seed by seed, so that every variant has been trained once before any is trained again."""
     plan = []
     for seed in comparison.config.seeds:
         for variant in comparison.variants:
-            updates = _updates(comparison, variant, seed, data, costs[variant])
+            updates = _updates(comparison, variant, seed, data, columns, costs[variant])
             run = folder / f"{folder_name(variant)}-seed{seed}"
             plan.append(Training(variant, seed, comparison.training(variant, seed, updates), run))
     return plan
 
 
-def _updates(comparison: ComparisonConfig, variant: str, seed: int, data: TaskData, costs: Costs) -> int | None:
+def _updates(
+    comparison: ComparisonConfig, variant: str, seed: int, data: TaskData, columns: Columns, costs: Costs
+) -> int | None:
     """How many the budget buys; None where it is time."""
     budget, recipe = comparison.budget, comparison.variants[variant]
     if budget.unit == "minutes":
         return None
     tokens = budget.amount if budget.unit == "tokens" else budget.amount / costs.operations_a_token
-    return updates_for_tokens(data.batches(recipe.batch, seed), recipe.training.accumulate, tokens)
+    return updates_for_tokens(data.batches(recipe.batch, seed), columns, recipe.training.accumulate, tokens)
 
 
 def _refuse_changed(comparison: ComparisonConfig, trainings: list[Training]) -> None:

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from transduce.compare.axis_tables import axis_tables
 from transduce.compare.tables import Table, growth_table, main_table, verdicts
 
 WIDE = 200  # columns that a table may take where nobody's terminal says otherwise
@@ -15,7 +16,8 @@ WIDE = 200  # columns that a table may take where nobody's terminal says otherwi
 def show(results: dict[str, Any], console: Console) -> None:
     """What decides: quality and cost, verdicts, growth; the page has the rest."""
     wide = console if console.is_terminal else Console(file=console.file, width=WIDE)
-    for table in (main_table(results), *verdicts(results), growth_table(results)):
+    others = () if "points" in results else (main_table(results), *verdicts(results), growth_table(results))
+    for table in (*axis_tables(results), *others):
         wide.print(Text(table.title, style="bold"))
         if table.headers:
             wide.print(_grid(table))

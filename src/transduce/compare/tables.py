@@ -152,7 +152,12 @@ def _headline(results: Results) -> list[dict[str, Any]]:
 
 def _label(figure: dict[str, Any], results: Results) -> str:
     tests = {each["test"] for each in results["quality"]}
-    parts = [figure["name"], figure["search"], figure["test"] if len(tests) > 1 else ""]
+    return label_of(figure, len(tests) > 1)
+
+
+def label_of(figure: dict[str, Any], with_test: bool) -> str:
+    """What a figure is called: its metric, its search, its test."""
+    parts = [figure["name"], figure["search"], figure["test"] if with_test else ""]
     return " ".join(part for part in parts if part)
 
 
@@ -176,14 +181,15 @@ def _value(figure: dict[str, Any], name: str) -> str:
     value = figure["variants"].get(name)
     if value is None:
         return NOTHING
-    return _with_interval(value, figure["digits"], "")
+    return with_interval(value, figure["digits"], "")
 
 
 def _difference(difference: dict[str, Any] | None, digits: int) -> str:
-    return _with_interval(difference, digits, "+") if difference else NOTHING
+    return with_interval(difference, digits, "+") if difference else NOTHING
 
 
-def _with_interval(value: dict[str, Any], digits: int, sign: str) -> str:
+def with_interval(value: dict[str, Any], digits: int, sign: str) -> str:
+    """A value and its interval."""
     form = f"{{:{sign}z.{digits}f}}"  # z: what rounds to 0 has no sign
     interval = "" if value["interval"] is None else f" [{form}, {form}]".format(*value["interval"])
     return form.format(value["value"]) + interval

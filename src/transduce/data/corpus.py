@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -31,6 +33,11 @@ class PairFiles(Config):
     source_column: int = Field(default=0, ge=0)
     """Counted from 0."""
     target_column: int = Field(default=1, ge=0)
+    separator: str | None = Field(default=None, min_length=1)
+    """What stands between the columns. Unset: a tab."""
+    pairs: int | None = Field(default=None, ge=1)
+    """Train on this many of the pairs. A hash of a pair's number chooses, so all trainings have the same pairs, and a
+    larger number keeps those of a smaller one. Unset: all. Not for validation and tests."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each pair; see `transduce.data.batches`."""
     to: str | None = Field(default=None, pattern=r"^[^\s<>]+$")
@@ -44,7 +51,15 @@ class PairFiles(Config):
         neither = self.source is None and self.target is None
         if not (two if self.tsv is None else neither):
             raise ValueError("name either source and target (two files) or tsv (one file with columns)")
+        if self.tsv is None and self.separator is not None:
+            raise ValueError("separator: two files have no columns. Leave it out, or name tsv")
         return self
+
+    @property
+    def read_as(self) -> dict[str, Any]:
+        """What decides, beside the content of the files, which pairs are read; only what is not usual."""
+        given = {"separator": self.separator, "pairs": self.pairs}
+        return {key: value for key, value in given.items() if value is not None}
 
     def paths(self, root: Path) -> list[Path]:
         """The files themselves, relative ones from `root`."""
@@ -56,7 +71,9 @@ class PairFiles(Config):
         return [*([language_tag(self.to)] if self.to else []), *([self.tag] if self.tag else [])]
 
     def evaluate_options(self, root: Path) -> list[str]:
-        """The files as options of `transduce evaluate`."""
+        """The files as options of `transduce evaluate`; none where it cannot read them."""
+        if self.separator is not None:
+            return []
         paths, to = [str(path) for path in self.paths(root)], ["--to", self.to] if self.to else []
         if self.tsv is None:
             return ["--source", paths[0], "--reference", paths[1], *to]
@@ -144,7 +161,8 @@ def name_row(store: Store, row: int, train: Sequence[Mapping[str, Any]]) -> str:
     entry = next((each for each in train if each.get("sha256") == store.metadata["fingerprints"]), {})
     keys = ["file"] if "file" in entry else ["source", "target", "tsv", "text"]
     files = " and ".join(str(entry[key]) for key in keys if key in entry)
-    line = _line_of(Dropped.from_dict(store.metadata["dropped"]), row) if "dropped" in store.metadata else None
+    known = "dropped" in store.metadata and "pairs" not in entry
+    line = _line_of(Dropped.from_dict(store.metadata["dropped"]), row) if known else None
     place = f"example {row + 1:,} of {len(store):,} that were kept" if line is None else f"line {line}"
     return f"{files or store.path}, {place}"
 
@@ -165,12 +183,27 @@ def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
     comes.
 
     Raises:
-        InputError: unequal line counts, a line with too few columns, a missing file, text that is not UTF-8.
+        InputError: unequal line counts, a line with too few columns, a missing file, text that is not UTF-8, fewer
+            pairs than are asked for.
     """
-    if files.tsv is not None:
-        return _read_columns(files, root / files.tsv)
-    source, target = files.paths(root)
-    return _read_two(source, target)
+    paths = files.paths(root)
+    pairs = _read_two(*paths) if files.tsv is None else _read_columns(files, *paths)
+    if files.pairs is None:
+        return pairs
+    chosen = _chosen(files.pairs, paths[0])
+    return (pair for pair in pairs if pair[0] in chosen)
+
+
+def _chosen(count: int, path: Path) -> set[int]:
+    """The numbers, from 1, of so many lines: those whose hashes are smallest."""
+    lines = count_lines(path)
+    if count > lines:
+        raise InputError(f"{path} has {lines:,} pairs; data.train.pairs asks for {count:,}.")
+    return set(nsmallest(count, range(1, lines + 1), key=_hashed))
+
+
+def _hashed(number: int) -> bytes:
+    return blake2b(str(number).encode(), digest_size=8).digest()
 
 
 def read_tagged_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
@@ -182,7 +215,7 @@ def read_tagged_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, 
 def sampled_pairs(corpora: Sequence[PairFiles], root: Path, count: int) -> Iterator[tuple[str, str]]:
     """About `count` (source, target) pairs out of all corpora, as many of each, evenly spread over its lines."""
     for files in corpora:
-        lines = count_lines(files.paths(root)[0])
+        lines = files.pairs or count_lines(files.paths(root)[0])
         step = max(1, lines * len(corpora) // count)
         yield from ((source, target) for _, source, target in islice(read_pairs(files, root), 0, None, step))
 
@@ -260,18 +293,20 @@ def _read_two(source: Path, target: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]]:
-    _check_columns(path, max(files.source_column, files.target_column) + 1)
-    rows = (line.split("\t") for line in read_lines(path))
+    separator = files.separator or "\t"
+    _check_columns(path, max(files.source_column, files.target_column) + 1, separator)
+    rows = (line.split(separator) for line in read_lines(path))
     return ((number, row[files.source_column], row[files.target_column]) for number, row in enumerate(rows, 1))
 
 
-def _check_columns(path: Path, wanted: int) -> None:
+def _check_columns(path: Path, wanted: int, separator: str = "\t") -> None:
     """Raises InputError naming the lines with fewer columns."""
-    short = [number for number, line in enumerate(read_lines(path), 1) if line.count("\t") + 1 < wanted]
+    short = [number for number, line in enumerate(read_lines(path), 1) if line.count(separator) + 1 < wanted]
     if short:
         named = ", ".join(map(str, short[:LINES_NAMED])) + (", …" if len(short) > LINES_NAMED else "")
+        columns = "tab-separated columns" if separator == "\t" else f'columns separated by "{separator}"'
         raise InputError(
-            f"{path}: expected {wanted} tab-separated columns in every line, but {len(short):,} "
+            f"{path}: expected {wanted} {columns} in every line, but {len(short):,} "
             f"line{'s have' if len(short) > 1 else ' has'} fewer (line {named}). "
             "Correct or delete them, or choose other columns."
         )

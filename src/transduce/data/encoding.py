@@ -57,7 +57,7 @@ def open_pairs_store(
     """
     source, target = tokenizers
     columns = None if files.tsv is None else [files.source_column, files.target_column]
-    settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": columns}
+    settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": columns, **files.read_as}
     if files.tags:
         settings["tags"] = files.tags
     encoders: tuple[Encoder, Encoder] = tokenizers

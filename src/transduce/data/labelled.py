@@ -1,5 +1,7 @@
 """Files of labelled texts, or of labelled pairs of texts: tab-separated, .csv, .jsonl, or bracketed trees.
 
+Instead of a file there may be generated texts.
+
 A pair is one text to all who pass it on: both texts with a tab between, and no other tab.
 """
 
@@ -15,6 +17,7 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.corpus import tsv_options
 from transduce.data.files import read_lines
+from transduce.data.glyph_rows import Name, glyph_row
 from transduce.data.labelled_trees import EXAMPLE, read_labelled_trees
 
 NAMED = 5  # lines of a message
@@ -24,10 +27,11 @@ Example = tuple[int, str, str]  # line number from 1, text, label
 
 
 class LabelledFile(Config):
-    """Texts with their labels, one of a line: tab-separated, .csv, .jsonl, or bracketed trees."""
+    """Texts with their labels, one of a line: tab-separated, .csv, .jsonl, or bracketed trees; or generated ones."""
 
-    file: str
-    """.csv has a header, .jsonl an object a line; anything else is tab-separated. Compressed or not."""
+    file: str = ""
+    """.csv has a header, .jsonl an object a line; anything else is tab-separated. Compressed or not. Required, unless
+    the examples are generated."""
     text: int | str | tuple[int | str, ...] = 0
     """Column of the text: its number from 0, or its name in .csv and .jsonl. A list of two: pairs of texts."""
     label: int | str = 1
@@ -38,6 +42,28 @@ class LabelledFile(Config):
     """With trees: each different phrase is an example as well, labelled by its own node."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each example."""
+    generated: Name | None = None
+    """Instead of a file, rows of glyphs made from random numbers: black_cards, whose label is the sum of the two black
+    cards of R7 B3 R1 B8, or find_eight, whose label is the place of the 8 in S 3 8 0 B."""
+    examples: int | None = Field(default=None, ge=1)
+    """Number of generated examples; required with them."""
+    seed: int | None = Field(default=None, ge=0)
+    """Of generated examples; required with them. Training, validation and tests need different ones."""
+
+    @model_validator(mode="after")
+    def _read_or_generated(self) -> Self:
+        if bool(self.file) == bool(self.generated):
+            came = "both" if self.file else "neither"
+            raise ValueError(f'expected file = "..." or generated = "..."; got {came}')
+        read = ("text", "label", "trees", "phrases") if self.generated else ("examples", "seed")
+        if unread := [key for key in read if getattr(self, key) != type(self).model_fields[key].default]:
+            of = "generated examples" if self.generated else "a file"
+            raise ValueError(f"{', '.join(unread)}: not read with {of}. Leave it out")
+        if self.generated and None in (self.examples, self.seed):
+            raise ValueError(
+                f'generated = "{self.generated}" needs examples and seed, such as examples = 1000, seed = 1'
+            )
+        return self
 
     @model_validator(mode="after")
     def _phrases_are_of_trees(self) -> Self:
@@ -65,12 +91,19 @@ class LabelledFile(Config):
         """Whether each example is a pair of texts."""
         return len(self.texts) == 2
 
+    @property
+    def name(self) -> str:
+        """The file's, or of what is generated."""
+        return self.generated or self.file
+
     def paths(self, root: Path) -> list[Path]:
-        """The file itself, relative ones from `root`."""
-        return [root / self.file]
+        """The file itself, relative ones from `root`; none for generated examples."""
+        return [] if self.generated else [root / self.file]
 
     def evaluate_options(self, root: Path) -> list[str]:
-        """The file as options of `transduce evaluate`."""
+        """The file as options of `transduce evaluate`; none for generated examples."""
+        if self.generated:
+            return []
         path = str(root / self.file)
         if self.trees or format_of(Path(self.file)):
             return ["--source", path]
@@ -126,11 +159,22 @@ def read_labelled(file: LabelledFile, root: Path, labels: Mapping[str, str] | No
         InputError: a missing file, text that is not UTF-8; lines without the columns, or that are no trees.
     """
     path = root / file.file
-    read = _trees if file.trees else {".csv": _csv, ".jsonl": _jsonl}.get(format_of(path), _tsv)
+    read = (
+        _generated
+        if file.generated
+        else _trees
+        if file.trees
+        else {".csv": _csv, ".jsonl": _jsonl}.get(format_of(path), _tsv)
+    )
     for line, text, label in read(path, file):
         name = label if labels is None else labels.get(label)
         if name is not None:
             yield line, text, name
+
+
+def _generated(path: Path, file: LabelledFile) -> Iterator[Example]:
+    assert file.generated is not None and file.examples is not None and file.seed is not None
+    return ((row + 1, *glyph_row(file.generated, file.seed, row)) for row in range(file.examples))
 
 
 def has_labels(file: LabelledFile, root: Path) -> bool:

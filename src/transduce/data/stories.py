@@ -121,7 +121,7 @@ def story_sources(root: Path, pattern: str) -> list[StorySource]:
     """
     if found := ARCHIVE.fullmatch(pattern):
         return _in_archive(existing_file(root / found[1]), found[2])
-    if not any(each in pattern for each in "*?["):
+    if not is_pattern(pattern):
         return [_source(existing_file(root / pattern))]
     paths = [path for path in root.glob(pattern) if path.is_file()]
     if not paths:
@@ -144,6 +144,20 @@ def read_stories(source: StorySource) -> list[StoryQuestion]:
     if not found:
         raise InputError(f"{source.name}: there is no question: expected lines such as 3 Where is Mary?<tab>bathroom.")
     return found
+
+
+def parted(path: Path) -> tuple[Path, str]:
+    """A folder and a pattern below it, as `story_sources` takes them."""
+    archive = ARCHIVE.fullmatch(str(path))
+    if archive is None:
+        return path.parent, path.name
+    packed = Path(archive[1])
+    return packed.parent, f"{packed.name}:{archive[2]}"
+
+
+def is_pattern(file: str) -> bool:
+    """Whether it names what is in an archive, or maybe several files."""
+    return ARCHIVE.fullmatch(file) is not None or any(each in file for each in "*?[")
 
 
 def is_story_file(path: Path) -> bool:

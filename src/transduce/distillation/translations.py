@@ -81,7 +81,16 @@ def distil(
 
 
 def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
-    """The source side of training pairs."""
+    """The source side of training pairs.
+
+    Raises:
+        InputError: only some of a file are, in columns without tabs, or behind tags.
+    """
+    cut = sorted({key for files in corpora for key in files.read_as})
+    if cut:
+        raise InputError(f"data.train: {', '.join(cut)}: a teacher translates whole files and tab-separated columns.")
+    if tags := sorted({tag for files in corpora for tag in files.tags}):
+        raise InputError(f"data.train: {', '.join(tags)}: a teacher translates files without tags (`to` and `tag`).")
     return [
         TextFile(text=files.source) if files.source else TextFile(text=str(files.tsv), column=files.source_column)
         for files in corpora

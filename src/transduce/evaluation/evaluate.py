@@ -180,11 +180,15 @@ def _judge(
         confusion = pipeline.task.confusion(lines, texts.references)
         report |= {"confusion": confusion.to_dict()} if confusion else {}
     pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
-    each = pipeline.score(pairs, batch_size=settings.batch_size)
+    possible = [pair for pair in pairs if pipeline.task.can_answer(pair[1])]
+    report |= {"unknown_answers": len(pairs) - len(possible)} if len(possible) < len(pairs) else {}
+    if not possible:
+        return _Judged(report, found)
+    each = pipeline.score(possible, batch_size=settings.batch_size)
     total = Likelihood(sum(one.log_probability for one in each), sum(one.tokens for one in each), unit=each[0].unit)
     report["likelihood"] = {**total.to_dict(), "context": "each line alone"}
     if total.unit == "token":
-        found["bits"] = _bits(each, [answer for _, answer in pairs])
+        found["bits"] = _bits(each, [answer for _, answer in possible])
     if total.unit == "bit":
         found["cost"] = cost_tally([one.log_probability for one in each])
     return _Judged(report, found)

@@ -15,7 +15,7 @@ def pictured(pipeline: Pipeline, text: str, name: str, most: int) -> dict[str, A
         InputError: the text is empty, or is nothing that the model reads; or its picture has more numbers than `most`.
     """
     if not text.strip():
-        raise InputError("text: expected an input of this model as JSON; this one is empty.")
+        raise InputError("text: expected an input of this model; this one is empty.")
     _check_size(pipeline, text, most)
     prediction = pipeline.predict(text)
     drawing = drawn(pipeline.model, pipeline.task, prediction)

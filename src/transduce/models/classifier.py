@@ -9,10 +9,10 @@ encoder could gather everything, is not among them. The penalty ||A A^T - I||^2 
 Shapes: B batch, S positions, D width of embeddings, H width of states, R hops, C labels.
 """
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
@@ -20,6 +20,7 @@ from transduce.attention.pooling import AttentionPooling, redundancy
 from transduce.attention.positions import added_positions
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
+from transduce.core.registry import check
 from transduce.data.columns import Specs
 from transduce.layers.convolution import ConvolutionEncoder
 from transduce.layers.embedding import Embedding
@@ -33,6 +34,7 @@ READ = {  # settings that each encoder reads
     "recurrent": {"d_model", "dropout", "cell", "hidden", "direction"},
     "convolution": {"d_model", "dropout", "kernel", "positions", "max_length"},
     "linear": set(LinearStackConfig.model_fields),
+    "none": {"d_model", "dropout", "positions", "max_length"},
 }
 
 
@@ -40,8 +42,9 @@ class ClassifierConfig(NoncausalStackConfig):
     """What reads, how it is pooled, and the sizes and parts of `StackConfig`, which are mostly a Transformer's."""
 
     kind: Literal["classifier"] = "classifier"
-    encoder: Literal["transformer", "recurrent", "convolution", "linear"] = "recurrent"
-    """What reads the text. linear: a Transformer with linear attention."""
+    encoder: Literal["transformer", "recurrent", "convolution", "linear", "none"] = "recurrent"
+    """What reads the text. linear: a Transformer with linear attention. none: nothing; the embeddings themselves, with
+    positions, are pooled."""
     layers: int = Field(default=1, ge=1)
     """Of the encoder."""
     cell: str = "lstm"
@@ -56,6 +59,9 @@ class ClassifierConfig(NoncausalStackConfig):
     """How the states of a text become one: by attention, mean, maximum, or the last of each direction of reading."""
     hops: int = Field(default=1, ge=1)
     """Queries of attention pooling; what each reads stands side by side."""
+    pooling_weighing: Annotated[str, AfterValidator(lambda name: check("attention.normalizers", name))] = "softmax"
+    """How attention pooling makes weights of its scores: softmax, sparsemax, entmax, hard, gumbel, .., or your own as
+    my_file:MyWeighing."""
     penalty: float = Field(default=0.0, ge=0)
     """Weight in the training loss of ||A A^T - I||^2, which keeps the hops A of attention pooling apart."""
     word_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -66,7 +72,8 @@ class ClassifierConfig(NoncausalStackConfig):
         """A setting of another encoder means nothing."""
         defaults = {name: field.default for name, field in type(self).model_fields.items()}
         others = set().union(*READ.values()) - READ[self.encoder]
-        others |= set() if self.pooling == "attention" else {"hops", "penalty"}
+        others |= {"layers"} if self.encoder == "none" else set()
+        others |= set() if self.pooling == "attention" else {"hops", "pooling_weighing", "penalty"}
         if unread := sorted(name for name in others if getattr(self, name) != defaults[name]):
             raise ValueError(f"{', '.join(unread)}: not read with this encoder and pooling. Leave it out")
         return self
@@ -77,8 +84,10 @@ class ClassifierConfig(NoncausalStackConfig):
             raise ValueError(f'direction = "both" halves hidden, which must be even, not {self.hidden}')
         if self.encoder == "convolution" and self.kernel % 2 == 0:
             raise ValueError(f"kernel must be odd, to see as far back as ahead, not {self.kernel}")
-        if self.encoder in ("convolution", "linear") and self.positions not in ADDED:
+        if self.encoder in ("convolution", "linear", "none") and self.positions not in ADDED:
             raise ValueError(f'encoder = "{self.encoder}" takes positions {", ".join(ADDED)}, not "{self.positions}"')
+        if self.encoder == "none" and self.pooling == "last":
+            raise ValueError('encoder = "none" with pooling = "last" reads the end token alone; choose another pooling')
         return self
 
     @property
@@ -105,14 +114,15 @@ class Classifier(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.positions = None
         self.encoder = _encoder(config)
-        if isinstance(self.encoder, ConvolutionEncoder):
+        if config.encoder in ("convolution", "none"):
             self.positions = added_positions(config.positions, config.d_model, config.max_length)
         width, self.penalty = config.width, config.penalty
         self.pooling = config.pooling
         attends = config.pooling == "attention"
         self.key = nn.Linear(width, width, bias=False) if attends else None
-        self.pool = AttentionPooling("dot", "softmax", width, config.hops, "decoder") if attends else None
-        if self.pool is not None:
+        self.pool = None
+        if attends:
+            self.pool = AttentionPooling("dot", config.pooling_weighing, width, config.hops, "decoder")
             self.pool.role = "cross"  # it reads the text for the label
         self.output = nn.Linear(width * (config.hops if attends else 1), specs.target.size)
 
@@ -130,11 +140,12 @@ class Classifier(nn.Module):
             return self.encoder.encode(embedded_BSD, source.mask()), None
         if isinstance(self.encoder, LinearStack):
             return self.encoder(embedded_BSD, source.mask()), None
-        if isinstance(self.encoder, ConvolutionEncoder):
-            assert self.positions is not None
-            return self.encoder(self.dropout(self.positions(embedded_BSD)), source.mask()), None
-        states_BSH, last = self.encoder(self.dropout(embedded_BSD), source.lengths)
-        return states_BSH, last[-1][0].to(states_BSH.dtype)
+        if isinstance(self.encoder, RecurrentEncoder):
+            states_BSH, last = self.encoder(self.dropout(embedded_BSD), source.lengths)
+            return states_BSH, last[-1][0].to(states_BSH.dtype)
+        assert self.positions is not None
+        placed_BSD = self.dropout(self.positions(embedded_BSD))
+        return (placed_BSD if self.encoder is None else self.encoder(placed_BSD, source.mask())), None
 
     def classify(self, inputs: Padded) -> Tensor:
         """Logits (B, C)."""
@@ -169,7 +180,9 @@ class Classifier(nn.Module):
         return states_BSH[torch.arange(len(states_BSH)), states.lengths - 1], None
 
 
-def _encoder(config: ClassifierConfig) -> Stack | LinearStack | ConvolutionEncoder | RecurrentEncoder:
+def _encoder(config: ClassifierConfig) -> Stack | LinearStack | ConvolutionEncoder | RecurrentEncoder | None:
+    if config.encoder == "none":
+        return None
     if config.encoder == "transformer":
         return Stack(config, config.layers, side="encoder")
     if config.encoder == "linear":

@@ -173,17 +173,30 @@ def apply_overrides(table: Table, overrides: Iterable[str]) -> Table:
         if not equals or not key.strip():
             problems.append(f'"{override}": expected key=value, as in training.updates=2000.')
             continue
-        *sections, last = key.strip().split(".")
-        inner: Any = table
-        for section in sections:
-            inner = inner.setdefault(section, {}) if isinstance(inner, dict) else inner
-        if isinstance(inner, dict):
-            inner[last] = _value(value)
-        else:
-            problems.append(f'"{override}": {".".join(sections)} is not a section.')
+        try:
+            set_key(table, key.strip(), _value(value))
+        except InputError as error:
+            problems += [f'"{override}": {problem}' for problem in error.problems]
     if problems:
         raise InputError(problems)
     return table
+
+
+def set_key(table: Table, key: str, value: Any) -> None:
+    """Set the dotted key; in a list of tables, that of each table.
+
+    Raises:
+        InputError: the key refers to one within a value that is not a section.
+    """
+    *sections, last = key.split(".")
+    places: list[Any] = [table]
+    for number, section in enumerate(sections, 1):
+        inner = [place.setdefault(section, {}) for place in places]
+        places = [each for one in inner for each in (one if isinstance(one, list) and one else [one])]
+        if not all(isinstance(each, dict) for each in places):
+            raise InputError(f"{'.'.join(sections[:number])} is not a section.")
+    for place in places:
+        place[last] = value
 
 
 def _value(text: str) -> Any:

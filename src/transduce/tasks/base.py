@@ -33,7 +33,7 @@ class BaseTask:
 
     whole: an input is always read as one, however many sentences it has and however long it is.
     drawing: the file in `interpret` whose class draws a prediction; "" = its text says all.
-    drawn_alone: the drawing is all that the explorer shows, as what is read or written is no text.
+    drawn_alone: the drawing is all that the explorer shows, as what is read or written is no text, or no single one.
     columns_version: raised whenever `learn_columns` learns something else from the same data.
     exposure_bias: it is reported unless the recipe says otherwise (`training.exposure_bias`).
     any_output: one that its metrics can read.
@@ -83,6 +83,10 @@ class BaseTask:
     ) -> "dict[str, Tally]":
         """None: a task without metrics is judged by likelihood."""
         return {}
+
+    def can_answer(self, text: str) -> bool:
+        """Yes: what cannot be an answer is an error in the file."""
+        return True
 
     def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
         """None: outputs are no labels."""

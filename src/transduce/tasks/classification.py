@@ -78,11 +78,20 @@ class ClassificationData(Config):
     @model_validator(mode="after")
     def _texts_or_pairs(self) -> Self:
         files = self.held_out
-        if wrong := [each.file for each in files.values() if each.pair != self.pair] or [
-            each.file for each in self.train if each.pair != self.pair
+        if wrong := [each.name for each in files.values() if each.pair != self.pair] or [
+            each.name for each in self.train if each.pair != self.pair
         ]:
             here, there = ("a pair", "one text") if self.pair else ("one text", "a pair")
-            raise ValueError(f"{self.train[0].file} has {here} in every line, and {', '.join(wrong)} {there}")
+            raise ValueError(f"{self.train[0].name} has {here} in every line, and {', '.join(wrong)} {there}")
+        return self
+
+    @model_validator(mode="after")
+    def _generated_apart(self) -> Self:
+        """No example of training is a test."""
+        seen = {(each.generated, each.seed) for each in self.train if each.generated}
+        for name, each in self.held_out.items():
+            if each.generated and (each.generated, each.seed) in seen:
+                raise ValueError(f"{name}: seed = {each.seed} generates examples of training. Give it another one")
         return self
 
     @property
@@ -212,7 +221,7 @@ class Classification(BaseTask):
         for file, (store, _) in zip(data.train, corpora, strict=True):
             counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store)))))
             shares = ", ".join(f"{label} {count:,}" for label, count in zip(self._names(), counts, strict=False))
-            tell(f"{self.root / file.file}: {Dropped.from_dict(store.metadata['dropped']).report()} {shares}.")
+            tell(f"{self.root / file.name}: {Dropped.from_dict(store.metadata['dropped']).report()} {shares}.")
         found: dict[str, Dataset] = {}
         problems: list[str] = []
         for name, file in data.held_out.items():
@@ -291,7 +300,7 @@ class Classification(BaseTask):
         return self.labels.tokens(range(self.labels.spec.size))
 
     def _store(self, file: LabelledFile, filters: FilterConfig, cache: Path) -> Store:
-        settings = {"labels": self.data.labels, **file.model_dump(exclude={"file", "weight"})}
+        settings = {"labels": self.data.labels, **file.model_dump(exclude={"file", "weight"}, exclude_none=True)}
         read = partial(read_labelled, file, self.root, self.data.labels)
         return open_examples(file.paths(self.root), read, self.columns, filters, cache, settings)
 

@@ -213,6 +213,11 @@ class Task(Protocol):
         """Encode the recipe's files, or find them in the cache."""
         ...
 
+    def can_answer(self, text: str) -> bool:
+        """Whether a model may say this at all. References that none can say have no likelihood, and outputs for them
+        are wrong."""
+        ...
+
     def check_examples(self, model: nn.Module, data: TaskData) -> None:
         """Asked once, before training.
 

@@ -15,7 +15,15 @@ from transduce.data.columns.story import Story
 from transduce.data.encoding import open_rows
 from transduce.data.files import fingerprint
 from transduce.data.store import Store
-from transduce.data.stories import StoryQuestion, is_story_file, read_stories, story_of, story_sources
+from transduce.data.stories import (
+    StoryQuestion,
+    is_pattern,
+    is_story_file,
+    parted,
+    read_stories,
+    story_of,
+    story_sources,
+)
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.story_labels import StoryPredictor
 from transduce.tasks.base import LabelTask
@@ -107,6 +115,7 @@ class QuestionAnswering(LabelTask):
     kinds: ClassVar[dict[str, str]] = {"source": "story", "target": "label"}
     whole: ClassVar[bool] = True
     drawing: ClassVar[str] = "hop_shading"
+    drawn_alone: ClassVar[bool] = True
     context: ClassVar[str] = "the story and the question"
     readable: ClassVar[int] = 100_000
 
@@ -129,6 +138,11 @@ class QuestionAnswering(LabelTask):
     def confusion(self, hypotheses: Sequence[str], references: "References") -> None:
         """None: most answers are possible for few questions."""
 
+    def can_answer(self, text: str) -> bool:
+        """Whether a question of the training files has this answer."""
+        target = self.columns["target"]
+        return isinstance(target, Label) and text in target.labels
+
     @staticmethod
     def training_files(data: QuestionAnsweringData) -> list[Path]:
         """What the columns are learnt from."""
@@ -136,12 +150,13 @@ class QuestionAnswering(LabelTask):
 
     def read_inputs(self, path: Path) -> InputFile | None:
         """The questions of a file in bAbI's format."""
-        found = StoryFile(file=path.name)
-        if ":" not in path.name and not any(each in path.name for each in "*?[") and not is_story_file(path):
+        root, file = parted(path)
+        found = StoryFile(file=file)
+        if not is_pattern(file) and not is_story_file(path):
             return None
-        questions = found.questions(path.parent)
+        questions = found.questions(root)
         texts, answers = [each.text for each in questions], [[each.answer] for each in questions]
-        return InputFile([], texts, answers, [each.task for each in questions], found.paths(path.parent))
+        return InputFile([], texts, answers, [each.task for each in questions], found.paths(root))
 
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files, or find them in the cache."""

@@ -67,6 +67,9 @@ class TranslationData(Config):
     def _has_training_text(self) -> Self:
         if not self.train:
             raise ValueError("name at least one pair of training files: [[data.train]] source = .. target = ..")
+        held_out = {"validation": self.validation, **self.test}
+        if fewer := [name for name, files in held_out.items() if files and files.pairs is not None]:
+            raise ValueError(f"{', '.join(fewer)}: pairs: only training files may be cut. Leave it out")
         return self
 
 

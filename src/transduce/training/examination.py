@@ -43,7 +43,7 @@ def examine_data(recipe: Recipe, cache: Path, warn: Tell, force: bool = False) -
     _check_files(recipe, root, train)
     certain, doubtful = list[str](), list[str]()
     for files in train:
-        if isinstance(files, PairFiles):
+        if isinstance(files, PairFiles) and files.separator is None:  # the doctor knows tabs alone
             found = _remembered(files, root, cache)
             certain += found["certain"]
             doubtful += found["doubtful"]
