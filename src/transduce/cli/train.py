@@ -49,6 +49,7 @@ def train(
     recipe, run = _of_run(recipe, run, finish)
     resolved = load_recipe(recipe, overrides or [])
     console = Console()
+    from transduce.distillation.backtranslation import finish_backtranslated, reverse_of, train_backtranslated
     from transduce.distillation.pipeline import finish_taught, teachers_of, train_taught
     from transduce.training.examination import examine_data
     from transduce.training.run import cache_folder
@@ -59,13 +60,15 @@ def train(
     if dry_run:
         from transduce.training.dry_run import dry_run as show
 
-        for each in [*teachers_of(resolved)[:1], resolved]:  # its teachers differ by their seeds alone
+        first = [reverse_of(resolved)] if resolved.backtranslation else teachers_of(resolved)[:1]
+        for each in [*first, resolved]:  # its teachers differ by their seeds alone
             show(each, Display(console))
         return
 
     keep_freed_memory()
     folder = run or Path("runs") / resolved.name
-    report = (finish_taught if finish else train_taught)(resolved, folder, Display(console))
+    back = (finish_backtranslated if finish else train_backtranslated) if resolved.backtranslation else None
+    report = (back or (finish_taught if finish else train_taught))(resolved, folder, Display(console))
     tell_summary(resolved, folder, report, Display(console))
     path = folder / NAME  # `transduce shortlist` may have added to it: its hash is not always the report's
     console.print(f"{path}  sha256 {fingerprint(path)}", highlight=False, soft_wrap=True)

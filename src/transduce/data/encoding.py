@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.packed import pack
-from transduce.data.corpus import LINES_NAMED, PairFiles, TextFile, read_pairs, read_text
+from transduce.data.corpus import LINES_NAMED, PairFiles, TextFile, read_tagged_pairs, read_text
 from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
 from transduce.data.resegment import Resegmenter
@@ -58,6 +58,8 @@ def open_pairs_store(
     source, target = tokenizers
     columns = None if files.tsv is None else [files.source_column, files.target_column]
     settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": columns, **files.read_as}
+    if files.tags:
+        settings["tags"] = files.tags
     encoders: tuple[Encoder, Encoder] = tokenizers
     if resegment:
         settings["resegment"] = list(resegment)
@@ -65,9 +67,8 @@ def open_pairs_store(
         encoders = Resegmenter(source, rate, 2 * seed), Resegmenter(target, rate, 2 * seed + 1)
     paths = files.paths(root)
     parts = _parts("pairs", paths, tokenizers, settings)
-    return _open_pairs(
-        paths, parts, lambda: read_pairs(files, root), encoders, (source.size, target.size), filters, cache, progress
-    )
+    sizes = source.size, target.size
+    return _open_pairs(paths, parts, lambda: read_tagged_pairs(files, root), encoders, sizes, filters, cache, progress)
 
 
 def open_examples(

@@ -90,6 +90,8 @@ class Tokenizer:
         self.end, self.unknown = special["end"], special["unknown"]
         self.size = max(vocabulary.values()) + 1
         self._silent = {self.pad, self.start, self.end}
+        added = sorted(inner.get_added_tokens_decoder().items())
+        self.added = [token.content for _, token in added if not token.special]  # found before a text is cut
 
     @property
     def left_to_right(self) -> "Tokenizer":

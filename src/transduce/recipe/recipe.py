@@ -6,6 +6,7 @@
     [data]                           # which files; its keys depend on the task
     [tokenizer] [batch] [model] [training] [search]
     [teachers]                       # optional: models to train first, which this one learns from
+    [backtranslation]                # optional: texts of the target language, which become training pairs
 
 Keys on the command line override the file: `training.updates=2000`. "none" unsets optional keys:
 `training.minutes=none`. All problems of a recipe are reported at once.
@@ -24,7 +25,7 @@ from transduce.core.errors import InputError
 from transduce.core.registry import resolve, suggest
 from transduce.data.batches import BatchConfig
 from transduce.data.tokenizer import TokenizerConfig
-from transduce.recipe.training import Teachers, TrainingConfig
+from transduce.recipe.training import Backtranslation, Teachers, TrainingConfig
 from transduce.search.dispatch import only_method
 from transduce.search.settings import Search
 
@@ -43,6 +44,7 @@ class Recipe(Config):
     training: TrainingConfig
     search: Search
     teachers: Teachers | None = None
+    backtranslation: Backtranslation | None = None
 
     def to_table(self) -> Table:
         """The recipe as plain tables and values, for TOML and JSON."""
@@ -119,6 +121,7 @@ def unmeasured(best: str, measured: Iterable[str]) -> str:
     )
 
 
+STAGES: dict[str, type[Config]] = {"teachers": Teachers, "backtranslation": Backtranslation}  # before the model's own
 SECTIONS = list(Recipe.model_fields)
 
 
@@ -129,8 +132,7 @@ def _section_kinds(table: Table, where: str, problems: list[str]) -> dict[str, t
         "training": TrainingConfig,
         "search": Search,
     }
-    if table.get("teachers", UNSET) != UNSET:
-        kinds["teachers"] = Teachers
+    kinds |= {name: kind for name, kind in STAGES.items() if table.get(name, UNSET) != UNSET}
     for section, room in (("task", "tasks"), ("model", "models")):
         try:
             found = resolve(room, _kind_of(table, section))
