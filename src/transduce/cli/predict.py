@@ -137,7 +137,8 @@ def predict(
     """Translate or continue each line of standard input.
 
         transduce predict runs/my < english.txt > swahili.txt
-        transduce predict runs/my --text "It rains. We stay at home."
+
+    Or one text: `transduce predict runs/my --text "It rains. We stay at home."`
 
     Each input line gives one output line, in the same order. At a terminal it asks for lines and answers each. Search
     options that are not given are those of the model's recipe.
