@@ -41,7 +41,7 @@ from transduce.models.tree_lstm import TreeLstmConfig
 from transduce.models.tree_transformer import TreeTransformerConfig
 from transduce.models.vector_decoder import VectorDecoderConfig
 from transduce.objectives.spec_augment import SpecAugmentConfig
-from transduce.recipe.training import Teachers, TrainingConfig
+from transduce.recipe.training import Backtranslation, Teachers, TrainingConfig
 from transduce.search.settings import Search
 from transduce.tasks.algorithmic import AlgorithmicConfig, AlgorithmicData, GeneratedExamples, HeldOutExamples
 from transduce.tasks.classification import ClassificationConfig, ClassificationData
@@ -244,6 +244,12 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "[teachers]",
         "Optional. `transduce train` first trains teachers, then trains the model on their translations.",
         Teachers,
+    ),
+    (
+        "[backtranslation]",
+        "Optional. `transduce train` first trains a model of the other direction, which writes sources for further "
+        "texts of the target language. `transduce translate-back` does this with a model that there is.",
+        Backtranslation,
     ),
     ("[search]", "The defaults of `predict`, and the settings of the final tests.", Search),
     ("[compare]", "In the file of a comparison, not in a recipe: see [compare.md](compare.md).", CompareConfig),

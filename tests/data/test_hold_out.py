@@ -10,6 +10,7 @@ import pytest
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Split, split_pairs
+from transduce.recipe.recipe import parse_recipe
 
 WORDS = [
     a + b for a in ("ba", "ke", "li", "mo", "nu", "sa", "te", "wi") for b in ("ra", "dol", "fim", "gus", "hep", "jot")
@@ -148,6 +149,13 @@ def test_a_file_that_is_sorted_by_length_is_still_compared_by_words(tmp_path: Pa
     long = {part: [pair for pair in each if " " in pair[0]] for part, each in found.items()}
     assert split.near > 0
     assert all(jaccard(one[0], two[0]) <= 0.7 for one in long[TRAIN] for two in long[TEST] + long[VALIDATION])
+
+
+@pytest.mark.parametrize("stage", [{"teachers": {"seeds": [1]}}, {"backtranslation": {"text": "more.sw"}}])
+def test_further_pairs_are_not_drawn_from(stage: dict[str, object]) -> None:
+    data = {"train": [{"tsv": "a.tsv"}], "hold_out": {"test": 5}}
+    with pytest.raises(InputError, match=r"makes further training pairs, from which data\.hold_out would draw others"):
+        parse_recipe({"data": data, **stage}, "here")
 
 
 def test_one_source_for_all_cannot_be_split(tmp_path: Path) -> None:

@@ -194,3 +194,8 @@ def test_a_part_that_was_left_behind_by_a_finished_run_is_swept(folder: Path) ->
     (folder / "out" / "parts").mkdir()
     assert run(folder) == report == json.loads((folder / "out" / "distillation.json").read_text())
     assert not (folder / "out" / "parts").exists()
+
+
+def test_files_with_tags_have_no_teacher() -> None:
+    with pytest.raises(InputError, match=">>fr<<: a teacher translates files without tags"):
+        training_sources([PairFiles(source="a", target="b", to="fr")])

@@ -47,6 +47,19 @@ def pairs_of_sentences() -> list[tuple[str, str]]:
     return found
 
 
+def command(*words: str, input: str | None = None) -> str:
+    """What a command that succeeds writes on standard output."""
+    from typer.testing import CliRunner
+
+    from transduce.cli.app import app
+
+    done = CliRunner().invoke(app, words, input=input)
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout_bytes.decode()
+
+
 # ---- 500 pairs of sentences ------------------------------------------------------------------------------
 
 
@@ -78,6 +91,30 @@ def test_our_own_api_loses_none(server: Server, pairs_of_sentences: list[tuple[s
 def test_html_loses_none(server: Server) -> None:
     answer = server.post("/translate", q=f"<p>{TWO}</p>", source="en", target="de", format="html")
     assert answer.json()["translatedText"] == f"<p>{TRANSLATED}</p>"
+
+
+def test_the_command_line_loses_none(sentence_run: Path, pairs_of_sentences: list[tuple[str, str]]) -> None:
+    """As lines, and as one text with all its line breaks."""
+    lines = [(one.replace("\n", " ").rstrip(), other.replace("\n", " ")) for one, other in pairs_of_sentences]
+    found = command("predict", str(sentence_run), input="".join(f"{one}\n" for one, _ in lines))
+    assert found == "".join(f"{other}\n" for _, other in lines)
+    text = "\n \n".join(one for one, _ in pairs_of_sentences)
+    ends = [one[len(one.rstrip()) :] for one, _ in pairs_of_sentences]
+    expected = "\n \n".join(other + end for (_, other), end in zip(pairs_of_sentences, ends, strict=True))
+    found = command("predict", str(sentence_run), "--text", f"\t{text}")
+    assert found == f"\t{expected}".removesuffix("\n") + "\n"
+
+
+def test_text_and_source_exclude_each_other(sentence_run: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--text is the input itself"):
+        command("predict", str(sentence_run), "--text", "a", "--source", str(tmp_path / "a"))
+
+
+def test_the_page_loses_none(server: Server, pairs_of_sentences: list[tuple[str, str]]) -> None:
+    for text, answer in pairs_of_sentences:
+        whole = server.post("/v1/explore/predict", text=text).json()["whole"]
+        assert whole["output"].rstrip() == answer
+        assert [len(each["output"]) > 1 for each in whole["sentences"]] == [True, True]
 
 
 # ---- the option ------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from transduce.core.extras import installing
 from transduce.interpret.colours import ink
 from transduce.interpret.drawing import save
 from transduce.interpret.figures import Spotlight, attention_figure, spotlight_figure, training_curves
+from transduce.interpret.fonts import FontWarning
 
 TIRED = ["The", "animal", "didn't", "cross", "the", "street", "because", "it", "was", "too", "tired", "."]
 WIDE = [*TIRED[:-2], "wide", "."]
@@ -127,6 +128,7 @@ def test_words_of_any_script_and_with_signs_of_formulas_are_drawn(tmp_path):
     words = ["我", "$x", "$ \\foo $", "<script>", "_a"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", FontWarning)  # of a machine without Chinese fonts
         figure = attention_figure(words, words, np.eye(5), "中文")
         save(figure, tmp_path / "words.png")
         file = save(figure, tmp_path / "words.svg")

@@ -6,7 +6,12 @@ from functools import lru_cache
 import pytest
 
 from transduce.core.errors import InputError
-from transduce.metrics.error_rate import character_error_rate_tally, edits, word_error_rate_tally
+from transduce.metrics.error_rate import (
+    character_error_rate_tally,
+    edits,
+    phoneme_error_rate_tally,
+    word_error_rate_tally,
+)
 from transduce.metrics.evaluate import tallies
 from transduce.metrics.paired import paired_bootstrap
 
@@ -44,6 +49,24 @@ def test_it_is_that_of_jiwer(name: str, seed: int) -> None:
     assert tally.value == pytest.approx(100 * getattr(jiwer, name)(wanted, said))
     for row, one, other in zip(tally.statistics_SN, said, wanted, strict=True):
         assert row[0] / row[1] == pytest.approx(getattr(jiwer, name)(other, one))
+
+
+def test_the_phoneme_error_rate_is_jiwers_of_words() -> None:
+    """Phonemes have spaces between them, and a phoneme may be several characters."""
+    jiwer = pytest.importorskip("jiwer")
+    said, wanted = ["t ʃ i ː z", "b ɔ n ʒ u ʁ", "a"], ["t͡ʃ iː z", "b ɔ̃ ʒ u ʁ", "a b"]
+    [tally] = tallies(["per"], said, wanted)
+    assert (tally.name, tally.lower_is_better, tally.note) == ("PER", True, "")
+    assert "unit:phoneme" in tally.signature
+    assert tally.value == pytest.approx(100 * jiwer.wer(wanted, said))
+
+
+def test_units_that_a_text_does_not_separate_are_told() -> None:
+    assert "use cer" in phoneme_error_rate_tally(["bɔnʒuʁ"], ["bɔ̃ʒuʁ"]).note
+    chinese = ["今天天气很好。"]
+    assert "use cer" in tallies(["wer"], chinese, chinese, "zh")[0].note
+    assert "use cer" in tallies(["wer"], chinese, chinese)[0].note
+    assert [tallies([name], ["a b"], ["a c"])[0].note for name in ("wer", "per", "cer")] == ["", "", ""]
 
 
 def test_edits_are_those_of_the_recursion() -> None:

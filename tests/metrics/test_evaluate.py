@@ -9,7 +9,11 @@ from transduce.core.errors import InputError
 from transduce.metrics.bleu import bleu, moses_bleu
 from transduce.metrics.bleu_formula import notes_bleu_tally
 from transduce.metrics.chrf import chrf
-from transduce.metrics.error_rate import character_error_rate_tally, word_error_rate_tally
+from transduce.metrics.error_rate import (
+    character_error_rate_tally,
+    phoneme_error_rate_tally,
+    word_error_rate_tally,
+)
 from transduce.metrics.evaluate import NAMES, evaluate
 from transduce.metrics.exact_match import exact_match
 from transduce.metrics.labels import accuracy_tally, error_tally, macro_f1_tally
@@ -24,6 +28,7 @@ def test_each_name_is_its_function_in_the_order_asked() -> None:
     expected = {
         "cer": character_error_rate_tally(HYPOTHESES, REFERENCES).score(),
         "wer": word_error_rate_tally(HYPOTHESES, REFERENCES).score(),
+        "per": phoneme_error_rate_tally(HYPOTHESES, REFERENCES).score(),
         "accuracy": accuracy_tally(HYPOTHESES, REFERENCES).score(),
         "macro_f1": macro_f1_tally(HYPOTHESES, REFERENCES).score(),
         "error": error_tally(HYPOTHESES, REFERENCES).score(),
@@ -56,7 +61,7 @@ def test_case_counts_where_the_signature_says_so() -> None:
     same, other = "a dog barks loudly now", "A Dog barks LOUDLY now"
     perfect, found = ({each: evaluate([each], [text], [same], "en")[0] for each in NAMES} for text in (same, other))
     counts = {name for name in NAMES if found[name].value != pytest.approx(perfect[name].value)}
-    assert counts == {"accuracy", "error", "macro_f1", "cer", "wer", "bleu", "chrf", "chrf++", "exact_match"}
+    assert counts == {"accuracy", "error", "macro_f1", "cer", "wer", "per", "bleu", "chrf", "chrf++", "exact_match"}
     assert counts == {name for name in NAMES if "case:mixed" in found[name].signature}
 
 

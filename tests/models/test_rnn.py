@@ -107,3 +107,13 @@ def test_what_does_not_fit_is_said(settings: dict[str, object], said: str) -> No
     with pytest.raises(ValidationError) as error:
         RnnConfig.model_validate(settings)
     assert said in str(error.value)
+
+
+def test_one_key_stands_for_monotonic_attention_and_a_pointer() -> None:
+    short, long = ({"monotonic_copy": True}, {"weighing": "monotonic", "pointer": True})
+    one, other = (RnnConfig.model_validate(keys) for keys in (short, long))
+    assert one.model_dump(exclude={"monotonic_copy"}) == other.model_dump(exclude={"monotonic_copy"})
+    assert RnnConfig.model_validate(one.model_dump()) == one
+    changed = RnnConfig.model_validate({**short, "pointer": False})
+    assert (changed.weighing, changed.pointer) == ("monotonic", False)
+    assert not RnnConfig.model_validate({"monotonic_copy": False}).pointer

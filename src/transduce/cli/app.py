@@ -26,6 +26,7 @@ from transduce.cli.score import score
 from transduce.cli.serve import serve
 from transduce.cli.shortlist import shortlist
 from transduce.cli.train import train
+from transduce.cli.translate_back import translate_back
 from transduce.core.errors import InputError, Interrupted, TransduceError
 from transduce.version import __version__
 
@@ -50,6 +51,7 @@ VERBS = (
     explore,
     serve,
     distill,
+    translate_back,
     shortlist,
     doctor,
     info,

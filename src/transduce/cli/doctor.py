@@ -60,7 +60,8 @@ def doctor(
 
         transduce doctor --source train.en --target train.sw
 
-    It finds shifted lines, copies, duplicates, bad characters and leaked test sets, and can write a cleaned copy.
+    It finds shifted lines, copies, duplicates, bad characters, damaged encodings, wrong scripts, mixed simplified and
+    traditional Chinese and leaked test sets, and can write a cleaned copy.
 
     Given a recipe of speech recognition, as in `transduce doctor recipes/fsdd.toml`, it tells the durations of its
     recordings, and finds silence, clipping, missing texts, leaks and files that cannot be read.
@@ -219,6 +220,8 @@ def _print_tables(report: "Report", cleaned: "Cleaned | None") -> None:
         console.print(_findings_table(report))
     else:
         console.print("Nothing found.", style="green")
+    for each in report.not_looked_for:
+        console.print(f"Not looked for: {each}", markup=False, soft_wrap=True)
     if cleaned:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in cleaned.dropped.items()) or "nothing"
         console.print(f"Cleaned copy: {cleaned.written:,} pairs written, {cleaned.mended:,} of them mended.")

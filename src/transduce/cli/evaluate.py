@@ -67,6 +67,9 @@ def evaluate(
             "model's."
         ),
     ] = None,
+    to: Annotated[
+        str, typer.Option(help="The code of the language to write, such as fr, for models that write several.")
+    ] = "",
     batch_size: Annotated[int, typer.Option(min=1, help="How many lines to search at once.")] = 64,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
     trust_code: Annotated[
@@ -96,9 +99,8 @@ def evaluate(
         raise InputError("--tsv already holds the sources: leave out --source.")
     pipelines = _load(models, trust_code, precision, device)
     read = any("source" in model.task.columns for model in pipelines.values())  # a language model reads no sources
-    files = Files(
-        sides[0] if sides and read else source, [*(sides[1:] if sides else ()), *(reference or [])], named, language
-    )
+    inputs, references = sides[0] if sides and read else source, [*(sides[1:] if sides else ()), *(reference or [])]
+    files = Files(inputs, references, named, language, to)
     with bar("translating", 0) as advance:
         report = evaluate_files(pipelines, files, settings, advance)
     if as_json:

@@ -8,7 +8,7 @@ from typer.core import TyperCommand, TyperGroup
 
 GROUPS = {
     "First steps": ("demo",),
-    "Train": ("train", "new", "distill", "shortlist"),
+    "Train": ("train", "new", "distill", "translate-back", "shortlist"),
     "Use": ("predict", "generate", "serve"),
     "Judge": ("evaluate", "score", "compare"),
     "Look inside": ("explore", "info"),

@@ -31,6 +31,12 @@ def predict(
             "classification a .csv or .jsonl with the recipe's columns; stories in bAbI's format, also as a pattern."
         ),
     ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            help="Predict this one text instead of reading lines. Its line breaks and white space stand in the output."
+        ),
+    ] = None,
     method: Annotated[
         Literal["greedy", "beam", "sample", "mask_predict", "ctc"] | None,
         typer.Option(help="The search method. mask_predict and ctc are for models of these kinds."),
@@ -99,6 +105,9 @@ def predict(
     workers: Annotated[
         int, typer.Option(min=1, help="How many workers translate in parallel, with one thread each. For many lines.")
     ] = 1,
+    to: Annotated[
+        str, typer.Option(help="The code of the language to write, such as fr, for a model that writes several.")
+    ] = "",
     split: SplitOption = "auto",
     long: Annotated[
         Literal["split", "truncate", "refuse"],
@@ -129,6 +138,8 @@ def predict(
 
         transduce predict runs/my < english.txt > swahili.txt
 
+    Or one text: `transduce predict runs/my --text "It rains. We stay at home."`
+
     Each input line gives one output line, in the same order. At a terminal it asks for lines and answers each. Search
     options that are not given are those of the model's recipe.
     """
@@ -139,7 +150,9 @@ def predict(
     from transduce.runtime.allocator import keep_freed_memory
 
     keep_freed_memory()
-    at_terminal = source is None and is_terminal(sys.stdin)
+    at_terminal = source is None and text is None and is_terminal(sys.stdin)
+    if source is not None and text is not None:
+        raise InputError("--source names a file of inputs and --text is the input itself: give one of them.")
     if draw and as_json:
         raise InputError("--draw shows pictures and --json writes numbers: choose one of them.")
     if at_terminal and constraints:
@@ -170,7 +183,9 @@ def predict(
     models, search = models_and_search(model, asked)
     pipeline = load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
     file = pipeline.task.read_inputs(source) if source else None
-    lines = file.texts if file else [] if at_terminal else read_source(source)
+    lines = [text] if text is not None else file.texts if file else [] if at_terminal else read_source(source)
+    if not to and (text is not None or lines):
+        _ask_for_language(pipeline, lines)
     wanted = read_constraints(constraints, len(lines)) if constraints else None
     common: dict[str, Any] = {
         "split": split,
@@ -178,6 +193,7 @@ def predict(
         "must": must or [],
         "must_not": must_not or [],
         "prefix": prefix,
+        "to": to,
     }
     if at_terminal:
         write = _writer(pipeline, as_json, draw)
@@ -198,18 +214,26 @@ def predict(
     if file and file.names and not (as_json or draw):
         write_line({name: each.text for name, each in zip(file.names, predictions, strict=True)})
         return
-    write = _writer(pipeline, as_json, draw)
+    write = _writer(pipeline, as_json, draw, whole=text is not None)
     for place, prediction in enumerate(predictions):
         write(prediction, {"id": file.names[place]} if file and file.names else {})
 
 
-def _writer(pipeline: "Pipeline", as_json: bool, draw: bool) -> "Callable[[Prediction, dict[str, str]], None]":
-    """What writes a prediction, with what it is called: its text or JSON, and where asked for its picture."""
-    from transduce.cli.text import tell, write_line
+def _writer(
+    pipeline: "Pipeline", as_json: bool, draw: bool, whole: bool = False
+) -> "Callable[[Prediction, dict[str, str]], None]":
+    """What writes a prediction, with what it is called: its text or JSON, and where asked for its picture.
+
+    whole: with its line breaks and the white space around its source; else a prediction is one line.
+    """
+    from transduce.cli.text import tell, write_line, write_text
     from transduce.core.errors import InputError
 
     def write(prediction: "Prediction", named: dict[str, str]) -> None:
-        write_line({**named, **prediction.to_dict()} if as_json else prediction.text)
+        if whole and not as_json:
+            write_text(_surrounded(prediction))
+        else:
+            write_line({**named, **prediction.to_dict()} if as_json else prediction.text)
         if draw:
             try:
                 draw_below(pipeline, prediction)
@@ -217,6 +241,26 @@ def _writer(pipeline: "Pipeline", as_json: bool, draw: bool) -> "Callable[[Predi
                 tell(str(error))
 
     return write
+
+
+def _ask_for_language(pipeline: "Pipeline", lines: list[str]) -> None:
+    """Raises InputError where a model writes several languages and no line says which."""
+    from transduce.core.errors import InputError
+    from transduce.data.tags import languages_of, leading_tags
+
+    reads = pipeline.task.tokenizers.get("source")
+    known = languages_of(reads) if reads else []
+    if reads and known and not any(leading_tags(reads, line) for line in lines):
+        raise InputError(f"this model writes {', '.join(known)}: say which, as in --to {known[0]}.")
+
+
+def _surrounded(prediction: "Prediction") -> str:
+    """The output with the white space that stands around its source."""
+    source = prediction.source
+    if not source.strip():
+        return source
+    before, after = source[: len(source) - len(source.lstrip())], source[len(source.rstrip()) :]
+    return f"{before}{prediction.text.strip()}{after}"
 
 
 def draw_below(pipeline: "Pipeline", prediction: "Prediction") -> None:

@@ -38,6 +38,17 @@ def read_source(path: Path | None) -> list[str]:
     return lines
 
 
+def write_text(text: str) -> None:
+    """Write a text with its line breaks to standard output in UTF-8, and end its last line.
+
+    Raises:
+        InputError: standard output is closed.
+    """
+    if sys.stdout is None:
+        raise InputError("there is nowhere to write to: standard output is closed.")
+    sys.stdout.buffer.write((text if text.endswith("\n") else f"{text}\n").encode())
+
+
 def write_line(value: str | dict[str, Any]) -> None:
     """Write a line to standard output in UTF-8: text as it is, a dict as JSON. Raises InputError if it is closed."""
     if sys.stdout is None:

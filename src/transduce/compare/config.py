@@ -28,7 +28,7 @@ from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
 from transduce.core.registry import resolve, suggest
 from transduce.metrics.evaluate import KNOWN
-from transduce.recipe.recipe import Recipe, Table, apply_overrides, lay_over, parse_recipe, read_table, set_key
+from transduce.recipe.recipe import STAGES, Recipe, Table, apply_overrides, lay_over, parse_recipe, read_table, set_key
 from transduce.search.dispatch import AT_ONCE, only_method
 from transduce.search.settings import READ_BY_ONE, Search, search_settings
 from transduce.training.run_directory import differences
@@ -192,9 +192,10 @@ def _unfair(path: Path, recipes: dict[str, Recipe]) -> list[str]:
     if base.batch.tokens == "auto":
         problems.append(f'{path}: batch.tokens = "auto" can give each variant other batches; give a number.')
     problems += [
-        f"{path}: {name}: its [teachers] would be trained outside the budget; leave them out."
+        f"{path}: {name}: its [{section}] would be trained outside the budget; leave that out."
         for name, recipe in recipes.items()
-        if recipe.teachers
+        for section in STAGES
+        if getattr(recipe, section)
     ]
     for name, recipe in others:
         keys = sorted(differences(base.to_table(), recipe.to_table()))

@@ -16,6 +16,7 @@ from transduce.data.files import count_lines, fingerprint, read_lines
 from transduce.data.filters import Dropped
 from transduce.data.rows import Row, csv_rows, jsonl_rows
 from transduce.data.store import Store
+from transduce.data.tags import language_tag, with_tags
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 LINES_NAMED = 10
@@ -52,6 +53,10 @@ class PairFiles(Config):
     larger number keeps those of a smaller one. Unset: all. Not for validation and tests."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each pair; see `transduce.data.batches`."""
+    to: str | None = Field(default=None, pattern=r"^[^\s<>]+$")
+    """Language code of the targets, for one model of several languages: before each source stands the tag >>to<<."""
+    tag: str | None = Field(default=None, pattern=r"^\S+$")
+    """A word of your own before each source, such as <BT> for sources that a model wrote; it becomes one token."""
 
     @model_validator(mode="after")
     def _one_way(self) -> "PairFiles":
@@ -114,16 +119,21 @@ class PairFiles(Config):
         names = (self.source, self.target, self.tsv, self.csv, self.jsonl)
         return [root / name for name in names if name is not None]
 
+    @property
+    def tags(self) -> list[str]:
+        """What stands before each source."""
+        return [*([language_tag(self.to)] if self.to else []), *([self.tag] if self.tag else [])]
+
     def evaluate_options(self, root: Path) -> list[str]:
         """The files as options of `transduce evaluate`; none where it does not read such files."""
         if self.separator is not None:
             return []
-        paths = [str(path) for path in self.paths(root)]
+        paths, to = [str(path) for path in self.paths(root)], ["--to", self.to] if self.to else []
         if self.of_two_files:
-            return ["--source", paths[0], "--reference", paths[1]]
+            return ["--source", paths[0], "--reference", paths[1], *to]
         if self.tsv is None or not isinstance(self.source_column, int):
             return []
-        return tsv_options(paths[0], [self.source_column], int(self.target_column))
+        return [*tsv_options(paths[0], [self.source_column], int(self.target_column)), *to]
 
 
 def tsv_options(path: str, source: Sequence[int], target: int) -> list[str]:
@@ -252,6 +262,12 @@ def _hashed(number: int) -> bytes:
     return blake2b(str(number).encode(), digest_size=8).digest()
 
 
+def read_tagged_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
+    """As `read_pairs`, with the file's tags before each source. Raises the errors of `read_pairs`."""
+    mark = "".join(f"{tag} " for tag in files.tags)
+    return ((number, mark + source, target) for number, source, target in read_pairs(files, root))
+
+
 def sampled_pairs(corpora: Sequence[PairFiles], root: Path, count: int) -> Iterator[tuple[str, str]]:
     """About `count` (source, target) pairs out of all corpora, as many of each, evenly spread over its lines."""
     for files in corpora:
@@ -279,18 +295,19 @@ def train_pair_tokenizers(
 ) -> tuple[Tokenizer, Tokenizer]:
     """The source's and the target's tokenizer, learnt from these files; one and the same where `joint`.
 
+    The files' tags are tokens of the source's.
+
     read: gives the pairs to learn from, where that is not all of a file.
     """
+    tags = [tag for files in corpora for tag in files.tags]
     if config.joint:
         both = (text for files in corpora for _, *pair in read(files, root) for text in pair)
-        joint = train_tokenizer(config, both, root)
+        joint = with_tags(train_tokenizer(config, both, root), tags)
         return joint, joint
     sources = (source for files in corpora for _, source, _ in read(files, root))
     targets = (target for files in corpora for _, _, target in read(files, root))
-    return (
-        train_tokenizer(config.of_side("source"), sources, root),
-        train_tokenizer(config.of_side("target"), targets, root),
-    )
+    source = with_tags(train_tokenizer(config.of_side("source"), sources, root), tags)
+    return source, train_tokenizer(config.of_side("target"), targets, root)
 
 
 def train_text_tokenizer(config: TokenizerConfig, corpora: Sequence[TextFile], root: Path) -> Tokenizer:

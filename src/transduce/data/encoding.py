@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.packed import pack
-from transduce.data.corpus import LINES_NAMED, PairFiles, TextFile, read_pairs, read_text
+from transduce.data.corpus import LINES_NAMED, PairFiles, TextFile, read_tagged_pairs, read_text
 from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
 from transduce.data.hold_out import Parts, part_of
@@ -60,6 +60,8 @@ def open_pairs_store(
     """
     source, target = tokenizers
     settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": files.columns, **files.read_as}
+    if files.tags:
+        settings["tags"] = files.tags
     encoders: tuple[Encoder, Encoder] = tokenizers
     if resegment:
         settings["resegment"] = list(resegment)
@@ -67,7 +69,7 @@ def open_pairs_store(
         encoders = Resegmenter(source, rate, 2 * seed), Resegmenter(target, rate, 2 * seed + 1)
 
     def read() -> Iterator[tuple[int, str, str]]:
-        pairs = read_pairs(files, root)
+        pairs = read_tagged_pairs(files, root)
         return part_of(pairs, *held_out) if held_out else pairs
 
     if held_out:

@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 
 from transduce.core.errors import InputError
+from transduce.data.tags import leading_tags
 from transduce.data.tokenizer import Tokenizer
 
 
@@ -36,7 +37,12 @@ class Resegmenter:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without start and end."""
-        return [[index for word in self._tokenizer.words(text) for index in self._cut(word)] for text in texts]
+        marks = [leading_tags(self._tokenizer, text) for text in texts]
+        begun = self._tokenizer.encode(marks) if any(marks) else [[] for _ in texts]
+        return [
+            [*tags, *(index for word in self._tokenizer.words(text[len(mark) :]) for index in self._cut(word))]
+            for text, mark, tags in zip(texts, marks, begun, strict=True)
+        ]
 
     def _cut(self, word: str) -> list[int]:
         pieces = list(word)

@@ -91,14 +91,13 @@ class TokenizerConfig(UnitsConfig):
 
     def of_side(self, side: Literal["source", "target"]) -> UnitsConfig:
         """The settings of one side's tokenizer."""
-        shared = UnitsConfig.model_validate(self.model_dump(include={*UnitsConfig.model_fields}))
-        return getattr(self, side) or shared
+        return getattr(self, side) or UnitsConfig(**self.model_dump(include={*UnitsConfig.model_fields}))
 
     @property
     def files(self) -> dict[str, str]:
         """Finished tokenizers by the key that names them."""
-        keys = {"tokenizer": self, "tokenizer.source": self.source, "tokenizer.target": self.target}
-        return {key: each.file for key, each in keys.items() if each and each.file is not None}
+        keys = ("tokenizer", self), ("tokenizer.source", self.source), ("tokenizer.target", self.target)
+        return {key: each.file for key, each in keys if each and each.file is not None}
 
 
 class Tokenizer:
@@ -124,6 +123,8 @@ class Tokenizer:
         self.end, self.unknown = special["end"], special["unknown"]
         self.size = max(vocabulary.values()) + 1
         self._silent = {self.pad, self.start, self.end}
+        added = sorted(inner.get_added_tokens_decoder().items())
+        self.added = [token.content for _, token in added if not token.special]  # found before a text is cut
 
     @property
     def left_to_right(self) -> "Tokenizer":

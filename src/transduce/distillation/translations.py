@@ -29,6 +29,8 @@ from transduce.search.settings import Search
 
 PART = 2048  # lines that are sorted by length, translated and saved together
 REPORT = "distillation.json"
+DISTILLATION = "sequence-level knowledge distillation (Kim and Rush 2016)"
+BACKTRANSLATION = "back-translation (Sennrich et al. 2016)"
 Table = dict[str, Any]
 
 
@@ -42,6 +44,7 @@ def distil(
     batch_size: int = 128,
     advance: Advance = lambda lines: None,
     workers: int = 1,
+    method: str = DISTILLATION,
 ) -> Table:
     """Translate `sources` into `folder`, or continue an interrupted distillation of them; returns the report.
 
@@ -58,17 +61,19 @@ def distil(
         batch_size: number of lines in a batch.
         advance: called with the number of further lines that are done, including those of earlier runs.
         workers: number of parallel workers, with one thread each.
+        method: for the report. Back-translations that are sampled have random numbers of their own for each line.
 
     Raises:
         InputError: the teacher has no source, `folder` contains another distillation, or a source cannot be read.
     """
     if "source" not in teacher.task.columns:
         raise InputError("The teacher must be a translation model; this is a language model.")
-    plan = _plan(teacher, checksum, sources, root, search)
+    plan = _plan(teacher, checksum, sources, root, search, method)
     if _claim(folder, plan):
         advance(plan["lines"])
     else:
-        _translate(teacher, _lines(sources, root), folder / "parts", search, batch_size, advance, workers)
+        apart = method == BACKTRANSLATION and search.method == "sample"
+        _translate(teacher, _lines(sources, root), folder / "parts", search, batch_size, advance, workers, apart)
         write_json(folder / REPORT, {**plan, **_join(_lines(sources, root), folder)})
     shutil.rmtree(folder / "parts", ignore_errors=True)
     report: Table = json.loads((folder / REPORT).read_text(encoding="utf-8"))
@@ -76,11 +81,16 @@ def distil(
 
 
 def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
-    """The source side of training pairs. Raises InputError where only some of a file are, or those of
-    other kinds of files."""
+    """The source side of training pairs.
+
+    Raises:
+        InputError: only some of a file are, in columns without tabs, in .csv or .jsonl, or behind tags.
+    """
     cut = sorted({key for files in corpora for key in files.read_as})
     if cut:
         raise InputError(f"data.train: {', '.join(cut)}: a teacher translates whole files and tab-separated columns.")
+    if tags := sorted({tag for files in corpora for tag in files.tags}):
+        raise InputError(f"data.train: {', '.join(tags)}: a teacher translates files without tags (`to` and `tag`).")
     found, problems = list[TextFile](), list[str]()
     for files in corpora:
         if files.source is not None:
@@ -120,7 +130,9 @@ def _settings(search: Search) -> Table:
     return search.model_dump(mode="json", exclude_none=True)
 
 
-def _plan(teacher: Pipeline, checksum: str, sources: Sequence[TextFile], root: Path, search: Search) -> Table:
+def _plan(
+    teacher: Pipeline, checksum: str, sources: Sequence[TextFile], root: Path, search: Search, method: str
+) -> Table:
     """Everything that determines the targets."""
     named = [
         {"file": file.text, "sha256": fingerprint(root / file.text)}
@@ -128,7 +140,7 @@ def _plan(teacher: Pipeline, checksum: str, sources: Sequence[TextFile], root: P
         for file in sources
     ]
     return {
-        "method": "sequence-level knowledge distillation (Kim and Rush 2016)",
+        "method": method,
         "teacher": {"name": teacher.recipe.name, "sha256": checksum},
         "sources": named,
         "lines": sum(count_lines(root / file.text) for file in sources),
@@ -179,8 +191,12 @@ def _translate(
     batch_size: int,
     advance: Advance,
     workers: int,
+    apart: bool = False,
 ) -> None:
-    """Every part that is not there yet."""
+    """Every part that is not there yet.
+
+    apart: each has another seed, as the random numbers of a line belong to its place in its part.
+    """
     number = 0
     while chunk := list(islice(lines, PART)):
         path = _part(parts, number)
@@ -195,7 +211,7 @@ def _translate(
                 workers=workers,
                 tell=long.append,
                 advance=advance,
-                **search.model_dump(),
+                **search.model_dump() | ({"seed": search.seed + number} if apart else {}),
             )
             targets = [[each.text.replace("\n", " "), each.ended] for each in found]
             write_json(path, {"long": len(long), "targets": targets})

@@ -6,7 +6,7 @@ Two or more systems are also compared: which is better, and how certain that is.
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from transduce.core.errors import InputError
 from transduce.data.corpus import TsvColumn, lines_of
 from transduce.data.files import fingerprint
+from transduce.data.tags import addressed
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.protocols import Advance
 from transduce.metrics.bits import cost_tally
@@ -37,13 +38,15 @@ class Files:
         for language models, and where all outputs are given.
     references: files with one correct answer a line; several files hold several correct answers.
     outputs: the outputs of other systems, by name; of a file in a task's format as `InputFile` has them.
-    language: the code of the target language, which decides how words are split; by default each model's own.
+    language: the code of the target language, which decides how words are split; by default each model's own, or `to`.
+    to: code of the language to write, for models of several; see `transduce.data.tags`.
     """
 
     source: Path | TsvColumn | None
     references: Sequence[Path | TsvColumn]
     outputs: Mapping[str, Path] = field(default_factory=dict)
     language: str | None = None
+    to: str = ""
 
     def all(self) -> list[Path]:
         """Every file once."""
@@ -96,6 +99,10 @@ def evaluate_files(
         InputError: unequal line counts, a source too many or too few, unknown metrics, no system at all.
     """
     texts = _read(models, files)
+    if files.to:
+        files = replace(files, language=files.language or files.to)
+        for model in models.values():
+            texts = replace(texts, sources=addressed(model.task.tokenizers.get("source"), texts.sources, files.to))
     names = _metrics(models, texts, files, settings)
     judged = {name: _judge(model, texts, names, files, settings, advance) for name, model in models.items()}
     for name, outputs in texts.outputs.items():

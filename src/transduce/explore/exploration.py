@@ -14,6 +14,7 @@ from transduce.data.audio import name_of
 from transduce.data.columns import Column
 from transduce.data.columns.frames import Frames
 from transduce.data.filterbank import WINDOW
+from transduce.data.tags import leading_tags
 from transduce.explore.picture import pictured
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
@@ -104,9 +105,15 @@ def _asked_of_search(pipeline: Pipeline, search: dict[str, Any]) -> dict[str, An
 
 
 def sentences_of(pipeline: Pipeline, text: str) -> list[str]:
-    """The parts of a text that are explored separately: its sentences if the model reads them so, else the text."""
-    cut = sentences(text, str(getattr(pipeline.recipe.task, "source", ""))) if pipeline.splits("auto") else []
-    return [text[start:end] for start, end in cut] if len(cut) > 1 else [text]
+    """The parts of a text that are explored separately: its sentences if the model reads them so, else the text.
+
+    Each stands behind the tags of the text.
+    """
+    if not pipeline.splits("auto"):
+        return [text]
+    tags = leading_tags(pipeline.task.tokenizers["source"], text)
+    cut = sentences(text[len(tags) :], str(getattr(pipeline.recipe.task, "source", "")))
+    return [tags + text[len(tags) :][start:end] for start, end in cut] if len(cut) > 1 else [text]
 
 
 def _whole(pipeline: Pipeline, text: str, sentence: int, search: dict[str, Any]) -> dict[str, Any] | None:
@@ -115,14 +122,15 @@ def _whole(pipeline: Pipeline, text: str, sentence: int, search: dict[str, Any])
     if len(each) < 2 or isinstance(pipeline, EnsemblePipeline):
         return None
     found = [one.text for one in pipeline.predict(each, split="none", **search)]
-    starts, done = [], 0
+    tags = leading_tags(pipeline.task.tokenizers["source"], text)
+    plain, cut, done = text[len(tags) :], list[Segment](), 0
     for one in each:
-        starts.append(text.index(one, done))
-        done = starts[-1] + len(one)
-    cut = [Segment(start, start + len(one)) for start, one in zip(starts, each, strict=True)]
+        start = plain.index(one[len(tags) :], done)
+        done = start + len(one) - len(tags)
+        cut.append(Segment(start, done))
     return {
         "text": text,
-        "output": rejoined(text, cut, found),
+        "output": rejoined(plain, cut, found),
         "sentence": min(sentence, len(each) - 1),
         "sentences": [{"text": one, "output": output} for one, output in zip(each, found, strict=True)],
     }

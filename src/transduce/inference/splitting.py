@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from transduce.core.errors import InputError
+from transduce.data.tags import leading_tags
 from transduce.data.tokenizer import Tokenizer
 from transduce.inference.constraints import Constraints
 from transduce.inference.prediction import Prediction
@@ -25,6 +26,7 @@ class Pieces:
     cuts: for each text, the spans that are read by themselves; one span for a text in one piece.
     ids: or frames, of each piece, in the order of `read`.
     long: for each text with a part that is too long, which part that is. done: what was done about it.
+    tags: what stands before a text, and is read before each of its pieces; see `transduce.data.tags`.
     """
 
     texts: Sequence[str]
@@ -32,11 +34,16 @@ class Pieces:
     ids: list[Any] = field(default_factory=list)
     long: dict[int, str] = field(default_factory=dict)
     done: dict[int, str] = field(default_factory=dict)
+    tags: dict[int, str] = field(default_factory=dict)
 
     @property
     def read(self) -> list[str]:
-        """All pieces of all texts."""
-        return [text[start:end] for text, cut in zip(self.texts, self.cuts, strict=True) for start, end in cut]
+        """All pieces of all texts, each behind the tags of its text."""
+        return [
+            self.tags.get(place, "") + text[start:end]
+            for place, (text, cut) in enumerate(zip(self.texts, self.cuts, strict=True))
+            for start, end in cut
+        ]
 
     @property
     def owners(self) -> list[int]:
@@ -83,20 +90,22 @@ def pieces_of(
     Raises:
         InputError: some are longer, and how="refuse"; all are named.
     """
-    found = Pieces(texts)
-    cuts = [_cut(text, cut, language) for text, cut in zip(texts, apart, strict=True)]
-    each = iter(tokenizer.encode([text[a:b] for text, cut in zip(texts, cuts, strict=True) for a, b in cut]))
+    marks = ["" if prompts else leading_tags(tokenizer, text) for text in texts]
+    found = Pieces(texts, tags={place: mark for place, mark in enumerate(marks) if mark})
+    cuts = [_cut(text, cut, language, len(mark)) for text, cut, mark in zip(texts, apart, marks, strict=True)]
+    each = iter(tokenizer.encode(Pieces(texts, cuts, tags=found.tags).read))
     for place, (text, cut) in enumerate(zip(texts, cuts, strict=True)):
         fitting = []
         for segment in cut:
             parts, ids = [segment], [next(each)]
             if (length := len(ids[0])) > limit:
-                inner, done = shorten(text[segment.start : segment.end], tokenizer, limit, how, prompts, language)
+                room = limit - length_of(tokenizer, marks[place])
+                inner, done = shorten(text[segment.start : segment.end], tokenizer, room, how, prompts, language)
                 parts = [Segment(segment.start + start, segment.start + end) for start, end in inner]
                 sentence = "a sentence of " if len(cut) > 1 else ""
                 found.long[place] = f"line {place + 1}: {sentence}{length} tokens, the model reads {limit} at most"
                 found.done[place] = done
-                ids = tokenizer.encode([text[start:end] for start, end in parts])
+                ids = tokenizer.encode([marks[place] + text[start:end] for start, end in parts])
             fitting += parts
             found.ids += ids
         found.cuts.append(fitting)
@@ -139,9 +148,15 @@ def refuse_wants_of_pieces(wants: Sequence[Constraints], pieces: Pieces) -> None
         raise InputError(problems)
 
 
-def _cut(text: str, apart: bool, language: str) -> list[Segment]:
-    found = sentences(text, language) if apart else []
-    return found if len(found) > 1 else [Segment(0, len(text))]
+def _cut(text: str, apart: bool, language: str, first: int = 0) -> list[Segment]:
+    """first: where the text begins, behind its tags."""
+    found = [Segment(first + a, first + b) for a, b in sentences(text[first:], language)] if apart else []
+    return found if len(found) > 1 else [Segment(first, len(text))]
+
+
+def length_of(tokenizer: Tokenizer, tags: str) -> int:
+    """How many tokens the tags of a text are."""
+    return len(tokenizer.encode([tags])[0]) if tags else 0
 
 
 def shorten(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, ParamSpec
 from transduce.core.atomic import writing
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
+from transduce.interpret.fonts import add_fonts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,22 +26,19 @@ Points = list[tuple[float, float]]
 STYLE = Path(__file__).with_name("figures.mplstyle")
 KEPT_OUT = {".png": ["Software"], ".svg": ["Date", "Creator", "Format", "Type"]}  # by format, of what it could tell
 MARKED = 40  # points of a curve that are few enough to be marked each
-FAMILIES = (  # matplotlib's own, and where installed what writes Chinese, Japanese, Korean
-    "DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Micro Hei",
-    "Microsoft YaHei", "PingFang SC", "Hiragino Sans", "Arial Unicode MS",
-)  # fmt: skip
 
 
 def in_style(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
     """Of a function that draws a figure, one that draws it in our style and is done with its layout.
 
-    It raises InputError where matplotlib is not installed.
+    It raises InputError where matplotlib is not installed, and warns of letters that no installed font has.
     """
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> "Figure":
         with _style():
             figure = draw(*args, **kwargs)
+            add_fonts(figure)
             figure.draw_without_rendering()
             figure.set_layout_engine("none")  # matplotlib's moves a little at every drawing
         return figure
@@ -104,11 +102,8 @@ def _style() -> Iterator[None]:
     try:
         import matplotlib.figure  # noqa: F401 (checks that it can be imported)
         from matplotlib import style
-        from matplotlib.font_manager import fontManager
     except ImportError as error:
         raise missing("drawing figures", "matplotlib", "figures") from error
-    installed = {font.name for font in fontManager.ttflist}
-    fonts = {"font.family": [*(family for family in FAMILIES if family in installed), "sans-serif"]}
-    with style.context([STYLE, fonts]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")  # it is shown as a box, which says so
+    with style.context([STYLE]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")  # add_fonts has told of it
         yield

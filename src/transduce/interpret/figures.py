@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.cells import cell_len
 
 from transduce.core.errors import InputError
 from transduce.interpret.colours import HEADS, ink, readable_on
@@ -266,4 +267,5 @@ def _plain(axes: "Axes", title: str, legend: bool) -> None:
 
 
 def _longest(labels: Sequence[str]) -> int:
-    return max(map(len, labels), default=0)
+    """In columns of a terminal: Chinese and Japanese letters are twice as wide."""
+    return max(map(cell_len, labels), default=0)

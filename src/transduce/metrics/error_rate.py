@@ -1,15 +1,17 @@
 """Error rates: the least insertions, deletions and substitutions that make a hypothesis its reference.
 
-    error rate = 100 (S + D + I) / N,  N the reference's words (WER) or characters, spaces counted (CER)
+    error rate = 100 (S + D + I) / N,  N the reference's words (WER), phonemes (PER) or characters with spaces (CER)
 
 0 is perfect, and over 100 is possible. Of several references the one with the lowest rate counts.
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from transduce.metrics.score import References, checked_references, reference_count
 from transduce.metrics.tally import Tally
+from transduce.metrics.writing import writing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,13 +26,29 @@ def character_error_rate_tally(hypotheses: Sequence[str], references: References
     return _tally("CER", "character|space:kept", hypotheses, references, lambda text: list(text.strip()))
 
 
-def word_error_rate_tally(hypotheses: Sequence[str], references: References) -> Tally:
-    """WER in per cent, of words between white space.
+def word_error_rate_tally(hypotheses: Sequence[str], references: References, language: str | None = None) -> Tally:
+    """WER in per cent, of words between white space. A note says so where the target's language writes no spaces.
 
     Raises:
         InputError: no sentences, not equally many, or one without a reference.
     """
-    return _tally("WER", "word", hypotheses, references, str.split)
+    tally = _tally("WER", "word", hypotheses, references, str.split)
+    if writing(language, checked_references(hypotheses, references)).kind in ("spaces", "korean"):
+        return tally
+    return replace(tally, note="WER of whole sentences: the target's language writes no spaces; use cer.")
+
+
+def phoneme_error_rate_tally(hypotheses: Sequence[str], references: References) -> Tally:
+    """PER in per cent, of phonemes between white space, as pronunciations are written in the shared tasks.
+
+    Raises:
+        InputError: no sentences, not equally many, or one without a reference.
+    """
+    tally = _tally("PER", "phoneme", hypotheses, references, str.split)
+    if any(len(each.split()) > 1 for several in checked_references(hypotheses, references) for each in several):
+        return tally
+    note = "PER counts what stands between spaces, and no reference has a space between its phonemes: use cer."
+    return replace(tally, note=note)
 
 
 def edits(hypothesis: Sequence[Hashable], reference: Sequence[Hashable]) -> int:

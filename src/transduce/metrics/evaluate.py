@@ -8,7 +8,11 @@ from transduce.metrics.bits import wrong_bits_tally
 from transduce.metrics.bleu import bleu_tally, moses_bleu_tally
 from transduce.metrics.bleu_formula import notes_bleu_tally
 from transduce.metrics.chrf import chrf_tally
-from transduce.metrics.error_rate import character_error_rate_tally, word_error_rate_tally
+from transduce.metrics.error_rate import (
+    character_error_rate_tally,
+    phoneme_error_rate_tally,
+    word_error_rate_tally,
+)
 from transduce.metrics.evalb import evalb_tally
 from transduce.metrics.exact_match import exact_match_tally
 from transduce.metrics.labels import accuracy_tally, error_tally, macro_f1_tally
@@ -36,6 +40,7 @@ METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "error": lambda texts, references, _: error_tally(texts, references),
     "exact_match": lambda texts, references, _: exact_match_tally(texts, references),
     "macro_f1": lambda texts, references, _: macro_f1_tally(texts, references),
+    "per": lambda texts, references, _: phoneme_error_rate_tally(texts, references),
     "rouge1": lambda texts, references, _: rouge_tally(texts, references, "1"),
     "rouge2": lambda texts, references, _: rouge_tally(texts, references, "2"),
     "rougeL": lambda texts, references, _: rouge_tally(texts, references, "L"),
@@ -46,7 +51,7 @@ METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "squad2_em": lambda texts, references, _: squad2_tally(texts, references, "em"),
     "squad2_f1": lambda texts, references, _: squad2_tally(texts, references, "f1"),
     "ter": lambda texts, references, language: ter_tally(texts, references, language=language),
-    "wer": lambda texts, references, _: word_error_rate_tally(texts, references),
+    "wer": word_error_rate_tally,
 }
 NAMES = list(METRICS)  # of texts
 TREE_METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {

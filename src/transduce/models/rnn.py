@@ -6,7 +6,7 @@ Luong et al. 2015, with any score and normalizer. The decoders are in `transduce
 Shapes: B batch, S source positions, T target positions, D width of embeddings, H width of states, V vocabulary.
 """
 
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -29,6 +29,8 @@ from transduce.layers.recurrent_decoder import (
 from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackParts
 from transduce.layers.subsampling import embedded, make_front_ends, refuse_pointer
 
+MONOTONIC_COPY = {"weighing": "monotonic", "pointer": True}  # what `monotonic_copy` stands for
+
 
 class RnnConfig(DecoderConfig, JointCtcConfig):
     """The settings of the decoder, which the encoder shares, and those of the encoder only."""
@@ -42,6 +44,14 @@ class RnnConfig(DecoderConfig, JointCtcConfig):
     """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output."""
     pointer: bool = False
     """Add a pointer, which can copy words from the source; needs a joint vocabulary."""
+    monotonic_copy: bool = False
+    """For pairs of characters, as in inflection and pronunciation: attention that only moves forward, and a pointer. It
+    stands for weighing = "monotonic" and pointer = true, unless these keys say otherwise."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _stands_for(cls, keys: Any) -> Any:
+        return {**MONOTONIC_COPY, **keys} if isinstance(keys, dict) and keys.get("monotonic_copy") is True else keys
 
     @model_validator(mode="after")
     def _sides_fit(self) -> Self:

@@ -9,6 +9,7 @@ import torch
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile, check_finite, load_model_file
+from transduce.data.tags import addressed
 from transduce.fused.pack import pack_all
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
 from transduce.inference.decode import SearchPredictor, decode
@@ -103,6 +104,7 @@ class Pipeline:
         must_not: Sequence[str] | Sequence[list[str]] = (),
         prefix: str | Sequence[str] = "",
         wanted: Sequence[Constraints] | None = None,
+        to: str = "",
         lattice: bool = False,
         workers: int = 1,
         on_step: OnStep | None = None,
@@ -122,6 +124,7 @@ class Pipeline:
         must_not: Sequence[str] | Sequence[list[str]] = (),
         prefix: str | Sequence[str] = "",
         wanted: Sequence[Constraints] | None = None,
+        to: str = "",
         lattice: bool = False,
         workers: int = 1,
         on_step: OnStep | None = None,
@@ -145,6 +148,7 @@ class Pipeline:
             must_not: phrases that may not appear, likewise.
             prefix: text whose tokens the output begins with, for all or for each.
             wanted: the same three in one object for each text; what they and it want adds up.
+            to: code of the language to write, of a model of several; its tag comes before the texts that have none.
             lattice: keep what the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
             workers: so many that search side by side, with one thread each; for many texts, on a processor. Threads
                 where a search is one call, else processes.
@@ -158,6 +162,7 @@ class Pipeline:
                 pieces that something is wanted of; what is wanted cannot be; no workers can be had here.
         """
         listed, alone = texts_of(texts)
+        listed = addressed(self.task.tokenizers.get("source"), listed, to) if to else listed
         settings = search_settings(self.recipe.search, search)
         wants = wanted_of_each(len(listed), must, must_not, prefix)
         if wanted is not None:
@@ -392,5 +397,4 @@ def _loaded(path: str | PathLike[str], trust_code: bool, precision: Precision, d
     outlines: list[Outline] = []
     file = load_model_file(path, trust_code=trust_code, check=lambda *said: outlines.append(Outline(*said)))
     searches = isinstance(outlines[0].task.predictor, SearchPredictor)
-    kind = Pipeline if searches else PredictorPipeline
-    return kind(file, precision, device, outlines[0])
+    return (Pipeline if searches else PredictorPipeline)(file, precision, device, outlines[0])

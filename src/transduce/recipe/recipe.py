@@ -6,6 +6,7 @@
     [data]                           # which files; its keys depend on the task
     [tokenizer] [batch] [model] [training] [search]
     [teachers]                       # optional: models to train first, which this one learns from
+    [backtranslation]                # optional: texts of the target language, which become training pairs
 
 Keys on the command line override the file: `training.updates=2000`. "none" unsets optional keys:
 `training.minutes=none`. All problems of a recipe are reported at once.
@@ -24,7 +25,7 @@ from transduce.core.errors import InputError
 from transduce.core.registry import resolve, suggest
 from transduce.data.batches import BatchConfig
 from transduce.data.tokenizer import TokenizerConfig
-from transduce.recipe.training import Teachers, TrainingConfig
+from transduce.recipe.training import Backtranslation, Teachers, TrainingConfig
 from transduce.search.dispatch import only_method
 from transduce.search.settings import Search
 
@@ -43,6 +44,7 @@ class Recipe(Config):
     training: TrainingConfig
     search: Search
     teachers: Teachers | None = None
+    backtranslation: Backtranslation | None = None
 
     def to_table(self) -> Table:
         """The recipe as plain tables and values, for TOML and JSON."""
@@ -93,7 +95,14 @@ def _disagreements(sections: dict[str, Any]) -> Iterator[str]:
         yield "[batch]: examples of this task are generated in batches of data.batch_size: leave out the section."
     if getattr(task, "carry_state", False):
         yield from _not_carried(data, batch, training)
-    drawn = getattr(getattr(data, "hold_out", None), "validation", 0)
+    hold_out = getattr(data, "hold_out", None)
+    for stage in ("teachers", "backtranslation"):
+        if sections.get(stage) and isinstance(hold_out, Config):
+            yield (
+                f"[{stage}] makes further training pairs, from which data.hold_out would draw others: name files for "
+                "data.validation and data.test."
+            )
+    drawn = getattr(hold_out, "validation", 0)
     if task and training and ":" not in task.kind and (getattr(data, "validation", None) or drawn):
         metrics = getattr(task, "metrics", ()) if training.decode_sentences else ()
         if training.best not in (measured := ["loss", "perplexity", *metrics]):
@@ -120,6 +129,7 @@ def unmeasured(best: str, measured: Iterable[str]) -> str:
     )
 
 
+STAGES: dict[str, type[Config]] = {"teachers": Teachers, "backtranslation": Backtranslation}  # before the model's own
 SECTIONS = list(Recipe.model_fields)
 
 
@@ -130,8 +140,7 @@ def _section_kinds(table: Table, where: str, problems: list[str]) -> dict[str, t
         "training": TrainingConfig,
         "search": Search,
     }
-    if table.get("teachers", UNSET) != UNSET:
-        kinds["teachers"] = Teachers
+    kinds |= {name: kind for name, kind in STAGES.items() if table.get(name, UNSET) != UNSET}
     for section, room in (("task", "tasks"), ("model", "models")):
         try:
             found = resolve(room, _kind_of(table, section))

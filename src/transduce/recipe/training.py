@@ -26,6 +26,9 @@ class TrainingConfig(Config):
     start: str | None = None
     """A model file or run directory to fine-tune: training starts from its tokenizers and weights. From another kind of
     model, it takes the weights with the same names and shapes."""
+    start_tokenizer: Literal["keep", "learn"] = "keep"
+    """The tokenizers of a model to fine-tune. keep: the model's own, with a token for each new tag of data.train.
+    learn: as [tokenizer] says, from this data; tokens that the model also has, by their text, keep their embeddings."""
     embeddings: Literal["random", "cooccurrence"] = "random"
     """Initial embeddings. cooccurrence: computed from the training pairs, so that words with similar contexts and their
     translations have similar vectors. This reaches the same quality in fewer updates."""
@@ -94,9 +97,35 @@ class TrainingConfig(Config):
 
     @model_validator(mode="after")
     def _one_start(self) -> "TrainingConfig":
+        if self.start_tokenizer != "keep" and not self.start:
+            raise ValueError("start_tokenizer is about the tokenizer of a model to fine-tune: name it in start")
         if self.start and self.embeddings != "random":
             raise ValueError("start takes the embeddings of another model: leave out either start or embeddings")
         return self
+
+
+class Backtranslation(Config):
+    """Texts of the target language as training data, with sources that a reverse model writes (Sennrich et al. 2016).
+
+    The reverse model, from target to source, is given, or trained first with this recipe and the changes below.
+    """
+
+    text: tuple[str, ...] = Field(min_length=1)
+    """Files of texts in the target language, one a line, relative to data.root."""
+    model: str | None = None
+    """The reverse model: a model file or run directory. Unset: it is trained first, on the same pairs."""
+    tag: str = Field(default="<BT>", pattern=r"^\S*$")
+    """A word before each source that the reverse model wrote, which tells it from real ones; "" for no tag."""
+    weight: float = Field(default=1.0, gt=0)
+    """How often an epoch shows each of these pairs; real ones have the weights of data.train."""
+    search: dict[str, Any] = Field(default_factory=dict)
+    """How the reverse model writes: keys of [search] in place of the recipe's, such as method = "sample"."""
+    training: dict[str, Any] = Field(default_factory=dict)
+    """Keys of [training] with other values for the reverse model, such as `updates`."""
+    reverse_model: dict[str, Any] = Field(default_factory=dict)
+    """Keys of [model] with other values for the reverse model."""
+    precision: Literal["fp32", "int8"] = "fp32"
+    """Precision of the reverse model's translations; int8 is faster, with nearly the same output."""
 
 
 class Teachers(Config):

@@ -6,6 +6,8 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from transduce.inference.sentences import Split
 
+TO = "The code of the language to write, for a model that writes several."
+
 
 class FirstFault(FailFast):
     """Report only the first error of a list. Hashable, as a union requires."""
@@ -95,6 +97,7 @@ class PredictRequest(SearchRequest):
     model_config = ConfigDict(json_schema_extra={"example": {"texts": ["Two dogs run."], "beam": 4, "nbest": 3}})
 
     texts: Texts = Field(description="Each is translated, or continued, by itself.")
+    to: str = Field(default="", max_length=100, description=TO)
     split: Split = Field(default="auto", description=SPLIT[0].upper() + SPLIT[1:])
     long: Literal["split", "truncate", "refuse"] = Field(default="split", description="Of a text too long to read.")
     scores: bool = Field(default=False, description="Add score and log_probability.")
@@ -166,6 +169,7 @@ class StreamRequest(BaseModel):
 
     text: str
     model: str | None = Field(default=None, description="A model by name; by default the first.")
+    to: str = Field(default="", max_length=100, description=TO)
     split: Split = Field(default="auto", description=SPLIT[0].upper() + SPLIT[1:])
     max_new: int | None = Field(default=None, ge=0, le=100_000, description="Length beyond what the source suggests.")
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from transduce.core.errors import InputError, TransduceError
+from transduce.data.tags import addressed
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split, rejoined
 from transduce.interpret.attention import Layer
@@ -53,6 +54,8 @@ def routes(service: Service) -> APIRouter:
         """One prediction a text, as `transduce predict` gives it."""
         model = service.models.asked(asked.model)
         service.check_lengths(asked.texts)
+        if asked.to:
+            asked = asked.model_copy(update={"texts": _addressed(model, asked.texts, asked.to)})
         works = await service.prepared(request, lambda: _works(service, model, asked))
         answers = await service.answers(request, works)
         if any(answer.withheld for answer in answers):
@@ -69,11 +72,12 @@ def routes(service: Service) -> APIRouter:
         """Greedy search, token by token."""
         model = service.models.asked(asked.model)
         service.check_lengths([asked.text])
+        [text] = _addressed(model, [asked.text], asked.to)
         search = _greedy(asked)
         service.check_search(model, search)
         service.batches.check_room(1)
         return StreamingResponse(
-            _events(service, request, model, asked.text, Ask(search), asked.split), media_type="text/event-stream"
+            _events(service, request, model, text, Ask(search), asked.split), media_type="text/event-stream"
         )
 
     @router.get("/models", response_model_exclude_none=True)
@@ -113,6 +117,11 @@ def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[Work]
     if not asked.texts or whole.samples:
         return [whole] if asked.texts else []
     return [Work(model, (text,), ask, looks) for text in asked.texts]
+
+
+def _addressed(model: Loaded, texts: Sequence[str], to: str) -> list[str]:
+    """With the tag of the language to write. Raises InputError where the model does not write it."""
+    return addressed(model.pipeline.task.tokenizers.get("source"), texts, to) if to else list(texts)
 
 
 def _greedy(asked: StreamRequest) -> tuple[tuple[str, Any], ...]:
@@ -206,7 +215,8 @@ async def _events(
 ) -> AsyncIterator[str]:
     """Piece by piece, so that the pieces of a text come in their order."""
     try:
-        cut = (await service.aside(lambda: model.pipeline.pieces([text], split))).cuts[0]
+        pieces = await service.aside(lambda: model.pipeline.pieces([text], split))
+        cut, tags = pieces.cuts[0], pieces.tags.get(0, "")
     except TransduceError as error:
         yield event("error", {"error": str(error)})
         return
@@ -221,7 +231,7 @@ async def _events(
 
     try:
         for start, end in cut:
-            make = partial(_piece, model, text[start:end], ask)
+            make = partial(_piece, model, tags + text[start:end], ask)
             async for name, said in heard(service, make, gone):
                 if name == "error":
                     yield event(name, {"error": said})

@@ -35,12 +35,14 @@ class Dataset:
     texts: inputs and references, for decoding; empty for a task that is judged by likelihood alone.
     several: all references of each, where some have more than one, the one in `texts` first.
     groups: what each of `texts` belongs to, such as one of several tasks, for a table of scores; none: to nothing.
+    language: code of the references' language, where a model writes several; None: the recipe's.
     """
 
     store: Store
     texts: list[tuple[str, str]] = field(default_factory=list)
     several: list[list[str]] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
+    language: str | None = None
 
     @property
     def references(self) -> list[list[str]]:

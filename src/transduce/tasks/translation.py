@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from transduce.core.config import Config
+from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
-from transduce.data.corpus import PairFiles, provenance, read_pairs, train_pair_tokenizers
+from transduce.data.corpus import PairFiles, provenance, read_pairs, read_tagged_pairs, train_pair_tokenizers
 from transduce.data.encoding import open_examples, open_pairs_store
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Parts, Split, part_of, split_pairs
 from transduce.data.store import Store
+from transduce.data.tags import tags_of
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.request import Request
 from transduce.search.settings import Search
@@ -38,8 +40,9 @@ class TranslationConfig(Config):
     target: str = Field(default="")
     """Language code of the target, by which BLEU and TER split words (zh, ja, ko ..); chooses the Moses tokenizer."""
     metrics: tuple[str, ...] = ("bleu", "chrf")
-    """What validation, the final tests and `evaluate` report: bleu, bleu-lc-moses, chrf, chrf++, ter, exact_match,
-    rouge1, rouge2, rougeL; bleu-notes, rouge1-notes and rouge2-notes are the formulas of textbooks."""
+    """What validation, the final tests and `evaluate` report: bleu, bleu-lc-moses, chrf, chrf++, ter, cer, wer, per,
+    exact_match, rouge1, rouge2, rougeL. per is the error rate of phonemes with spaces between them; the word error rate
+    of pronunciations is 100 - exact_match. bleu-notes, rouge1-notes and rouge2-notes are the formulas of textbooks."""
 
 
 class TranslationData(Config):
@@ -58,6 +61,9 @@ class TranslationData(Config):
     for validation."""
     filters: FilterConfig = FilterConfig()
     """Which training pairs are dropped."""
+    temperature: float = Field(default=1.0, ge=1)
+    """How evenly files of different sizes are shown, as those of several languages: a file of n pairs gets a share in
+    proportion to n^(1 / temperature), and the largest is shown once an epoch. 1: by size; 5 is usual."""
     bpe_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Training words are cut into pieces in several ways, leaving out this share of merges; usual: 0.1."""
     segmentations: int = Field(default=8, ge=2)
@@ -129,12 +135,14 @@ class Translation(TextTask):
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files, or find them in the cache; dropped pairs are told."""
         data = self.data
+        self._check_tags()
         split = data.split()
         if split:
             tell(split.report())
         drawn = split.parts if split else (None,) * len(data.train)
         pairs = list(zip(data.train, drawn, strict=True))
         corpora = [each for files, parts in pairs for each in self._segmentations(files, parts, cache, tell)]
+        corpora = tempered(corpora, data.temperature)
         validation = self._held_out("validation", data.validation, cache, tell) if data.validation else None
         tests = {name: self._held_out(name, files, cache, tell) for name, files in data.test.items()}
         if split and split.count(VALIDATION):
@@ -194,17 +202,47 @@ class Translation(TextTask):
 
         def read() -> Iterator[tuple[int, str, str]]:
             for files, parts in zip(train, split.parts, strict=True):
-                yield from part_of(read_pairs(files, root), parts, part)
+                yield from part_of(read_tagged_pairs(files, root), parts, part)
 
         paths = [path for files in train for path in files.paths(root)]
         drawn = [hashlib.sha256(parts.tobytes()).hexdigest() for parts in split.parts]
-        settings = {"pairs": [[files.columns, files.read_as] for files in train], "drawn": drawn, "part": part}
+        kept = [[files.columns, files.read_as, files.tags] for files in train]
+        settings = {"pairs": kept, "drawn": drawn, "part": part}
         store = open_examples(paths, read, self.columns, NO_LIMITS, cache, settings)
-        return Dataset(store, [(source, target) for _, source, target in read()])
+        languages = {files.to for files in train}
+        language = languages.pop() if len(languages) == 1 else None
+        return Dataset(store, [(source, target) for _, source, target in read()], language=language)
 
     def _held_out(self, name: str, files: PairFiles, cache: Path, tell: Tell) -> Dataset:
         store = self._store(files, NO_LIMITS, cache)
         dropped = Dropped.from_dict(store.metadata["dropped"])
         if dropped.total:
             tell(f"{name}: the loss leaves out what has an empty side. {dropped.report()}")
-        return Dataset(store, [(source, target) for _, source, target in read_pairs(files, self.root)])
+        texts = [(source, target) for _, source, target in read_tagged_pairs(files, self.root)]
+        return Dataset(store, texts, language=files.to)
+
+    def _check_tags(self) -> None:
+        """Raises InputError for tags of files that are no tokens of this model."""
+        data, known = self.data, tags_of(self.source)
+        held_out = {
+            "data.validation": data.validation,
+            **{f"data.test.{name}": test for name, test in data.test.items()},
+        }
+        named = {**{f"data.train, file {place}": files for place, files in enumerate(data.train, 1)}, **held_out}
+        problems = [
+            f'{where}: the tag "{tag}" is no token of the model. Its tags: {", ".join(known) or "none"}. A model that '
+            "writes a language must be trained on files with its tag."
+            for where, files in named.items()
+            for tag in (files.tags if files else [])
+            if tag not in known
+        ]
+        if problems:
+            raise InputError(problems)
+
+
+def tempered(corpora: Sequence[tuple[Store, float]], temperature: float) -> list[tuple[Store, float]]:
+    """Corpora with weights by which one of n pairs has a share in proportion to n^(1 / temperature)."""
+    if temperature == 1:
+        return list(corpora)
+    largest = max(len(store) for store, _ in corpora)
+    return [(store, weight * (len(store) / largest) ** (1 / temperature - 1)) for store, weight in corpora]

@@ -18,6 +18,7 @@ from transduce.tasks.translation import TranslationData
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import TrainingState
 from transduce.training.display import Display
+from transduce.training.fine_tuning import start_weights
 from transduce.training.loop import derived_seed
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
@@ -38,7 +39,7 @@ def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambd
     model = make_model(recipe, task).to(device())
     objective = task.objective(model, recipe.training)
     if recipe.training.start:
-        _begin_as(load_model_file(recipe.training.start), model, recipe, tell)
+        _begin_as(load_model_file(recipe.training.start), model, recipe, task, tell)
     average = MovingAverage(model, recipe.training.average)
     return TrainingState(model, objective, Optimizers(model, recipe.training), average, Progress())
 
@@ -97,14 +98,17 @@ def _embeddings(model: nn.Module) -> dict[str, Embedding]:
     return found
 
 
-def _begin_as(other: ModelFile, model: torch.nn.Module, recipe: Recipe, tell: Callable[[str], None]) -> None:
+def _begin_as(
+    other: ModelFile, model: torch.nn.Module, recipe: Recipe, task: Task, tell: Callable[[str], None]
+) -> None:
     """All weights of a model of the same kind; of another kind those of the same name and shape."""
+    weights = start_weights(other, model, task, tell)
     kinds = [config["model"].get("kind") for config in (other.config, recipe.to_table())]
     if kinds[0] == kinds[1]:
-        load_weights(model, other.weights)
+        load_weights(model, weights)
         return
     own = lasting_tensors(model)
-    common = {name: each for name, each in other.weights.items() if name in own and each.shape == own[name].shape}
+    common = {name: each for name, each in weights.items() if name in own and each.shape == own[name].shape}
     if not common:
         raise InputError(
             f"training.start: {recipe.training.start} is another kind of model and shares no weight with this one."

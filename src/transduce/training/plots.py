@@ -6,6 +6,7 @@ Shapes: T target positions, S source positions.
 """
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from transduce.interpret.confusion import confusion_figure
 from transduce.interpret.drawing import save
 from transduce.interpret.exposure_figure import exposure_figure
 from transduce.interpret.figures import attention_figure, training_curves
+from transduce.interpret.fonts import FontWarning
 from transduce.interpret.hop_shading import HOPS, HopShading
 from transduce.interpret.memory_drawing import MEMORY, MemoryDrawing
 from transduce.interpret.neighborhood_drawing import NEIGHBORHOOD, NeighborhoodDrawing
@@ -42,11 +44,29 @@ def write_figures(
     tests: Mapping[str, Mapping[str, Any]],
     tell: Callable[[str], None],
 ) -> None:
-    """Draw what there is to draw into `run/figures`; what cannot be drawn, matplotlib missing too, is told.
+    """Draw what there is to draw into `run/figures`; what cannot be drawn, matplotlib or a font missing too, is told.
 
     Args:
         tests: of the report.
     """
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", FontWarning)
+        _write_figures(run, model, task, data, tests, tell)
+    for each in warned:
+        if issubclass(each.category, FontWarning):
+            tell(str(each.message))
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+
+
+def _write_figures(
+    run: Path,
+    model: nn.Module,
+    task: Task,
+    data: TaskData,
+    tests: Mapping[str, Mapping[str, Any]],
+    tell: Callable[[str], None],
+) -> None:
     try:
         records = read_log(run / "log.jsonl")
         save(training_curves(records), run / "figures" / "training.png")

@@ -83,7 +83,8 @@ def _signatures(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) ->
     texts = spread(data.validation.texts, decoded) if data.validation else []
     references = [reference for _, reference in texts]
     every = spread(data.validation.references, decoded) if data.validation else []
-    scores = task.tallies(references, every) if references else {}
+    language = data.validation.language if data.validation else None
+    scores = task.tallies(references, every, language=language) if references else {}
     method = f"search:{quickest(model).method}|" if isinstance(task, Generates) else ""
     searched = f"{method}sentences:at most {decoded}"
     found = {name: f"{score.signature}|{searched}" for name, score in scores.items()}
@@ -104,7 +105,7 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
         if isinstance(task, Generates):
             result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
         texts = [each.text for each in outputs]
-        counted = task.tallies(texts, dataset.references)
+        counted = task.tallies(texts, dataset.references, language=dataset.language)
         scores = {name: tally.score() for name, tally in with_means(counted, dataset.groups).items()}
         if groups := group_tables(counted, dataset.groups):
             result["groups"] = groups

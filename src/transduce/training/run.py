@@ -19,7 +19,7 @@ from transduce.core.model_file import (
     save_model_file,
 )
 from transduce.core.registry import resolve
-from transduce.data.columns.packed import pack, unpack
+from transduce.data.columns.packed import pack
 from transduce.data.corpus import name_row, sampled_pairs
 from transduce.data.files import fingerprint
 from transduce.data.store import Store
@@ -39,6 +39,7 @@ from transduce.training.batch_size import with_earlier_batch, with_measured_batc
 from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.display import Display
 from transduce.training.examples import examples
+from transduce.training.fine_tuning import columns_of_start
 from transduce.training.finished import Report, finished_report, note_plan, set_aside, tell_finished
 from transduce.training.initialization import check_embeddings, count_embeddings, device, new_training
 from transduce.training.lock import alone_in
@@ -179,6 +180,10 @@ def _check(recipe: Recipe) -> None:
         raise InputError(
             f"{recipe.name}: [teachers] must be trained first; `transduce train` or train_taught does both."
         )
+    if recipe.backtranslation:
+        raise InputError(
+            f"{recipe.name}: [backtranslation] comes first; `transduce train` or train_backtranslated does both."
+        )
     if recipe.search.shortlist is not None:
         raise InputError(
             f"{recipe.name}: search.shortlist needs a trained model: leave it out here, run `transduce shortlist` on "
@@ -189,13 +194,15 @@ def _check(recipe: Recipe) -> None:
 
 
 def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
-    """The task with its columns, learnt from the data or those of the model to start from; and its data."""
-    if recipe.training.start:
-        begun = load_model_file(recipe.training.start)
-        columns = unpack(begun.tokenizers, begun.columns)
-    else:
-        kind = resolve("tasks", recipe.task.kind)  # type: ignore[attr-defined]
-        columns = cached_columns(cache_folder(), kind, recipe.tokenizer, recipe.data)
+    """The task with its columns, learnt from the data or those of the model to start from; and its data.
+
+    Raises:
+        InputError: see `cached_columns`, `load_model_file` and the task's `open`.
+    """
+    kind = resolve("tasks", recipe.task.kind)  # type: ignore[attr-defined]
+    learn = partial(cached_columns, cache_folder(), kind, recipe.tokenizer, recipe.data)
+    start = recipe.training.start
+    columns = columns_of_start(load_model_file(start), recipe, learn) if start else learn()
     task = make_task(recipe, columns)
     return task, task.open(cache_folder(), display.tell)
 
@@ -310,7 +317,9 @@ def _config(recipe: Recipe) -> dict[str, Any]:
     """The recipe without what belongs to this machine."""
     table = recipe.to_table()
     table["data"].pop("root", None)
-    table["training"].pop("start", None)
+    table["training"] = {
+        key: each for key, each in table["training"].items() if key not in ("start", "start_tokenizer")
+    }
     return table | {section: without_folders(table[section]) for section in ("data", "tokenizer")}
 
 

@@ -49,8 +49,8 @@ class Validator:
         outputs = [each.text for each in predictions]
         if texts:
             every = spread(self.dataset.references, self.config.decode_sentences)
-            scores = self.task.evaluate(outputs, every)
-            metrics |= {name: score.value for name, score in scores.items()}
+            scores = self.task.tallies(outputs, every, language=self.dataset.language)
+            metrics |= {name: tally.value for name, tally in scores.items()}
             if reports_exposure(self.task, self.model, self.config.exposure_bias):
                 found = exposure(self.model, self.task, texts, predictions).tallies()
                 metrics |= {name: tally.value for name, tally in found.items()}

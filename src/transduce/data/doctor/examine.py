@@ -26,6 +26,7 @@ from transduce.data.doctor.scan import Progress, ScannedSide, in_silence, of_sin
 from transduce.data.doctor.shift import align
 from transduce.data.doctor.shift_findings import check_alignment
 from transduce.data.doctor.side_checks import check_side, endless_mask, foreign_mask
+from transduce.data.doctor.writing import not_looked_for
 
 File = str | Path | ScannedFile
 
@@ -71,7 +72,7 @@ def examine(
         files, sides = files | {role: side.file for role, side in tests.items()}, sides | tests
     findings = _with_examples(findings, files, paired)
     lines = {role: len(side) for role, side in sides.items()}
-    return Report(files, lines, worst_first(findings), alignment, pairs, drop)
+    return Report(files, lines, worst_first(findings), alignment, pairs, drop, not_looked_for=_not_looked_for(sides))
 
 
 def examine_text(text: File, test: File | None = None, progress: Progress = in_silence) -> Report:
@@ -84,7 +85,8 @@ def examine_text(text: File, test: File | None = None, progress: Progress = in_s
         files["test source"] = tested.file
         findings += check_leak(sides["text"].exact, tested.exact, tested, "line", Severity.WARNING)
     lines = {role: len(side) for role, side in sides.items()}
-    return Report(files, lines, worst_first(_with_examples(findings, files, None)))
+    findings = worst_first(_with_examples(findings, files, None))
+    return Report(files, lines, findings, not_looked_for=_not_looked_for(sides))
 
 
 def reasons_to_drop(paired: Paired) -> dict[str, Mask]:
@@ -100,6 +102,11 @@ def reasons_to_drop(paired: Paired) -> dict[str, Mask]:
         "extreme_ratio": ratio_mask(paired),
         "duplicate": duplicate_mask(paired),
     }
+
+
+def _not_looked_for(sides: dict[str, ScannedSide]) -> list[str]:
+    """Each thing once."""
+    return list(dict.fromkeys(each for side in sides.values() for each in not_looked_for(side.marks)))
 
 
 def _scanned(file: ScannedFile, progress: Progress, by_character: bool = False) -> ScannedSide:

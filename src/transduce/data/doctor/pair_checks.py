@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from transduce.data.doctor.alignment import AlignedPairs
 from transduce.data.doctor.report import Finding, Mask, Severity, about_rows
 from transduce.data.doctor.scan import ScannedSide
+from transduce.data.doctor.side_checks import spoken_letters
 
 Hashes = NDArray[np.uint64]
 
@@ -59,7 +60,7 @@ def empty_masks(paired: Paired) -> tuple[Mask, Mask]:
 def copy_mask(paired: Paired) -> Mask:
     """Pairs whose target is the source again, apart from case; short ones (names, numbers) are let be."""
     words = paired.source.words
-    long = (paired.source.letters >= COPY_LETTERS) & (words.per_line() >= COPY_WORDS) & (not words.by_character)
+    long = (spoken_letters(paired.source) >= COPY_LETTERS) & (words.per_line() >= COPY_WORDS) & (not words.by_character)
     copied: Mask = same_mask(paired) & long[paired.pairs.source_rows]
     return copied
 

@@ -71,6 +71,7 @@ class Report:
         pairs: the rows that belong together, any shift mended; None for a single file.
         drop: for each reason why `clean` would leave a pair out, which pairs those are.
         unit: what `lines` counts, in a word.
+        not_looked_for: what needs a library that is not installed, and how to install it.
     """
 
     files: dict[str, ScannedFile]
@@ -80,6 +81,7 @@ class Report:
     pairs: AlignedPairs | None = None
     drop: dict[str, Mask] = field(default_factory=dict)
     unit: str = "line"
+    not_looked_for: list[str] = field(default_factory=list)
 
     @property
     def has_errors(self) -> bool:
@@ -97,6 +99,7 @@ class Report:
             "lines": self.lines,
             "findings": [finding.to_dict() for finding in self.findings],
             "alignment": self.alignment.to_dict() if self.alignment else None,
+            "not_looked_for": self.not_looked_for,
             "would_drop": {reason: int(mask.sum()) for reason, mask in self.drop.items()},
         }
 

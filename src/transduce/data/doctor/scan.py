@@ -1,6 +1,6 @@
 """One pass over one file: a few numbers per line, from which every check is then plain array arithmetic.
 
-No text is kept; about 65 bytes a line are, so ten million pairs need about 1.5 GB.
+No text is kept; about 66 bytes a line are, so ten million pairs need about 1.5 GB.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from transduce.data.doctor.characters import REPLACEMENT_BIT, Alphabet, CharacterCounts
 from transduce.data.doctor.lines import ScannedFile
 from transduce.data.doctor.words import WordCollector, WordStatistics, are_words
+from transduce.data.doctor.writing import Marks, marks_of
 from transduce.data.files import is_utf8
 
 LINES_AT_ONCE = 4096
@@ -41,6 +42,7 @@ class ScannedSide:
         invalid: the line is not UTF-8.
         words: its words.
         scripts: the names of the scripts met.
+        marks: how it is written; see `transduce.data.doctor.writing`.
     """
 
     file: ScannedFile
@@ -53,6 +55,7 @@ class ScannedSide:
     invalid: Mask
     words: WordStatistics
     scripts: list[str]
+    marks: Marks
 
     def __len__(self) -> int:
         return len(self.exact)
@@ -69,6 +72,7 @@ def scan(file: ScannedFile, progress: Progress = in_silence, by_character: bool 
     by_character: its words are its characters.
     """
     exact, folded, invalid, measures = list[Hashes](), list[Hashes](), list[Mask](), list[CharacterCounts]()
+    marks = list[Marks]()
     alphabet, words, lines = Alphabet(), WordCollector(by_character), file.raw_lines()
     while raws := list(islice(lines, LINES_AT_ONCE)):
         texts, bad = decode(raws)
@@ -77,6 +81,7 @@ def scan(file: ScannedFile, progress: Progress = in_silence, by_character: bool 
         folded.append(hashes([text.casefold() for text in stripped]))
         invalid.append(bad)
         measures.append(_measure(alphabet, texts, stripped, bad))
+        marks.append(marks_of(stripped))
         for text in stripped:
             words.add(text)
         progress(f"reading {file.path.name}", len(raws))
@@ -92,6 +97,7 @@ def scan(file: ScannedFile, progress: Progress = in_silence, by_character: bool 
         invalid=np.concatenate([np.zeros(0, np.bool_), *invalid]),
         words=words.words(),
         scripts=alphabet.scripts,
+        marks=np.concatenate([np.zeros(0, np.uint8), *marks]),
     )
 
 

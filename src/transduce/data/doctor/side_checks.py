@@ -1,12 +1,18 @@
-"""What can be wrong with one side alone: broken bytes, odd characters, a foreign script, endless lines."""
+"""What can be wrong with one side alone: broken bytes and encodings, odd characters, a foreign script, mixed Chinese,
+endless lines."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transduce.data.doctor.characters import ODD_NAMES
 from transduce.data.doctor.report import Finding, Mask, Severity, about_rows
 from transduce.data.doctor.scan import ScannedSide
+from transduce.data.doctor.writing import MOJIBAKE, SIMPLIFIED, TRADITIONAL, is_chinese
 
-LETTERS_TO_JUDGE = 8  # fewer may be a name or a unit
+Letters = NDArray[np.int32]
+
+LETTERS_TO_JUDGE = 8  # fewer may be a name or a unit; a Chinese character says as much as two letters
+MANY_MIXED = 0.01  # share of the Chinese lines that are written the other way, which is no accident
 COMMON_SCRIPT = 0.1  # share of the lines from which a script belongs to the side
 LONG = 1_000  # characters
 LONG_TIMES_MEDIAN = 20
@@ -15,7 +21,8 @@ QUIET = {"tab": Severity.NOTE, "replacement character (U+FFFD)": Severity.NOTE}
 
 def check_side(side: ScannedSide, role: str) -> list[Finding]:
     """Every finding about `side` that needs no other file."""
-    return invalid(side, role) + odd(side, role) + foreign(side, role) + endless(side, role)
+    each = (invalid, odd, foreign, mojibake, mixed_chinese, endless)
+    return [finding for check in each for finding in check(side, role)]
 
 
 def invalid(side: ScannedSide, role: str) -> list[Finding]:
@@ -36,9 +43,48 @@ def odd(side: ScannedSide, role: str) -> list[Finding]:
     return findings
 
 
+def mojibake_mask(side: ScannedSide) -> Mask:
+    """Lines that were decoded by the wrong encoding."""
+    return (side.marks & MOJIBAKE) > 0
+
+
+def mojibake(side: ScannedSide, role: str) -> list[Finding]:
+    """Damaged encodings that can be repaired, as `clean` does."""
+    rows = np.flatnonzero(mojibake_mask(side))
+    sentence = (
+        f'{{lines}} of the {role} decoded by the wrong encoding, such as "Ã©" for "é"; a cleaned copy repairs them.'
+    )
+    return about_rows("mojibake", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line)
+
+
+def mixed_chinese(side: ScannedSide, role: str) -> list[Finding]:
+    """Chinese lines in traditional characters among simplified ones, or the other way round."""
+    old, new = (side.marks & TRADITIONAL) > 0, (side.marks & SIMPLIFIED) > 0
+    if not is_chinese(side.marks) or not old.any() or not new.any():
+        return []
+    fewer, more, rare = ("traditional", "simplified", old & ~new)
+    conversion = "t2s"
+    if old.sum() > new.sum():
+        fewer, more, rare, conversion = "simplified", "traditional", new & ~old, "s2t"
+    rows = np.flatnonzero(rare)
+    often = len(rows) > MANY_MIXED * (old | new).sum()
+    sentence = (
+        f"{{lines}} of the {role} in {fewer} characters, where {int((old | new).sum()) - len(rows):,} are in {more} "
+        f"ones. To write all the same way: opencc -c {conversion}."
+    )
+    severity = Severity.WARNING if often else Severity.NOTE
+    return about_rows("mixed_chinese", severity, sentence, rows, side=role, first_line=side.file.first_line)
+
+
+def spoken_letters(side: ScannedSide) -> Letters:
+    """The letters of each line, a Chinese or Japanese character counted twice."""
+    cjk = side.scripts.index("CJK") if "CJK" in side.scripts else -1
+    return np.where(side.script == cjk, 2 * side.letters, side.letters)
+
+
 def foreign_mask(side: ScannedSide) -> Mask:
     """Lines mostly in a script that fewer than a tenth of the side's lines are in."""
-    judged = side.letters >= LETTERS_TO_JUDGE
+    judged = spoken_letters(side) >= LETTERS_TO_JUDGE
     lines_in = np.bincount(side.script[judged], minlength=len(side.scripts))
     common = lines_in >= COMMON_SCRIPT * max(int(judged.sum()), 1)
     return judged & ~common[side.script]
@@ -55,7 +101,7 @@ def foreign(side: ScannedSide, role: str) -> list[Finding]:
 
 def usual_scripts(side: ScannedSide) -> list[str]:
     """The side's script, or scripts where it has several."""
-    kept = side.script[(side.letters >= LETTERS_TO_JUDGE) & ~foreign_mask(side)]
+    kept = side.script[(spoken_letters(side) >= LETTERS_TO_JUDGE) & ~foreign_mask(side)]
     return [side.scripts[script].title() if side.scripts[script] != "CJK" else "CJK" for script in np.unique(kept)]
 
 

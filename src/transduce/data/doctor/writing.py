@@ -1,0 +1,110 @@
+"""How a line is written: in simplified or traditional Chinese, and whether its encoding was damaged.
+
+OpenCC says which characters are simplified or traditional, and ftfy which texts were decoded by the wrong encoding (Ã©
+for é). Both are in the extra `doctor`; what could not be looked for without them is told.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.core.extras import installing
+
+Marks = NDArray[np.uint8]
+Convert = Callable[[str], str]
+
+TRADITIONAL, SIMPLIFIED, KANA, HAN, MOJIBAKE, SUSPECT = (np.uint8(1 << bit) for bit in range(6))
+HAN_LETTER = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+KANA_LETTER = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
+WRONGLY_DECODED = re.compile(r"[\u00c2-\u00c5\u00d0\u00d1\u00e2\u00e3][\u0080-\u00bf\u0152-\u0192\u02c6\u2013-\u2122]")
+STANDARDS = ("s2t", "s2tw", "s2hk")  # a simplified character is one that none of them writes
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What the libraries of the extra `doctor` do; None for one that is not installed."""
+
+    simplify: Convert | None
+    traditional: tuple[Convert, ...]
+    repair: Convert | None
+
+
+@cache
+def extras() -> Extras:
+    """Those that are installed."""
+    simplify, traditional, repair = None, list[Convert](), None
+    try:
+        from opencc import OpenCC
+
+        simplify, traditional = OpenCC("t2s").convert, [OpenCC(standard).convert for standard in STANDARDS]
+    except ImportError:
+        pass
+    try:
+        from ftfy import fix_encoding
+        from ftfy.badness import is_bad
+
+        def repair(text: str) -> str:
+            return fix_encoding(text) if is_bad(text.replace("\x85", " ")) else text  # alone it ends a line
+    except ImportError:
+        pass
+    return Extras(simplify, tuple(traditional), repair)
+
+
+def marks_of(texts: Sequence[str]) -> Marks:
+    """What each line shows, as bits: TRADITIONAL or SIMPLIFIED characters (the more frequent, or both), KANA, HAN, and
+    MOJIBAKE that ftfy can repair; SUSPECT where it should look and is not installed."""
+    marks = np.zeros(len(texts), np.uint8)
+    others = [(place, text) for place, text in enumerate(texts) if not text.isascii()]
+    known = extras()
+    for place, text in others:
+        if KANA_LETTER.search(text):
+            marks[place] |= KANA
+        if HAN_LETTER.search(text):
+            marks[place] |= HAN
+        if known.repair and known.repair(text) != text:
+            marks[place] |= MOJIBAKE
+        elif not known.repair and WRONGLY_DECODED.search(text):
+            marks[place] |= SUSPECT
+    chinese = [place for place in range(len(texts)) if marks[place] & HAN and not marks[place] & KANA]
+    if known.simplify and chinese:
+        lines = [texts[place] for place in chinese]
+        old = _changed(lines, known.simplify)
+        new = np.min([_changed(lines, convert) for convert in known.traditional], axis=0)
+        marks[chinese] |= np.where(old >= np.maximum(new, 1), TRADITIONAL, np.uint8(0))
+        marks[chinese] |= np.where(new >= np.maximum(old, 1), SIMPLIFIED, np.uint8(0))
+    return marks
+
+
+def _changed(lines: Sequence[str], convert: Convert) -> NDArray[np.int64]:
+    """How many characters of each line a conversion changes."""
+    converted = convert("\n".join(lines)).split("\n")
+    return np.array(
+        [sum(one != other for one, other in zip(line, new, strict=False)) if line != new else 0
+         for line, new in zip(lines, converted, strict=True)]
+    )  # fmt: skip
+
+
+def repaired(text: str) -> str:
+    """The text as it was before it was decoded by the wrong encoding, as far as ftfy knows and is installed."""
+    repair = extras().repair
+    return text if repair is None or text.isascii() else repair(text)
+
+
+def not_looked_for(marks: Marks) -> list[str]:
+    """What these lines should be examined for, and is not, as a library is not installed."""
+    known, found = extras(), []
+    if known.simplify is None and is_chinese(marks):
+        found.append(f"mixed simplified and traditional Chinese, which needs OpenCC: {installing('doctor')}")
+    if (marks & SUSPECT).any():
+        found.append(f"damaged encoding, which needs ftfy: {installing('doctor')}")
+    return found
+
+
+def is_chinese(marks: Marks) -> bool:
+    """Whether lines with Han characters are Chinese: Japanese ones have kana beside them."""
+    han, kana = int((marks & HAN > 0).sum()), int((marks & KANA > 0).sum())
+    return han > 0 and kana < 0.1 * han

@@ -1,0 +1,67 @@
+"""Tags before a source, which say what is wanted of it: >>fr<< for the language of the output (Johnson et al. 2017).
+
+A tag is one token of the vocabulary, which nothing cuts. It stands before the text, with a space behind it.
+"""
+
+import re
+from collections.abc import Iterable
+
+from transduce.core.errors import InputError
+from transduce.core.registry import suggest
+from transduce.data.special_tokens import SPECIAL
+from transduce.data.tokenizer import Tokenizer
+
+LANGUAGE = re.compile(r">>(\S+)<<")
+
+
+def language_tag(language: str) -> str:
+    """The tag for outputs in `language`."""
+    return f">>{language}<<"
+
+
+def with_tags(tokenizer: Tokenizer, tags: Iterable[str]) -> Tokenizer:
+    """The tokenizer with each of `tags` as one further token; the same object if it has all of them."""
+    new = [tag for tag in dict.fromkeys(tags) if tag not in tags_of(tokenizer)]
+    if not new:
+        return tokenizer
+    from tokenizers import AddedToken
+    from tokenizers import Tokenizer as Inner
+
+    inner = Inner.from_str(tokenizer.to_json())
+    inner.add_tokens([AddedToken(tag, normalized=False, special=False) for tag in new])
+    return type(tokenizer)(inner)
+
+
+def tags_of(tokenizer: Tokenizer) -> list[str]:
+    """The tags that it has, in the order of their ids."""
+    return [token for token in tokenizer.added if token not in SPECIAL]
+
+
+def languages_of(tokenizer: Tokenizer) -> list[str]:
+    """The languages that its tags name."""
+    found = (LANGUAGE.fullmatch(tag) for tag in tags_of(tokenizer))
+    return [match[1] for match in found if match]
+
+
+def leading_tags(tokenizer: Tokenizer, text: str) -> str:
+    """The tags before a text, with the white space behind them; "" where there are none."""
+    tags = tags_of(tokenizer)
+    if not tags:
+        return ""
+    known = "|".join(map(re.escape, tags))
+    found = re.match(rf"(?:\s*(?:{known}))+\s*", text)
+    return found[0] if found else ""
+
+
+def addressed(tokenizer: Tokenizer | None, texts: Iterable[str], language: str) -> list[str]:
+    """The texts with the tag for outputs in `language`, each but those that have a tag already.
+
+    Raises:
+        InputError: there is no such tag.
+    """
+    known = languages_of(tokenizer) if tokenizer else []
+    if tokenizer is None or language not in known:
+        what = f"this model writes {', '.join(known)}" if known else "this model was trained without language tags"
+        raise InputError(f'to = "{language}": {what}.{suggest(language, known)}')
+    tag = language_tag(language)
+    return [text if not text.strip() or leading_tags(tokenizer, text) else f"{tag} {text}" for text in texts]

@@ -1,0 +1,108 @@
+"""Training from another model: its tokenizers or new ones, and its embeddings for all tokens that both have."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from transduce.core.model_file import ModelFile, lasting_tensors
+from transduce.data.columns import Columns
+from transduce.data.columns.packed import tokenizers_of, unpack
+from transduce.data.columns.tokens import Tokens
+from transduce.data.tags import with_tags
+from transduce.data.tokenizer import Tokenizer
+from transduce.layers.embedding import Embedding
+from transduce.recipe.recipe import Recipe
+from transduce.tasks.protocols import Task
+
+SIDES = {"target_embedding": "target", "source_embedding": "source", "output": "target", "embedding": "target"}
+"""Attributes of models that have a vector for each token, and of which side."""
+
+
+def columns_of_start(begun: ModelFile, recipe: Recipe, learn: Callable[[], Columns]) -> Columns:
+    """The columns of a model that training starts from, with a token for each tag of the recipe's files that has none.
+
+    Args:
+        learn: gives those of this recipe, for `training.start_tokenizer = "learn"`.
+    """
+    if recipe.training.start_tokenizer == "learn":
+        return learn()
+    columns = dict(unpack(begun.tokenizers, begun.columns))
+    tags = [tag for files in getattr(recipe.data, "train", ()) for tag in getattr(files, "tags", ())]
+    source, target = columns.get("source"), columns.get("target")
+    if tags and isinstance(source, Tokens):
+        joint = isinstance(target, Tokens) and target.tokenizer.equals(source.tokenizer)
+        tokenizer = with_tags(source.tokenizer, tags)
+        columns["source"] = _with(source, tokenizer)
+        if joint:
+            assert isinstance(target, Tokens)
+            columns["target"] = _with(target, tokenizer)
+    return columns
+
+
+def _with(column: Tokens, tokenizer: Tokenizer) -> Tokens:
+    return Tokens(tokenizer, column.starts, column.ends, column.stream)
+
+
+def start_weights(begun: ModelFile, model: nn.Module, task: Task, tell: Callable[[str], None]) -> dict[str, Tensor]:
+    """The weights of a model to start from, its embeddings in the order of the new tokenizers' tokens.
+
+    A token that the other model has, by its text, keeps its vectors; the others keep what `model` was drawn with. How
+    many are kept is told. With equal tokenizers these are the other model's weights as they are.
+    """
+    before, now = tokenizers_of(unpack(begun.tokenizers, begun.columns)), task.tokenizers
+    changed = [side for side in now if side in before and not _equal(before[side], now[side])]
+    if not changed:
+        return begun.weights
+    weights, own = dict(begun.weights), lasting_tensors(model)
+    rows = {side: _shared(before[side], now[side]) for side in changed}
+    for name, side in SIDES.items():
+        key = f"{name}.weight"
+        if side not in now or key not in own or not isinstance(getattr(model, name, None), Embedding):
+            continue
+        table = _table(begun.weights, name, before[side].size, own[key].shape[1]) if side in before else None
+        if table is None:
+            weights.pop(key, None)  # of another size: it stays as it was drawn
+            weights[key] = own[key].detach().clone()
+        elif side in changed:
+            new_ids, old_ids = rows[side]
+            weights[key] = own[key].detach().clone()
+            weights[key][new_ids] = table[old_ids].to(weights[key])
+        else:
+            weights[key] = table
+    for name in SIDES:
+        if f"{name}.weight" not in own:  # now tied to another
+            weights.pop(f"{name}.weight", None)
+    kept = " and ".join(f"{len(rows[side][0]):,} of {now[side].size:,} {side} tokens" for side in changed)
+    tell(f"training.start: {kept} keep their embeddings; those of the others are new.")
+    return weights
+
+
+def _equal(one: Tokenizer, other: Tokenizer) -> bool:
+    return one.to_json() == other.to_json()
+
+
+def _shared(before: Tokenizer, now: Tokenizer) -> tuple[Tensor, Tensor]:
+    """The ids of the tokens that both have, in the new vocabulary and in the old one."""
+    old = _ids(before)
+    pairs = [(index, old[token]) for token, index in _ids(now).items() if token in old]
+    new_ids, old_ids = zip(*pairs, strict=True)  # special tokens are always shared
+    return torch.tensor(new_ids), torch.tensor(old_ids)
+
+
+def _ids(tokenizer: Tokenizer) -> dict[str, int]:
+    """Each token by its text, special ones by what they are for."""
+    special = [tokenizer.pad, tokenizer.start, tokenizer.end, tokenizer.unknown]
+    found = {f"text {token}": index for index, token in enumerate(tokenizer.tokens(range(tokenizer.size)))}
+    found = {token: index for token, index in found.items() if index not in special}
+    return found | {
+        f"special {role}": index for role, index in zip(("pad", "start", "end", "unknown"), special, strict=True)
+    }
+
+
+def _table(weights: dict[str, Tensor], name: str, size: int, width: int) -> Tensor | None:
+    """The vectors that the other model has for these tokens: of the same name, or of another to which it was tied."""
+    side = SIDES[name]
+    names = [name, *(each for each in SIDES if SIDES[each] == side), *SIDES]
+    found = (weights.get(f"{each}.weight") for each in names)
+    return next((table for table in found if table is not None and tuple(table.shape) == (size, width)), None)

@@ -1,0 +1,94 @@
+"""Damaged encodings, mixed Chinese, and untranslated or foreign lines in scripts without spaces."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from transduce.data.doctor import Severity, clean, examine, examine_text
+
+Corpus = tuple[list[str], list[str]]
+Write = Callable[..., Path]
+SIMPLIFIED = [f"这是第{number}个句子，我们还没有读过。" for number in "一二三四五六七八九十"]
+TRADITIONAL = [f"這是第{number}個句子，我們還沒有讀過。" for number in "一二三四五六七八九十"]
+
+
+def spoiled(text: str) -> str:
+    """UTF-8 that was read as Windows-1252."""
+    return text.encode().decode("windows-1252")
+
+
+def test_damaged_encodings_are_found_and_a_cleaned_copy_repairs_them(corpus: Corpus, write: Write) -> None:
+    pytest.importorskip("ftfy")
+    source, target = corpus
+    right = {9: "L’été était déjà là – où?", 33: "Straße für Öl"}
+    lines = [spoiled(right[place]) if place in right else line for place, line in enumerate(target, 1)]
+    report = examine(write("a.txt", source), write("b.txt", lines))
+    [finding] = report.findings
+    assert (finding.kind, finding.severity, finding.lines) == ("mojibake", Severity.WARNING, [9, 33])
+    out = [report.files["source"].path.parent / name for name in ("c.txt", "d.txt")]
+    assert clean(report.files["source"], report.files["target"], *out, report).mended == 2
+    written = out[1].read_text(encoding="utf-8").split("\n")
+    assert {place: written[place - 1] for place in right} == right
+    whole = [line for place, line in enumerate(written[:-1], 1) if place not in right]
+    assert whole == [line for place, line in enumerate(target, 1) if place not in right]
+
+
+def test_text_of_any_language_is_not_taken_for_damaged(write: Write) -> None:
+    pytest.importorskip("ftfy")
+    lines = [
+        "L’été était déjà là.",
+        "Ça va ? Où ça ?",
+        "Ångström Ärger â la carte",
+        "Обычный текст",
+        "今天天气很好。",
+        "Ã",
+    ]
+    assert not examine_text(write("a.txt", lines)).of_kind("mojibake")
+
+
+@pytest.mark.parametrize(
+    ("lines", "fewer", "expected"),
+    [
+        ([*SIMPLIFIED, TRADITIONAL[0], "你好。"], "traditional", [11]),
+        ([*TRADITIONAL, SIMPLIFIED[2], SIMPLIFIED[0], "你好。"], "simplified", [11, 12]),
+        ([*SIMPLIFIED, "我吃了。"], "", []),
+        ([*TRADITIONAL, "我吃了這個。", "他在床上。"], "", []),  # characters of which there are variants
+        (["日本語の文です。", "国と學校", "これは見本です。"], "", []),  # Japanese
+    ],
+)
+def test_mixed_chinese(write: Write, lines: list[str], fewer: str, expected: list[int]) -> None:
+    pytest.importorskip("opencc")
+    found = examine_text(write("a.txt", lines)).of_kind("mixed_chinese")
+    assert [each.lines for each in found] == ([expected] if expected else [])
+    if found:
+        assert found[0].severity is Severity.WARNING
+        assert f"in {fewer} characters, where 10 are" in found[0].sentence
+
+
+def test_a_chinese_character_says_as_much_as_two_letters(write: Write) -> None:
+    source = [*SIMPLIFIED, *TRADITIONAL, *SIMPLIFIED, "今天天气很好。", "一二三四五六"]
+    target = [*[f"This is sentence number {number}." for number in range(30)], "今天天气很好。", "你们都好吗"]
+    report = examine(write("a.txt", source), write("b.txt", target))
+    assert [each.lines for each in report.of_kind("copy")] == [[31]]
+    assert [(each.side, each.lines) for each in report.of_kind("wrong_script")] == [("target", [31, 32])]
+
+
+def test_what_is_not_looked_for_is_told(write: Write) -> None:
+    """In a process that has neither library."""
+    path = write("a.txt", [*SIMPLIFIED, spoiled("déjà")])
+    code = (
+        "import sys\nsys.modules['opencc'] = sys.modules['ftfy'] = None\n"
+        "from transduce.cli.app import main\nsys.argv = ['transduce', 'doctor', '--text', sys.argv[1]]\nmain()"
+    )
+
+    def said(path: Path) -> str:
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    found = said(path)
+    assert "Not looked for: mixed simplified and traditional Chinese" in found
+    assert "Not looked for: damaged encoding" in found
+    assert "Not looked for" not in said(write("b.txt", ["plain", "déjà vu"]))

@@ -1,0 +1,144 @@
+"""Back-translation from one recipe: a reverse model, its sources, and the model that learns from them, exactly."""
+
+import gzip
+import json
+import shutil
+import signal
+import sys
+import tomllib
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import forked
+import transduce
+from transduce.core.errors import InputError
+from transduce.data.corpus import TextFile
+from transduce.data.tags import tags_of
+from transduce.distillation import translations
+from transduce.distillation.backtranslation import reverse_of, train_backtranslated
+from transduce.distillation.translations import BACKTRANSLATION, distil
+from transduce.recipe.recipe import load_recipe
+from transduce.search.settings import search_settings
+from transduce.training.display import Display
+from transduce.training.run import run_training
+
+TALK = "backtranslation.search={beam=2, min_length=1}"  # hardly trained models may say nothing
+BACK = ["backtranslation.text=['test.words', 'valid.words']", "backtranslation.training={updates=12}", TALK]
+
+
+def shown() -> Display:
+    return Display(Console(file=StringIO()))
+
+
+def sha256(run: Path) -> str:
+    return str(json.loads((run / "report.json").read_text())["model"]["sha256"])
+
+
+def lines_of(path: Path) -> list[str]:
+    return gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
+
+
+def test_the_model_learns_from_texts_with_the_sources_of_a_reverse_model(
+    tiny_recipe: Path, tiny_corpus: Path, tmp_path: Path
+) -> None:
+    run, recipe = tmp_path / "run", load_recipe(tiny_recipe, [*BACK, "backtranslation.weight=0.5"])
+    report = train_backtranslated(recipe, run, shown())
+    reverse = reverse_of(recipe)
+    assert [(each.source, each.target) for each in reverse.data.train] == [("train.words", "train.digits")]  # type: ignore[attr-defined]
+    run_training(reverse, tmp_path / "by_hand", shown())
+    assert sha256(tmp_path / "by_hand") == sha256(run / "reverse") == report["reverse"]["sha256"]
+    texts = [line for name in ("test", "valid") for line in (tiny_corpus / f"{name}.words").read_text().splitlines()]
+    found = transduce.load(run / "reverse").predict(texts, beam=2, min_length=1)
+    assert lines_of(run / "backtranslated" / "source.gz") == texts
+    assert lines_of(run / "backtranslated" / "target.gz") == [each.text for each in found]
+    assert report["backtranslations"]["lines"] == len(texts)
+    resolved = tomllib.loads((run / "recipe.toml").read_text())
+    real, made = resolved["data"]["train"]
+    assert "backtranslation" not in resolved and "tag" not in real
+    assert (Path(made["source"]).name, Path(made["target"]).name) == ("target.gz", "source.gz")
+    assert (made["tag"], made["weight"]) == ("<BT>", 0.5)
+    assert tags_of(transduce.load(run).task.tokenizers["source"]) == ["<BT>"]
+    run_training(load_recipe(run / "recipe.toml"), tmp_path / "again", shown())  # it is an ordinary recipe
+    assert sha256(tmp_path / "again") == sha256(run)
+    given = load_recipe(tiny_recipe, [*BACK, f"backtranslation.model={run / 'reverse'}", "backtranslation.tag="])
+    report = train_backtranslated(given, tmp_path / "given", shown())
+    assert report["reverse"]["sha256"] == sha256(run / "reverse") and not (tmp_path / "given" / "reverse").exists()
+    assert "tag" not in tomllib.loads((tmp_path / "given" / "recipe.toml").read_text())["data"]["train"][1]
+    before = (run / "model.safetensors").stat().st_mtime_ns
+    train_backtranslated(recipe, run, shown())
+    assert (run / "model.safetensors").stat().st_mtime_ns == before  # a finished run stays
+    other = load_recipe(tiny_recipe, [*BACK, "backtranslation.weight=0.5", "backtranslation.text=['test.words']"])
+    with pytest.raises(InputError, match="different: lines, sources"):
+        train_backtranslated(other, run, shown())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
+def test_killed_at_every_stage(tiny_recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = ("train", tiny_recipe, *BACK, "backtranslation.search.method=sample", "--run", run)
+    assert (done := forked.transduce(tmp_path, *command)).code == 0, done.shown
+    expected = sha256(run)
+    shutil.rmtree(run)
+    stages = [
+        run / "reverse" / "checkpoints" / "update-00000004.safetensors",
+        run / "backtranslated" / "parts" / "plan.json",
+        run / "checkpoints" / "update-00000008.safetensors",
+    ]
+    for reached in stages:
+        ended = forked.transduce(tmp_path, *command, fate=forked.Fate(dies_once_there=reached))
+        assert ended.code == -signal.SIGKILL, ended.shown
+        assert not (run / "model.safetensors").exists()
+    assert forked.transduce(tmp_path, *command).code == 0
+    assert sha256(run) == expected
+
+
+def test_sampled_sources_differ_from_part_to_part(
+    tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translations, "PART", 4)
+    (tmp_path / "texts").write_text("1 2 3 4 5 6\n" * 12)
+    model = transduce.load(tiny_run)
+    search = search_settings(model.recipe.search, {"method": "sample", "temperature": 3.0})
+    distil(model, "", [TextFile(text="texts")], tmp_path, tmp_path / "out", search, method=BACKTRANSLATION)
+    found = lines_of(tmp_path / "out" / "target.gz")
+    assert len({tuple(found[first : first + 4]) for first in (0, 4, 8)}) == 3
+    expected = model.predict(["1 2 3 4 5 6"] * 4, method="sample", temperature=3.0, seed=search.seed + 1)
+    assert found[4:8] == [each.text for each in expected]
+
+
+def test_the_command_writes_what_a_recipe_can_name(tiny_run: Path, tiny_corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "back"
+    command = ("translate-back", tiny_run, "--text", tiny_corpus / "test.digits", "--output", out, "--beam", 2)
+    done = forked.transduce(tmp_path, *command)
+    assert done.code == 0, done.err
+    entry = tomllib.loads(f"train = [{done.out}]")["train"]
+    assert entry == [{"source": f"{out}/target.gz", "target": f"{out}/source.gz", "tag": "<BT>"}]
+    texts = (tiny_corpus / "test.digits").read_text().splitlines()
+    assert lines_of(out / "source.gz") == texts
+    assert lines_of(out / "target.gz") == [each.text for each in transduce.load(tiny_run).predict(texts, beam=2)]
+    assert forked.transduce(tmp_path, *command).out == done.out
+    assert "one word" in forked.transduce(tmp_path, *command, "--tag", "a b").err
+
+
+def test_what_is_wrong_is_said_before_anything_is_trained(tiny_recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    for wrong, said in [
+        ("backtranslation.text=[]", "at least 1"),
+        ("backtranslation.txt=['a']", 'Did you mean "text"'),
+    ]:
+        with pytest.raises(InputError, match=said):
+            load_recipe(tiny_recipe, [wrong])
+    for wrong, said in [
+        ("backtranslation.training.updtes=3", r"\[backtranslation\]: unknown key training.updtes"),
+        ("backtranslation.search.bem=3", r"\[backtranslation\]: unknown key search.bem"),
+        ("backtranslation.text=['test.wrds']", r'test.wrds: no such file. Did you mean "test.words"'),
+        ("teachers.seeds=[1]", r"both make training pairs"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            train_backtranslated(load_recipe(tiny_recipe, [*BACK, wrong]), run, shown())
+    with pytest.raises(InputError, match=r"\[backtranslation\] comes first"):
+        run_training(load_recipe(tiny_recipe, BACK), run, shown())
+    assert not run.exists()
