@@ -4,9 +4,9 @@
 
 The models are the variants of recipes/compare/cost.toml, with a vocabulary of 16. Each length is twice the one before,
 and each is measured in a process of its own, with one thread: forward and backward over one text, its seconds and the
-memory that the process needs beyond what it held before. A model is measured until the next length, at the growth of the last
-two, would need more than --most GiB, half of the memory that is free, or --seconds. The length at --limit GiB is then
-extrapolated by c n^p, fitted to the longer half of the lengths.
+memory that the process needs beyond what it held before. A model is measured until the next length, at the growth of
+the last two, would need more than --most GiB, half of the memory that is free, or --seconds. The length at --limit GiB
+is then extrapolated by c n^p, fitted to the longer half of the lengths.
 
 Prints a table and writes results/limits/cost.json, from which docs/make_limits.py makes its page.
 """

@@ -104,10 +104,11 @@ def how(found: Record) -> str:
     weights = {name: variant["parameters"] for point in points for name, variant in point["variants"].items()}
     listed = ", ".join(f"{name} {count:,}" for name, count in weights.items())
     machine, versions = found["machine"], found["versions"]
+    said = f"{len(trainings)} trainings{f', {failed} of which failed' * bool(failed)}"
     return (
-        f"{len(trainings)} trainings{f', {failed} of which failed' * bool(failed)}; budget {found['budget']} each, "
-        f"which is {counts} updates; seeds {', '.join(map(str, found['seeds']))}; {minutes:.0f} minutes in all, on a machine "
-        f"that did other work too. Weights: {listed}. {machine['processor']}, {machine['kernels']} kernels, "
+        f"{said}; budget {found['budget']} each, "
+        f"which is {counts} updates; seeds {', '.join(map(str, found['seeds']))}; {minutes:.0f} minutes in all, on a "
+        f"machine that did other work too. Weights: {listed}. {machine['processor']}, {machine['kernels']} kernels, "
         f"{found['precision']}, Python {versions['python']}, torch {versions['torch']}, {found['finished']}, commit "
         f"`{found['commit']}`."
     )
