@@ -143,7 +143,7 @@ def cost_in_words(found: Record) -> str:
     listed = ", ".join(f"{name} at {_rounded(ends[name]):,}" for name in ordered)
     return (
         f"{found['limit'] / GIB:g} GiB end at these lengths, extrapolated from the longest that was measured: {listed} "
-        "tokens. Sparse patterns are masks of full attention on a processor, so they save nothing there."
+        "tokens. On a processor the local and strided patterns are masks over full attention, which save nothing."
     )
 
 
