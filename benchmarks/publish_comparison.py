@@ -1,9 +1,9 @@
-"""Puts a finished comparison on record, for docs/results.md.
+"""Puts a finished comparison on record, for docs/results.md, or where it has an axis for docs/limits.md.
 
     python benchmarks/publish_comparison.py runs/compare/NAME [--commit COMMIT]
 
-Reads what `transduce compare` wrote there and writes benchmarks/results/compare/NAME.json. Then
-`python docs/make_results.py`.
+Reads what `transduce compare` wrote there and writes benchmarks/results/compare/NAME.json, then
+`python docs/make_results.py`; or benchmarks/results/limits/NAME.json, then `python docs/make_limits.py`.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 RECORDS = Path(__file__).with_name("results") / "compare"
+LIMITS = RECORDS.with_name("limits")
 SCORE = ("test", "search", "metric", "name", "signature", "lower_is_better", "digits")
 VARIANT = ("changes", "parameters", "training_tokens_a_second")
 TRAINING = ("updates", "target_tokens", "minutes")
@@ -25,8 +26,9 @@ def main() -> None:
     parser.add_argument("--commit", help="the code it was trained by, where its trainings do not say")
     asked = parser.parse_args()
     record = recorded(asked.folder, asked.commit)
-    RECORDS.mkdir(parents=True, exist_ok=True)
-    path = RECORDS / f"{record['comparison']}.json"
+    records = LIMITS if "axis" in record else RECORDS
+    records.mkdir(parents=True, exist_ok=True)
+    path = records / f"{record['comparison']}.json"
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(path)
 
@@ -37,6 +39,8 @@ def recorded(folder: Path, commit: str | None = None) -> dict[str, Any]:
     Ends the program with a message where a training is missing or it is not known which code trained.
     """
     results = _read(folder / "compare.json")
+    if "points" in results:
+        return _along_a_key(folder, results, commit)
     runs = {name: each["runs"] for name, each in results["variants"].items()}
     waiting = [
         f"{name}, seed {run['seed']}" for name, each in runs.items() for run in each if run["state"] == "waiting"
@@ -63,7 +67,22 @@ def recorded(folder: Path, commit: str | None = None) -> dict[str, Any]:
         "versions": {key: environment["versions"][key] for key in ("python", "torch")},
         "variants": {name: _variant(each) for name, each in results["variants"].items()},
         "scores": [_score(figure, runs) for figure in results["quality"]],
+        **({"axis": results["axis"]} if "axis" in results else {}),
     }
+
+
+def _along_a_key(folder: Path, results: dict[str, Any], commit: str | None) -> dict[str, Any]:
+    """A record whose trainings stand under `points`, those of each value; the settings are of the last."""
+    places = results["axis"]["places"]
+    if missing := [str(place) for place in places if place not in [each["at"] for each in results["points"]]]:
+        sys.exit(f"{folder}: not trained yet: {', '.join(missing)}. The same `transduce compare` command goes on.")
+    found = [(each["at"], recorded(folder / each["folder"], commit)) for each in results["points"]]
+    if len(commits := {one["commit"] for _, one in found}) > 1:
+        sys.exit(f"{folder}: its trainings name the commits {', '.join(sorted(commits))}; say which one: --commit")
+    told = {key: value for key, value in found[-1][1].items() if key not in ("variants", "scores")}
+    points = [{"at": place, "variants": one["variants"]} for place, one in found]
+    finished = max(one["finished"] for _, one in found)
+    return {**told, "comparison": results["name"], "finished": finished, "axis": results["axis"], "points": points}
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from transduce.compare.axis import AxisConfig
 from transduce.compare.config import CompareConfig
 from transduce.core.config import Config
 from transduce.data.batches import BatchConfig
@@ -253,6 +254,11 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ),
     ("[search]", "The defaults of `predict`, and the settings of the final tests.", Search),
     ("[compare]", "In the file of a comparison, not in a recipe: see [compare.md](compare.md).", CompareConfig),
+    (
+        "[compare.axis]",
+        "What changes beside the variants: one of `key` with `values`, `tests` and `lengths`.",
+        AxisConfig,
+    ),
 ]
 
 

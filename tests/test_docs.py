@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("name", ["recipes", "results"])
+@pytest.mark.parametrize("name", ["recipes", "results", "limits"])
 def test_a_page_that_is_made_is_up_to_date(name: str) -> None:
     spec = importlib.util.spec_from_file_location(f"make_{name}", ROOT / "docs" / f"make_{name}.py")
     assert spec

@@ -22,7 +22,7 @@ def recorded_figures(recipe: str) -> set[str]:
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_a_recipe_fits_on_a_screen_and_opens_with_what_it_is_and_its_command(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 40
+    assert len(lines) <= (60 if path.parent.name == "compare" else 40)  # a comparison holds a table for each variant
     header = lines[: next(place for place, line in enumerate(lines) if not line.startswith("#"))]
     assert re.match(r"# [A-Z]", header[0])
     verb = "compare" if path.parent.name == "compare" else "train"

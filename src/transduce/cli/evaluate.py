@@ -79,7 +79,7 @@ def evaluate(
 ) -> None:
     """Score models on a test set, and compare them.
 
-        transduce evaluate runs/my --source test.en --reference test.sw
+        transduce evaluate runs/my --source new.en --reference new.sw
 
     Each score comes with its signature and a 95 % bootstrap interval. With several systems, each is compared with the
     first by a paired bootstrap. Search options that are not given are those of the model's recipe.

@@ -39,7 +39,7 @@ def translate_back(
 ) -> None:
     """Make training pairs of texts in your target language.
 
-        transduce translate-back runs/sw-en --text more.sw --output backtranslated
+        transduce translate-back runs/sw-en --text sw.txt --output bt
 
     A model of the other direction writes a source for each text. The same command continues where it stopped. With a
     table [backtranslation] in a recipe, `transduce train` trains that model and does all of this.

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -33,6 +34,7 @@ from transduce.data.columns.tree_nodes import PHRASE, Forest, forest
 from transduce.data.graphs import EdgeReading
 from transduce.models.protocols import Aligns, Classifies, Fills, Points, Processes
 from transduce.recipe.recipe import Recipe
+from transduce.runtime.environment import peak_memory_bytes
 from transduce.runtime.settings import random_numbers
 
 VOCABULARY, CHARACTERS = 16, 16  # and features of a frame
@@ -41,24 +43,14 @@ SENTENCE = 6  # tokens of a sentence of a story
 QUESTION = 16  # tokens of the question that a model which points is asked
 UNITS = {"frames": "frame", "vectors": "vector", "graph": "node", "node": "node", "tree_nodes": "word"}
 """Of a length; others are tokens."""
+SHORT = 16  # tokens of a pass that nobody measures
 REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so long
 
 
 @random_numbers()
 def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     """Seconds and counted operations of a forward and backward pass at each length, a layer, with their exponents."""
-    kind: str = recipe.model.kind  # type: ignore[attr-defined]
-    torch.manual_seed(0)
-    kinds: dict[str, str] = resolve("tasks", recipe.task.kind).kinds  # type: ignore[attr-defined]
-    source = ColumnSpec(kinds["source"], VOCABULARY, CHARACTERS) if "source" in kinds else None
-    config: Any = recipe.model
-    if "layer_dropout" in type(config).model_fields:  # a layer that chance leaves out takes no time
-        config = config.model_copy(update={"layer_dropout": 0.0})
-    if "slots" in type(config).model_fields and kinds.get("source") == "story":
-        config = config.model_copy(update={"slots": max(lengths)})
-    words = tuple((each,) for each in range(VOCABULARY)) if kinds["target"] == "label" else ()
-    model = resolve("models", kind)(config, Specs(source, ColumnSpec(kinds["target"], VOCABULARY, words=words)))
-    model.train()
+    kinds, model = _small(recipe, max(lengths))
     layers = layer_count(recipe)
     seconds, operations = [], []
     for length in lengths:
@@ -76,6 +68,42 @@ def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
         "exponent": fitted_exponent(lengths[longer:], seconds[longer:]),
         "exponent_of_operations": fitted_exponent(lengths[longer:], operations[longer:]),
     }
+
+
+@random_numbers()
+def measure_once(recipe: Recipe, length: int) -> dict[str, float]:
+    """Seconds of a forward and backward pass at one length, and the bytes that it needs besides the model.
+
+    A process can tell its peak once, so each length takes a process of its own.
+    """
+    kinds, model = _small(recipe, length)
+    _pass(model, SHORT, kinds.get("source"))()
+    step = _pass(model, length, kinds.get("source"))
+    before = psutil.Process().memory_info().rss
+    start = time.perf_counter()
+    step()
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, "bytes": max(0, peak_memory_bytes() - before)}
+
+
+def _small(recipe: Recipe, longest: int) -> tuple[dict[str, str], nn.Module]:
+    """The kinds of the task's columns, and the recipe's model with a small vocabulary, to be trained.
+
+    longest: how many sentences a story may have.
+    """
+    kind: str = recipe.model.kind  # type: ignore[attr-defined]
+    torch.manual_seed(0)
+    kinds: dict[str, str] = resolve("tasks", recipe.task.kind).kinds  # type: ignore[attr-defined]
+    source = ColumnSpec(kinds["source"], VOCABULARY, CHARACTERS) if "source" in kinds else None
+    config: Any = recipe.model
+    if "layer_dropout" in type(config).model_fields:  # a layer that chance leaves out takes no time
+        config = config.model_copy(update={"layer_dropout": 0.0})
+    if "slots" in type(config).model_fields and kinds.get("source") == "story":
+        config = config.model_copy(update={"slots": longest})
+    words = tuple((each,) for each in range(VOCABULARY)) if kinds["target"] == "label" else ()
+    target = ColumnSpec(kinds["target"], VOCABULARY, words=words)
+    model: nn.Module = resolve("models", kind)(config, Specs(source, target))
+    return kinds, model.train()
 
 
 def layer_count(recipe: Recipe) -> int:
