@@ -2,11 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.training.diagnostics import alarms, unigram_entropy
+from transduce.training.diagnostics import alarms, few_draws, unigram_entropy
 
 SOURCES, REFERENCES = ["a b", "c d", "e f"], ["A B", "C D", "E F"]
 
@@ -51,3 +52,22 @@ def test_entropy_of_known_frequencies() -> None:
 @given(st.lists(st.integers(0, 5), min_size=1))
 def test_entropy_lies_between_certainty_and_equality(tokens: list[int]) -> None:
     assert -1e-12 <= unigram_entropy(tokens) <= math.log(len(set(tokens))) + 1e-12
+
+
+def test_words_that_may_never_be_drawn_are_told() -> None:
+    [told] = few_draws(500, 10_000, 217)  # one of three trainings wrote a German word everywhere
+    assert "500 of 10,000: in 217 updates, 0.15 words" in told
+    enough = int(told.rpartition(" ")[2].rstrip(".").replace(",", ""))
+    assert few_draws(enough, 10_000, 217) == [] != few_draws(enough - 1, 10_000, 217)
+    assert few_draws(None, 10_000, 217) == few_draws(500, 10_000, 5000) == few_draws(400, 300, 1) == []
+
+
+def test_the_expected_number_is_that_of_real_draws() -> None:
+    random = np.random.default_rng(0)
+    missed = []
+    for _ in range(300):
+        drawn = {int(word) for _ in range(40) for word in random.choice(60, 6, replace=False)}
+        missed.append(60 - len(drawn))
+    [told] = few_draws(6, 60, 40)
+    expected = float(told.partition(" updates, ")[2].split()[0])
+    assert abs(np.mean(missed) - expected) < 3 * np.std(missed) / len(missed) ** 0.5 + 0.05

@@ -4,6 +4,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+CHANCE = 0.01  # words that may be expected to be never drawn
+
 
 def unigram_entropy(tokens: Iterable[int]) -> float:
     """Entropy of the token frequencies in nats a token: the loss of a model that has learnt frequencies alone."""
@@ -42,6 +44,23 @@ def alarms(
             f"guessing by {'word' if unit == 'token' else unit} frequency alone would do better."
         )
     return found
+
+
+def few_draws(sampled: int | None, vocabulary: int, updates: int) -> list[str]:
+    """A sentence if `training.sampled_words` may leave a word out of every update, as V (1 - K / V)^U words are.
+
+    Such a word is never pushed down: it can be likely everywhere, though training loss does not show it.
+    """
+    if sampled is None or sampled >= vocabulary:
+        return []
+    missed = vocabulary * (1 - sampled / vocabulary) ** updates
+    if missed < CHANCE:
+        return []
+    enough = min(vocabulary, math.ceil(vocabulary * (1 - (CHANCE / vocabulary) ** (1 / updates))))
+    return [
+        f"training.sampled_words = {sampled:,} of {vocabulary:,}: in {updates:,} updates, {missed:.2g} words are "
+        f"expected to be never drawn, which the model may then write anywhere. Enough are {enough:,}."
+    ]
 
 
 def _copies(sources: Sequence[str], outputs: Sequence[str]) -> float:

@@ -37,6 +37,7 @@ from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.translation import TranslationData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.checkpoint import Checkpoints, TrainingState
+from transduce.training.diagnostics import few_draws
 from transduce.training.display import Display
 from transduce.training.examples import examples
 from transduce.training.fine_tuning import columns_of_start
@@ -122,6 +123,8 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str])
         display.tell(f"Going on after update {progress.update}.")
     elif recipe.training.embeddings == "cooccurrence":
         count_embeddings(trained, recipe, task, data, display)
+    for each in few_draws(recipe.training.sampled_words, task.columns["target"].spec.size, recipe.training.updates):
+        display.warn(each)
     note_plan(recipe, trained.progress, display)
     end = _train(recipe, run, task, data, trained, checkpoints, display, lower_is_better)
     display.tell(f"Training ended: {end}.")
