@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Any
 
 from transduce.compare.axis_tables import axis_charts, axis_tables
@@ -36,6 +37,8 @@ figure and what is read from it. The sentences that begin with a metric are comp
 so they say what a model does after little training, not what it could do in the end.
 
 - [Comparisons](compare.md) explains tables, budgets and axes.
+- Two more pages: [attention as people use it](attention-as-people-do.md), and
+  [attention that becomes a convolution](attention-becomes-convolution.md).
 - Bands in figures, and brackets in tables, are 95 % intervals (bootstrap over examples and trainings).
 
 `python docs/make_limits.py` makes this page from the records that `python benchmarks/publish_comparison.py DIR` and
@@ -57,7 +60,7 @@ def record(name: str) -> Record | None:
 def section(name: str, found: Record | None) -> str:
     """One question with its answer."""
     question, command = asked(name)
-    parts = [f"\n## {NAMES[name]}", question, f"    {command}"]
+    parts = [f"\n## {NAMES[name]}", question, command]
     if found is None:
         parts.append("There is no record yet.")
     elif name == "cost":
@@ -74,7 +77,7 @@ def asked(name: str) -> tuple[str, str]:
     lines = (RECIPES / f"{name}.toml").read_text(encoding="utf-8").splitlines()
     head = lines[: next(number for number, line in enumerate(lines) if not line.startswith("#"))]
     paragraphs = "\n".join(line.removeprefix("#").removeprefix(" ") for line in head).split("\n\n")
-    command = next(each.strip() for each in paragraphs if each.startswith("  "))
+    command = indent(dedent(next(each for each in paragraphs if each.startswith("  "))), "    ").rstrip()
     return "\n\n".join(each for each in paragraphs if not each.startswith("  ")), command
 
 
