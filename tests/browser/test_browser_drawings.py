@@ -222,7 +222,7 @@ def test_a_tree_is_walked_by_keys(visit: Open, drawn: Server) -> None:
     nodes = found["nodes"]
     assert tab.find(".tree text").all_text_contents() == [each["text"] for each in nodes]
     assert tab.find(".tree polyline").count() == len(nodes) - 1
-    tab.find("svg.tree").focus()
+    tab.focus("svg.tree")
     tab.page.keyboard.press("Home")
     assert tab.text(".tip").split("\n") == [nodes[0]["text"], WORDS]
     assert tab.find(".tree .covered").all_text_contents() == WORDS.split()
@@ -242,7 +242,7 @@ def test_a_labelled_tree_is_coloured_and_tells_its_labels(visit: Open, drawn: Se
     assert [each.get_attribute("fill") for each in grounds if each.get_attribute("rx") == "5"] == [
         each["colour"] for each in nodes
     ]
-    tab.find("svg.tree").focus()
+    tab.focus("svg.tree")
     tab.page.keyboard.press("Home")
     assert tab.text(".tip").split("\n") == [nodes[0]["text"], f"{nodes[0]['tag']}: ba de fi go"]
 
@@ -274,7 +274,7 @@ def test_each_hop_has_the_servers_weights_of_each_sentence(visit: Open, drawn: S
     for row, *weights in zip(rows, *columns, strict=True):
         assert row[1:3] == [f"{weight:.3f}" for weight in weights]
     assert [row[3] for row in rows] == ["", "*", "", ""]
-    tab.find("svg.hops").focus()
+    tab.focus("svg.hops")
     tab.page.keyboard.press("Home")
     assert tab.text(".tip").split("\n")[:2] == ["ba de fi", f"hop 1: {found['hops'][0][0]:.3f}"]
     assert [row[0] for row in table(tab, "labels")] == list(found["probabilities"])
@@ -352,7 +352,7 @@ def test_a_whole_graph_shows_what_each_node_counts(visit: Open, drawn: Server) -
     tab, found = visit("graphs"), drawing(drawn, "graphs")
     assert (found["centre"], found["nodes"]) == (-1, [0, 1, 2, 3, 4])
     assert sum(found["shares"]) == pytest.approx(1, abs=1e-4)
-    tab.find("svg.neighborhood").focus()
+    tab.focus("svg.neighborhood")
     tab.page.keyboard.press("End")
     assert tab.text(".tip").split("\n")[0] == "node 4"
     assert f"counts {found['shares'][4]:.3f} for the graph" in tab.text(".tip")

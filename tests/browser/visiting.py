@@ -98,6 +98,11 @@ class Visit:
     def text(self, selector: str) -> str:
         return self.page.locator(selector).first.inner_text()
 
+    def focus(self, selector: str) -> None:
+        """Focus it, and wait for the scrolling that this may start: what scrolls, hides the tip."""
+        self.page.locator(selector).first.focus()
+        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
     def state(self) -> dict[str, str]:
         """What the page holds to be its state."""
         found: dict[str, str] = self.page.evaluate("Transduce.state()")
