@@ -1,23 +1,16 @@
 """The pages on attention that people use say what the records say."""
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from scripts import loaded
 
 
 @pytest.fixture(scope="module")
 def pages() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_attention_pages", ROOT / "docs" / "make_attention_pages.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded("docs/make_attention_pages.py")
 
 
 def figure(mean: float) -> dict[str, Any]:

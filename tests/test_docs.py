@@ -1,20 +1,13 @@
 """Docs that are made from the code say what the code says, and the README's Python runs."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from scripts import ROOT, loaded
 
 
 @pytest.mark.parametrize("name", ["recipes", "results", "limits"])
 def test_a_page_that_is_made_is_up_to_date(name: str) -> None:
-    spec = importlib.util.spec_from_file_location(f"make_{name}", ROOT / "docs" / f"make_{name}.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(f"docs/make_{name}.py")
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), f"run: python docs/make_{name}.py"
     if name == "results":
         for path in module.READMES:

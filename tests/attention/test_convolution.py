@@ -1,19 +1,16 @@
 """Self-attention contains convolution: a layer built from any kernel equals it, and heads find the grid by learning."""
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from scripts import loaded
 from transduce.attention import capture
 from transduce.attention.convolution import PixelAttention, QuadraticPositions, from_convolution
 from transduce.attention.grid import quadratic_scores
 from transduce.core.errors import InputError
-
-SCRIPT = Path(__file__).parents[2] / "docs" / "make_grid_heads.py"
 
 
 def image(channels: int = 3) -> Tensor:
@@ -99,11 +96,7 @@ def test_all_problems_of_a_convolution_are_told_at_once() -> None:
 
 def test_heads_that_imitate_a_convolution_move_to_its_pixels() -> None:
     # The script of docs/figures/grid-heads.svg; all nine heads find a pixel of their own with 9 of 10 seeds.
-    spec = importlib.util.spec_from_file_location("make_grid_heads", SCRIPT)
-    assert spec
-    assert spec.loader
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = loaded("docs/make_grid_heads.py")
     before, after, missed = script.train(seed=0)
     distance, pixel = after.nearest()
     assert before.nearest()[0].max() > 1

@@ -1,23 +1,12 @@
 """benchmarks/digits.py: what it says of heads is so, and its record fills the page."""
 
-import importlib.util
 from importlib import metadata
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
-ROOT = Path(__file__).parents[2]
-
-
-def loaded(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from scripts import loaded
 
 
 @pytest.fixture(scope="module")

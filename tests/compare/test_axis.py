@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from transduce.compare import growth, worker
+from compared import work
+from transduce.compare import growth
 from transduce.compare import run as comparing
 from transduce.compare.axis import AxisConfig
 from transduce.compare.chart import Band, band_chart
@@ -34,12 +35,11 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is done, in this process."""
     done: list[str] = []
 
-    def work(job: dict[str, Any], path: Path, lock: int | None) -> int:
+    def noted(job: dict[str, Any], path: Path, lock: int | None) -> int:
         done.append(job["where"])
-        {"train": worker.train, "costs": worker.costs}[job["kind"]](job)
-        return 0
+        return work(job, path, lock)
 
-    monkeypatch.setattr(comparing, "_work", work)
+    monkeypatch.setattr(comparing, "_work", noted)
     monkeypatch.setattr(growth, "ENOUGH_SECONDS", 0.0)
     return done
 

@@ -2,14 +2,13 @@
 
 from base64 import b64encode
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
 
+from compared import work
 from transduce.compare import run as comparing
-from transduce.compare import worker
 from transduce.compare.config import load_comparison
 from transduce.compare.page import page
 from transduce.compare.run import run_comparison
@@ -26,10 +25,6 @@ QUIET = Display(Console(quiet=True))
 @pytest.fixture(autouse=True)
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same work, without processes of its own."""
-
-    def work(job: dict[str, Any], path: Path, lock: int | None) -> int:
-        {"train": worker.train, "costs": worker.costs}[job["kind"]](job)
-        return 0
 
     monkeypatch.setattr(comparing, "_work", work)
 

@@ -7,14 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
-from test_publish_comparison import ROOT, loaded
 
-from transduce.compare import growth, worker
-from transduce.compare import run as comparing
-from transduce.compare.config import load_comparison
-from transduce.compare.run import run_comparison
-from transduce.training.display import Display
+from compared import compared_letters
+from scripts import ROOT, loaded
 
 GIB = 2**30
 
@@ -22,31 +17,11 @@ GIB = 2**30
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two recurrent networks of two widths, with two seeds, in this process."""
-    folder = tmp_path_factory.mktemp("limits")
-    for name, lines in (("train", 40), ("test", 7)):
-        (folder / f"{name}.txt").write_text("".join(f"the {word} is {word} .\n" for word in "abcdefghij" * lines))
-    path = folder / "window.toml"
-    path.write_text(
-        '[task]\nkind = "language_modelling"\ncontext = 16\n'
-        f'[data]\nroot = "{folder}"\ntrain = [{{ text = "train.txt" }}]\n'
-        'test = { letters = { text = "test.txt" } }\n'
-        '[tokenizer]\nkind = "whitespace"\n[batch]\ntokens = 64\n[model]\nkind = "rnn_decoder"\nlayers = 1\n'
-        '[training]\nthreads = 1\nprecision = "fp32"\n'
-        '[compare]\nbudget = "1ktok"\nseeds = [1, 2]\nlengths = [4, 8]\n'
+    variants = (
         '[compare.axis]\nname = "width"\nkey = "model.d_model"\nvalues = [4, 32]\n'
         '[variants.gru]\nmodel = { cell = "gru" }\n[variants.lstm]\nmodel = { cell = "lstm" }\n'
     )
-
-    def work(job: dict[str, Any], path: Path, lock: int | None) -> int:
-        {"train": worker.train, "costs": worker.costs}[job["kind"]](job)
-        return 0
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparing, "_work", work)
-        patch.setattr(growth, "ENOUGH_SECONDS", 0.0)
-        patch.setenv("TRANSDUCE_CACHE", str(folder / "cache"))
-        run_comparison(load_comparison(path), folder / "run", Display(Console(quiet=True)))
-    return folder / "run"
+    return compared_letters(tmp_path_factory.mktemp("limits"), "window", variants)
 
 
 def test_what_is_along_a_key_is_recorded_and_becomes_a_section(

@@ -1,61 +1,22 @@
 """From a comparison to its table on docs/results.md: what is put on record, and what is said of it."""
 
-import importlib.util
 import json
 import math
 from pathlib import Path
 from statistics import mean, stdev
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from transduce.compare import run as comparing
-from transduce.compare import worker
-from transduce.compare.config import load_comparison
-from transduce.compare.run import run_comparison
-from transduce.training.display import Display
-
-ROOT = Path(__file__).parents[2]
-
-
-def loaded(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from compared import compared_letters
+from scripts import loaded
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A language model, wide and narrow, trained with two seeds and without validation, in this process."""
-    folder = tmp_path_factory.mktemp("published")
-    for name, lines in (("train", 40), ("test", 7)):
-        (folder / f"{name}.txt").write_text("".join(f"the {word} is {word} .\n" for word in "abcdefghij" * lines))
-    path = folder / "widths.toml"
-    path.write_text(
-        '[task]\nkind = "language_modelling"\ncontext = 16\n'
-        f'[data]\nroot = "{folder}"\ntrain = [{{ text = "train.txt" }}]\n'
-        'test = { letters = { text = "test.txt" } }\n'
-        '[tokenizer]\nkind = "whitespace"\n[batch]\ntokens = 64\n[model]\nkind = "rnn_decoder"\nlayers = 1\n'
-        '[training]\nthreads = 1\nprecision = "fp32"\n'
-        '[compare]\nbudget = "1ktok"\nseeds = [1, 2]\nlengths = [4, 8]\n'
-        "[variants.narrow]\nmodel = { d_model = 4 }\n[variants.wide]\nmodel = { d_model = 32 }\n"
-    )
-
-    def work(job: dict[str, Any], path: Path, lock: int | None) -> int:
-        {"train": worker.train, "costs": worker.costs}[job["kind"]](job)
-        return 0
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparing, "_work", work)
-        patch.setenv("TRANSDUCE_CACHE", str(folder / "cache"))
-        run_comparison(load_comparison(path), folder / "run", Display(Console(quiet=True)))
-    return folder / "run"
+    variants = "[variants.narrow]\nmodel = { d_model = 4 }\n[variants.wide]\nmodel = { d_model = 32 }\n"
+    return compared_letters(tmp_path_factory.mktemp("published"), "widths", variants)
 
 
 def test_the_record_has_every_seed_its_signature_and_how_it_was_made(finished: Path) -> None:

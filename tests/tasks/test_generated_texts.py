@@ -1,9 +1,7 @@
 """Classification of generated rows: settings, and a model that attends to what counts and to nothing else."""
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,6 +10,7 @@ from pydantic import ValidationError
 
 import transduce
 from forked import transduce as command
+from scripts import loaded
 from transduce.attention.capture import capture
 from transduce.core.padded import Padded
 from transduce.data.glyph_rows import glyph_row
@@ -19,7 +18,6 @@ from transduce.data.labelled import LabelledFile, read_labelled
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.tasks.classification import Classification, ClassificationConfig, ClassificationData
 
-ROOT = Path(__file__).parents[2]
 RECIPE = """
 task = { kind = "classification", baseline = false }
 tokenizer = { kind = "whitespace", min_frequency = 1 }
@@ -45,14 +43,6 @@ checkpoint_every = 500
 """
 
 
-def looked_at() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("looked_at", ROOT / "benchmarks" / "looked_at.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("weighing", ["softmax", "hard"])
 def test_it_finds_the_8_and_looks_at_nothing_else(weighing: str, tmp_path: Path) -> None:
     recipe = tmp_path / "eights.toml"
@@ -65,7 +55,7 @@ def test_it_finds_the_8_and_looks_at_nothing_else(weighing: str, tmp_path: Path)
     assert report["data"]["eights"]["generated"] == "find_eight"
     model = transduce.load(tmp_path / "run")
     rows = [glyph_row("find_eight", 4, number) for number in range(100)]
-    found = looked_at().looked(model, "find_eight", rows)
+    found = loaded("benchmarks/looked_at.py").looked(model, "find_eight", rows)
     for look, (text, label) in zip(found, rows, strict=True):
         column = model.task.columns["source"]
         source = torch.tensor([[*column.encode([text])[0], column.tokenizer.end]])

@@ -1,27 +1,17 @@
 """Restarts: a recipe trained with several seeds, the training of the lowest training loss, and what is said of all."""
 
-import importlib.util
 import json
 import random
 import sys
 from pathlib import Path
 from statistics import fmean, stdev
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from scripts import ROOT, loaded
+
 SEEDS = (1, 2, 3)
-
-
-def loaded(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
