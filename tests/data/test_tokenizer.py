@@ -133,6 +133,20 @@ def test_composed_and_decomposed_letters_are_one() -> None:
         assert composed == decomposed
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "character", "whitespace"])
+def test_letters_of_korean_syllables_stand_apart_and_are_composed_again(kind: str) -> None:
+    texts = ["한국어 한글", "글 국 어한"] * 3
+    tokenizer = train_tokenizer(TokenizerConfig(kind=kind, vocabulary=60, min_frequency=1, normalization="NFD"), texts)
+    again = Tokenizer.from_json(tokenizer.to_json())
+    if kind == "character":
+        assert tokenizer.tokens(tokenizer.encode(["한글"])[0]) == list("\u1112\u1161\u11ab\u1100\u1173\u11af")
+        assert tokenizer.decode(tokenizer.encode(["간"])[0]) == "간"  # never seen as a syllable
+    for each in (tokenizer, again):
+        assert [each.decode(ids) for ids in each.encode(texts)] == texts
+        with pytest.raises(InputError, match="NFD"):
+            each.spellings()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_offsets_point_into_the_text(kind: str) -> None:
     tokenizer, text = trained(kind), "Der Hund, l'animal 世界"

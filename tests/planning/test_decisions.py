@@ -28,6 +28,9 @@ TITLE = SideFacts(words=5, characters=30, longest=90, word_length=5, alphabet=90
 CORPORA = {
     "sentences": Facts(10_000, TEXT, TEXT, shared=0.95, copied=0.1, ratio=1.8, languages=("en", "sw")),
     "pronunciation": Facts(10_000, WORD, PHONES, shared=0.5, copied=0, ratio=3),
+    "Korean words": Facts(
+        10_000, replace(WORD, characters=4, alphabet=1_100, letters=67), PHONES, shared=0.0, copied=0, ratio=3
+    ),
     "transliteration": Facts(10_000, WORD, replace(WORD, alphabet=50), shared=0.0, copied=0, ratio=2),
     "Chinese": Facts(10_000, TEXT, CHINESE, shared=0.6, copied=0, ratio=8, languages=("en", "zh")),
     "titles": Facts(10_000, LONG, TITLE, shared=1, copied=0.4, ratio=200),
@@ -87,6 +90,7 @@ def test_more_text_never_means_a_smaller_training(name: str) -> None:
     [
         ("sentences", "bpe", "bpe", True),
         ("pronunciation", "character", "whitespace", False),
+        ("Korean words", "character", "whitespace", False),
         ("transliteration", "character", "character", False),
         ("Chinese", "bpe", "character", False),
         ("titles", "bpe", "bpe", True),
@@ -97,6 +101,11 @@ def test_texts_are_cut_by_what_they_are(name: str, source: str, target: str, joi
     tokenizer = recipe(CORPORA[name]).tokenizer
     assert (tokenizer.of_side("source").kind, tokenizer.of_side("target").kind) == (source, target)
     assert tokenizer.joint == joint
+
+
+def test_only_syllables_are_taken_apart() -> None:
+    apart = {name: recipe(facts).tokenizer.of_side("source").normalization == "NFD" for name, facts in CORPORA.items()}
+    assert apart == {name: name == "Korean words" for name in CORPORA}
 
 
 def test_metrics_follow_the_target() -> None:

@@ -9,6 +9,9 @@ What each kind makes of a text, before anything is learnt:
 | character | character | NFC, control characters but "\\n" -> space |
 | byte | UTF-8 byte | none |
 
+`normalization = "NFD"` puts NFD in the place of NFC: an accent, and each letter of a Hangul syllable, is a character of
+its own. decode composes them again.
+
 decode(encode(text)) is the text under its kind's policy: inner runs of spaces survive but in whitespace, and
 byte gives back any text exactly. A character (or word) that training did not see reads "<unk>".
 
@@ -21,7 +24,7 @@ sentence. One exception is meant: to a whitespace tokenizer the word "<unk>" *is
 corpora such as the Penn Treebank come with their rare words already replaced by it.
 """
 
-from collections import Counter
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -30,18 +33,14 @@ from pydantic import Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError, TransduceError
-from transduce.data.byte_level import bytes_of, printable_bytes
-from transduce.data.patterns import as_our_errors, linear, once_a_run, refuse_surrogates
-from transduce.data.special_tokens import SPECIAL, UNKNOWN, find_special, mark_special, most_frequent
+from transduce.data.byte_level import bytes_of
+from transduce.data.patterns import as_our_errors, linear, refuse_surrogates
+from transduce.data.special_tokens import SPECIAL, find_special, mark_special
 from transduce.data.tokenizer_check import check_tokenizer, is_the_librarys, probe
-from transduce.data.unigram import learn_pieces
+from transduce.data.tokenizer_kinds import LEARN
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Inner
-    from tokenizers.normalizers import Normalizer
-
-CONTROL = "[\\p{Cc}\u2028\u2029]"
-CONTROL_BUT_NEWLINE = "[\\p{Cc}\u2028\u2029&&[^\n]]"
 
 
 class UnitsConfig(Config):
@@ -55,6 +54,9 @@ class UnitsConfig(Config):
     """An existing tokenizer.json; then the other settings are not used."""
     lowercase: bool = False
     """Lower-case the text first."""
+    normalization: Literal["NFC", "NFD"] = "NFC"
+    """NFD: letters and their accents are characters of their own, and so are the letters of a Korean syllable; outputs
+    are composed again. For pronunciation and inflection; byte has none."""
     min_frequency: int = Field(default=2, ge=1)
     """Pairs (bpe), pieces (unigram), characters and words seen less often are not learnt."""
 
@@ -123,6 +125,7 @@ class Tokenizer:
         self.end, self.unknown = special["end"], special["unknown"]
         self.size = max(vocabulary.values()) + 1
         self._silent = {self.pad, self.start, self.end}
+        self._decomposes = bool(inner.normalizer) and inner.normalizer.normalize_str("\u00e9") == "e\u0301"
         added = sorted(inner.get_added_tokens_decoder().items())
         self.added = [token.content for _, token in added if not token.special]  # found before a text is cut
 
@@ -167,11 +170,12 @@ class Tokenizer:
         """
         kept = [int(index) for index in ids if index not in self._silent]
         try:
-            return str(self._inner.decode(kept, skip_special_tokens=False))
+            text = str(self._inner.decode(kept, skip_special_tokens=False))
         except BaseException as error:
             if not is_the_librarys(error):
                 raise
             raise TransduceError(f"the tokenizer failed on an output: {error}.") from error
+        return unicodedata.normalize("NFC", text) if self._decomposes else text
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The vocabulary's own spelling of each id, "▁" for a space; for figures."""
@@ -198,8 +202,10 @@ class Tokenizer:
         """For each of `ids` the UTF-8 bytes that it adds to a text: `decode` joins these, and drops a space in front.
 
         Raises:
-            InputError: a foreign tokenizer, whose decoder does more than that.
+            InputError: a foreign tokenizer, whose decoder does more than that; a tokenizer that takes letters apart.
         """
+        if self._decomposes:
+            raise InputError('constraints on text do not work with tokenizer.normalization = "NFD".')
         decoder = self._inner.decoder
         kind = "none" if decoder is None else type(decoder).__name__
         spell: dict[str, Callable[[str], bytes]] = {
@@ -270,14 +276,7 @@ def train_tokenizer(config: UnitsConfig, texts: Iterable[str], root: Path = Path
         )
     if config.file is not None:
         return _open(root / config.file)
-    learn: Callable[[UnitsConfig, Iterable[str]], Inner] = {
-        "bpe": _learn_bpe,
-        "unigram": _learn_unigram,
-        "byte": _make_byte,
-        "character": _learn_character,
-        "whitespace": _learn_whitespace,
-    }[config.kind]
-    tokenizer = Tokenizer(mark_special(learn(config, texts)))
+    tokenizer = Tokenizer(mark_special(LEARN[config.kind](config, texts)))
     if tokenizer.size == len(SPECIAL):
         raise InputError(
             f"tokenizer: there is nothing to learn from: no {config.kind} unit occurs {config.min_frequency} times in "
@@ -291,110 +290,3 @@ def _open(path: Path) -> Tokenizer:
         return Tokenizer.from_json(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: expected a tokenizer.json, but it cannot be read: {error}.") from error
-
-
-def _policy(config: UnitsConfig, control: str, strip: bool) -> "Normalizer":
-    """One text policy as a normaliser, in the order: case, NFC, control characters, ends."""
-    from tokenizers import Regex, normalizers
-
-    steps: list[Any] = [normalizers.Lowercase()] if config.lowercase else []
-    steps += [normalizers.NFC(), normalizers.Replace(Regex(control), " ")]
-    if strip:  # one space stays in front, where Metaspace takes it for the one it would have put there itself
-        steps += [normalizers.Replace(Regex(r"\A +"), " "), normalizers.Replace(Regex(once_a_run(r" +\z")), "")]
-    return normalizers.Sequence(steps)
-
-
-def _subword(config: UnitsConfig, model: Any) -> "Inner":
-    from tokenizers import Tokenizer as Inner
-    from tokenizers import decoders, pre_tokenizers
-
-    inner = Inner(model)
-    inner.normalizer = _policy(config, CONTROL, strip=True)
-    inner.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Punctuation("isolated"), pre_tokenizers.Metaspace(prepend_scheme="first")]
-    )
-    inner.decoder = decoders.Metaspace(prepend_scheme="first")
-    return inner
-
-
-def _learn_bpe(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
-    from tokenizers import models, trainers
-
-    inner = _subword(config, models.BPE(unk_token=UNKNOWN))
-    trainer = trainers.BpeTrainer(
-        vocab_size=config.vocabulary,
-        min_frequency=config.min_frequency,
-        special_tokens=list(SPECIAL),
-        show_progress=False,
-    )
-    inner.train_from_iterator(texts, trainer)
-    _refuse_overflow(config, inner.get_vocab_size())
-    return inner
-
-
-def _learn_unigram(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
-    """Not the library's own unigram trainer: its result changes from run to run with its hash seeds."""
-    from tokenizers import models
-
-    untrained = _subword(config, models.Unigram())
-    words = Counter(
-        word
-        for text in texts
-        for word, _ in untrained.pre_tokenizer.pre_tokenize_str(untrained.normalizer.normalize_str(text))
-    )
-    _refuse_overflow(config, len(SPECIAL) + len(set().union(*words)))
-    size = config.vocabulary - len(SPECIAL)
-    pieces = learn_pieces(words, size, config.min_frequency) if words else []
-    return _subword(config, models.Unigram([(name, 0.0) for name in SPECIAL] + pieces, SPECIAL.index(UNKNOWN), False))
-
-
-def _refuse_overflow(config: UnitsConfig, needed: int) -> None:
-    if needed > config.vocabulary:
-        raise InputError(
-            f"tokenizer: vocabulary = {config.vocabulary} cannot hold the {needed - len(SPECIAL)} different "
-            f"characters of the training text and {len(SPECIAL)} special tokens. "
-            f"{config.kind} needs at least {needed}: raise it well above that, or clean the text."
-        )
-
-
-def _learn_character(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
-    """A BPE model without merges, so that every character is a token."""
-    from tokenizers import Tokenizer as Inner
-    from tokenizers import decoders, models
-
-    policy = _policy(config, CONTROL_BUT_NEWLINE, strip=False)
-    counts = Counter(character for text in texts for character in policy.normalize_str(text))
-    counts["\n"] += config.min_frequency  # lines come without their ends; a stream's tokenizer must know them
-    inner = Inner(
-        models.BPE(vocab=most_frequent(counts, config.vocabulary, config.min_frequency), merges=[], unk_token=UNKNOWN)
-    )
-    inner.normalizer = policy
-    inner.decoder = decoders.Fuse()
-    return inner
-
-
-def _learn_whitespace(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
-    from tokenizers import Tokenizer as Inner
-    from tokenizers import models, pre_tokenizers
-
-    policy = _policy(config, CONTROL, strip=False)
-    counts = Counter(word for text in texts for word in policy.normalize_str(text).split(" ") if word)
-    inner = Inner(models.WordLevel(most_frequent(counts, config.vocabulary, config.min_frequency), unk_token=UNKNOWN))
-    inner.normalizer = policy
-    inner.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
-    return inner
-
-
-def _make_byte(config: UnitsConfig, texts: Iterable[str]) -> "Inner":
-    """Byte b has the id 4 + b; nothing is learnt."""
-    from tokenizers import Tokenizer as Inner
-    from tokenizers import decoders, models, normalizers, pre_tokenizers
-
-    names = [*SPECIAL, *printable_bytes()]
-    vocabulary = {name: index for index, name in enumerate(names)}
-    inner = Inner(models.BPE(vocab=vocabulary, merges=[], unk_token=UNKNOWN))
-    if config.lowercase:
-        inner.normalizer = normalizers.Lowercase()
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    inner.decoder = decoders.ByteLevel()
-    return inner

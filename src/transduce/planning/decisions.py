@@ -177,6 +177,8 @@ def _unit(facts: Facts, side: SideFacts) -> tuple[str, str]:
 
 def _vocabulary(facts: Facts, side: SideFacts, unit: str) -> tuple[int, int, str]:
     """The size, the least frequency of a token, and why."""
+    if unit == "character" and side.composed:
+        return max(16, side.letters + 16), 1, f"all {side.letters:,} letters"
     if unit == "character":
         least = 2 if side.alphabet > MANY_CHARACTERS else 1
         return max(16, side.alphabet + 16), least, f"all {side.alphabet:,} characters"
@@ -192,7 +194,8 @@ def _tokenizer(facts: Facts) -> list[Decision]:
     sides = {"source": facts.source, "target": facts.target}
     units = {name: _unit(facts, side) for name, side in sides.items()}
     sizes = {name: _vocabulary(facts, side, units[name][0]) for name, side in sides.items()}
-    if units["source"][0] == units["target"][0] and facts.shared >= 0.5:
+    apart = {name: unit == "character" and sides[name].composed for name, (unit, _) in units.items()}
+    if units["source"][0] == units["target"][0] and facts.shared >= 0.5 and len(set(apart.values())) == 1:
         (kind, why), (most, least, reason) = units["source"], max(sizes.values())
         share = f"{facts.shared:.0%} of the letters are common to both sides, so one vocabulary serves both"
         return [
@@ -200,6 +203,7 @@ def _tokenizer(facts: Facts) -> list[Decision]:
             Decision("tokenizer.vocabulary", most, reason),
             Decision("tokenizer.min_frequency", least, _often(least)),
             Decision("tokenizer.joint", True, share),
+            *_letters("tokenizer", apart["source"]),
         ]
     return [
         decision
@@ -208,8 +212,15 @@ def _tokenizer(facts: Facts) -> list[Decision]:
             Decision(f"tokenizer.{name}.kind", units[name][0], units[name][1]),
             Decision(f"tokenizer.{name}.vocabulary", sizes[name][0], sizes[name][2]),
             Decision(f"tokenizer.{name}.min_frequency", sizes[name][1], _often(sizes[name][1])),
+            *_letters(f"tokenizer.{name}", apart[name]),
         )
     ]
+
+
+def _letters(table: str, apart: bool) -> list[Decision]:
+    """Of a character tokenizer."""
+    reason = "its characters are syllables of few letters, which are learnt one by one"
+    return [Decision(f"{table}.normalization", "NFD", reason)] if apart else []
 
 
 def _often(least: int) -> str:

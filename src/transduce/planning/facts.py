@@ -1,6 +1,7 @@
 """What pairs of texts are, in the numbers that decisions are made from."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ class SideFacts:
 
     words, characters: of a text, on average; longest: characters that all but one in a thousand stay below.
     word_length: characters of a word. alphabet, types: different characters, different words.
+    letters: different characters once accents, and the letters of Korean syllables, stand apart.
     unspaced: share of characters of scripts that put no spaces between words.
     closing: share of words that a full stop or another mark sticks to.
     """
@@ -37,6 +39,12 @@ class SideFacts:
     types: int
     unspaced: float = 0.0
     closing: float = 0.0
+    letters: int = 0
+
+    @property
+    def composed(self) -> bool:
+        """Whether characters are made of few letters, as Korean syllables are."""
+        return 0 < self.letters < self.alphabet / 3
 
     @property
     def kind(self) -> str:
@@ -128,6 +136,7 @@ def _side(texts: Sequence[str]) -> SideFacts:
         types=len(words),
         unspaced=sum(often for each, often in characters.items() if UNSPACED.match(each)) / total,
         closing=sum(often for word, often in words.items() if ENDING.search(word)) / count,
+        letters=len({letter for each in characters for letter in unicodedata.normalize("NFD", each)}),
     )
 
 
