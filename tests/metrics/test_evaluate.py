@@ -15,7 +15,7 @@ from transduce.metrics.error_rate import (
     word_error_rate_tally,
 )
 from transduce.metrics.evaluate import NAMES, evaluate
-from transduce.metrics.exact_match import exact_match
+from transduce.metrics.exact_match import exact_match, length_match
 from transduce.metrics.labels import accuracy_tally, error_tally, macro_f1_tally
 from transduce.metrics.rouge import notes_rouge_tally, rouge
 from transduce.metrics.span import cmrc_tally, drcd_tally, squad2_tally, squad_tally
@@ -33,6 +33,7 @@ def test_each_name_is_its_function_in_the_order_asked() -> None:
         "macro_f1": macro_f1_tally(HYPOTHESES, REFERENCES).score(),
         "error": error_tally(HYPOTHESES, REFERENCES).score(),
         "exact_match": exact_match(HYPOTHESES, REFERENCES),
+        "length_match": length_match(HYPOTHESES, REFERENCES),
         "bleu-lc-moses": moses_bleu(HYPOTHESES, REFERENCES, "de"),
         "bleu-notes": notes_bleu_tally(HYPOTHESES, REFERENCES).score(),
         "chrf": chrf(HYPOTHESES, REFERENCES),
@@ -90,6 +91,12 @@ def test_all_wrong_names_come_at_once_with_the_nearest() -> None:
 def test_unequal_lists_are_refused_before_anything_is_computed() -> None:
     with pytest.raises(InputError, match="line n must answer line n"):
         evaluate(["bleu"], HYPOTHESES, REFERENCES[:1])
+
+
+def test_length_match_counts_characters() -> None:
+    (score,) = evaluate(["length_match"], ["花开", "月 明", "春", ""], [["鸟鸣"], ["月明"], ["春风", "夏"], ["秋"]])
+    assert (score.name, score.value) == ("length match", 50)
+    assert "unit:character" in score.signature
 
 
 def test_exact_match_counts_equal_sentences_and_forgives_nothing() -> None:

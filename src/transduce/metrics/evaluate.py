@@ -14,7 +14,7 @@ from transduce.metrics.error_rate import (
     word_error_rate_tally,
 )
 from transduce.metrics.evalb import evalb_tally
-from transduce.metrics.exact_match import exact_match_tally
+from transduce.metrics.exact_match import exact_match_tally, length_match_tally
 from transduce.metrics.labels import accuracy_tally, error_tally, macro_f1_tally
 from transduce.metrics.rouge import notes_rouge_tally, rouge_tally
 from transduce.metrics.score import References, Score, checked_references
@@ -39,6 +39,7 @@ METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "drcd_f1": lambda texts, references, _: drcd_tally(texts, references, "f1"),
     "error": lambda texts, references, _: error_tally(texts, references),
     "exact_match": lambda texts, references, _: exact_match_tally(texts, references),
+    "length_match": lambda texts, references, _: length_match_tally(texts, references),
     "macro_f1": lambda texts, references, _: macro_f1_tally(texts, references),
     "per": lambda texts, references, _: phoneme_error_rate_tally(texts, references),
     "rouge1": lambda texts, references, _: rouge_tally(texts, references, "1"),

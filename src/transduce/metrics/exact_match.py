@@ -1,4 +1,4 @@
-"""Exact match: the share of hypotheses that equal one of their references, character by character."""
+"""Exact match: the share of hypotheses that equal one of their references; length match: that are as long as one."""
 
 from collections.abc import Sequence
 
@@ -20,3 +20,21 @@ def exact_match_tally(hypotheses: Sequence[str], references: References) -> Tall
     listed = checked_references(hypotheses, references)
     found = [float(hypothesis in several) for hypothesis, several in zip(hypotheses, listed, strict=True)]
     return mean_tally("exact match", f"nrefs:{reference_count(listed)}|case:mixed|space:kept", found)
+
+
+def length_match(hypotheses: Sequence[str], references: References) -> Score:
+    """Per cent of hypotheses with as many characters as one of their references: of lines of verse, for example.
+
+    Raises:
+        InputError: no sentences, not equally many, or one without a reference.
+    """
+    return length_match_tally(hypotheses, references).score()
+
+
+def length_match_tally(hypotheses: Sequence[str], references: References) -> Tally:
+    """What `length_match` counts."""
+    listed = checked_references(hypotheses, references)
+    found = [
+        float(len(hypothesis) in map(len, several)) for hypothesis, several in zip(hypotheses, listed, strict=True)
+    ]
+    return mean_tally("length match", f"nrefs:{reference_count(listed)}|unit:character|space:kept", found)

@@ -41,8 +41,9 @@ class TranslationConfig(Config):
     """Language code of the target, by which BLEU and TER split words (zh, ja, ko ..); chooses the Moses tokenizer."""
     metrics: tuple[str, ...] = ("bleu", "chrf")
     """What validation, the final tests and `evaluate` report: bleu, bleu-lc-moses, chrf, chrf++, ter, cer, wer, per,
-    exact_match, rouge1, rouge2, rougeL. per is the error rate of phonemes with spaces between them; the word error rate
-    of pronunciations is 100 - exact_match. bleu-notes, rouge1-notes and rouge2-notes are the formulas of textbooks."""
+    exact_match, length_match, rouge1, rouge2, rougeL. per is the error rate of phonemes with spaces between them; the
+    word error rate of pronunciations is 100 - exact_match. length_match is the share of outputs with as many characters
+    as their reference, for verse. bleu-notes, rouge1-notes and rouge2-notes are the formulas of textbooks."""
 
 
 class TranslationData(Config):
