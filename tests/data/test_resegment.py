@@ -10,7 +10,7 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines
-from transduce.data.resegment import Resegmenter
+from transduce.data.resegment import Resegmenter, cut_anew
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 TEXTS = ["Two dogs run, and two cats sleep.", "the newest, widest, lowest  dogs", "", "Größe: 3 €"]
@@ -65,4 +65,13 @@ def test_each_way_of_cutting_is_as_frequent_as_with_the_librarys_dropout(bpe: To
 def test_another_kind_of_tokenizer_is_refused(kind: Any) -> None:
     other = train_tokenizer(TokenizerConfig(kind=kind, vocabulary=40), ["some text and some more text"] * 4)
     with pytest.raises(InputError, match="bpe_dropout"):
-        Resegmenter(other, 0.1, 1)
+        cut_anew(other, other, 0.1, 1)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_only_the_side_that_has_merges_is_cut_anew(bpe: Tokenizer, side: int) -> None:
+    characters = train_tokenizer(TokenizerConfig(kind="character", vocabulary=40), TEXTS * 2)
+    tokenizers = (bpe, characters) if side == 0 else (characters, bpe)
+    encoders = cut_anew(*tokenizers, rate=0.9, seed=1)
+    assert encoders[1 - side] is characters
+    assert encoders[side].encode(TEXTS) == Resegmenter(bpe, 0.9, 2 + side).encode(TEXTS) != bpe.encode(TEXTS)

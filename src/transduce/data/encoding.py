@@ -14,7 +14,7 @@ from transduce.data.corpus import LINES_NAMED, PairFiles, TextFile, read_tagged_
 from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
 from transduce.data.hold_out import Parts, part_of
-from transduce.data.resegment import Resegmenter
+from transduce.data.resegment import cut_anew
 from transduce.data.store import Field, Store, cache_key, cached_store, write_store
 from transduce.data.streams import running, sentences, windows
 from transduce.data.tokenizer import Tokenizer
@@ -51,7 +51,7 @@ def open_pairs_store(
 
     Args:
         held_out: where each pair belongs, and the part that is opened; None = all pairs.
-        resegment: rate and seed of BPE-dropout on both sides; None = the tokenizers' own pieces.
+        resegment: rate and seed of BPE-dropout, see `cut_anew`; None = the tokenizers' own pieces.
 
     metadata["dropped"] is a `Dropped` as a dict, metadata["unknown"] the number of unknown tokens by field.
 
@@ -65,8 +65,7 @@ def open_pairs_store(
     encoders: tuple[Encoder, Encoder] = tokenizers
     if resegment:
         settings["resegment"] = list(resegment)
-        rate, seed = resegment
-        encoders = Resegmenter(source, rate, 2 * seed), Resegmenter(target, rate, 2 * seed + 1)
+        encoders = cut_anew(source, target, *resegment)
 
     def read() -> Iterator[tuple[int, str, str]]:
         pairs = read_tagged_pairs(files, root)

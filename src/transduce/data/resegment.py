@@ -14,20 +14,35 @@ from transduce.data.tags import leading_tags
 from transduce.data.tokenizer import Tokenizer
 
 
+def cut_anew(
+    source: Tokenizer, target: Tokenizer, rate: float, seed: int
+) -> "tuple[Tokenizer | Resegmenter, Tokenizer | Resegmenter]":
+    """What encodes each side: with BPE-dropout where its tokenizer merges, else the tokenizer itself.
+
+    Raises:
+        InputError: neither is BPE.
+    """
+    sides = {side: tokenizer for side, tokenizer in enumerate((source, target)) if _merges(tokenizer)}
+    if not sides:
+        raise InputError('data.bpe_dropout is for tokenizer.kind = "bpe"; this tokenizer has no merges.')
+    cut = {side: Resegmenter(tokenizer, rate, 2 * seed + side) for side, tokenizer in sides.items()}
+    return cut.get(0, source), cut.get(1, target)
+
+
+def _merges(tokenizer: Tokenizer) -> bool:
+    model = json.loads(tokenizer.to_json())["model"]
+    return model.get("type") == "BPE" and bool(model["merges"])
+
+
 class Resegmenter:
     """Encodes as a BPE tokenizer does, but for the merges left out. What it makes depends on `seed` and the texts.
 
     Args:
         rate: of merges left out; 0 = none: the tokenizer's own pieces. The paper uses 0.1.
-
-    Raises:
-        InputError: the tokenizer is not BPE.
     """
 
     def __init__(self, tokenizer: Tokenizer, rate: float, seed: int) -> None:
         model = json.loads(tokenizer.to_json())["model"]
-        if model.get("type") != "BPE" or not model["merges"]:
-            raise InputError('data.bpe_dropout is for tokenizer.kind = "bpe"; this tokenizer has no merges.')
         self.unknown = tokenizer.unknown
         self._tokenizer, self._rate = tokenizer, rate
         self._ids: dict[str, int] = model["vocab"]
