@@ -1,5 +1,6 @@
 """What a training is refused, what it is warned of, and what it is spared the second time."""
 
+import json
 import random
 import re
 import shutil
@@ -184,3 +185,18 @@ def test_train_refuses_before_it_writes_and_goes_on_with_force(
     forced = forked.transduce(tmp_path, "train", *wrong, "--force")
     assert (forced.code, "shifted by" in forced.out) == (0, True), forced.shown
     assert (run / "model.safetensors").exists()
+
+
+def test_texts_of_several_lines_are_examined_whole(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
+    """JSON strings may have line breaks."""
+    source, target = corpus(300)
+    source = [text.replace(" ", "\n", 2) for text in source]
+    rows = [{"source": one, "target": other} for one, other in zip(source, target, strict=True)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = ['data.train=[{ jsonl = "train.jsonl" }]']
+    assert told(recipe(source[:1], target[:1], *files), tmp_path / "cache") == []
+    for row in rows[7:10]:
+        row["target"] = "это по-русски"
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = told(recipe(source[:1], target[:1], *files), tmp_path / "cache")
+    assert any("3 lines of the target" in line for line in lines), lines

@@ -96,9 +96,9 @@ class _PairSide(LineSample):
     side: int = 0
 
     def whole(self) -> Iterator[bytes]:
-        """The texts of this side; those that were several columns as they are learnt."""
+        """The texts of this side, each in one line; those that were several columns as they are learnt."""
         assert self.files is not None
-        return (pair[self.side].encode() for _, *pair in read_pairs(self.files, self.root))
+        return (pair[self.side].replace("\n", " ").encode() for _, *pair in read_pairs(self.files, self.root))
 
 
 def _sides(files: PairFiles, root: Path) -> tuple[LineSample, LineSample]:
