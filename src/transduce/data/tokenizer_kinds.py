@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from transduce.core.errors import InputError
 from transduce.data.byte_level import printable_bytes
@@ -14,13 +14,22 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer as Inner
     from tokenizers.normalizers import Normalizer
 
-    from transduce.data.tokenizer import UnitsConfig
+
+class LearntUnits(Protocol):
+    """Of `transduce.data.tokenizer.UnitsConfig`, what learning asks for."""
+
+    kind: Any
+    vocabulary: int
+    lowercase: bool
+    min_frequency: int
+    normalization: Any
+
 
 CONTROL = "[\\p{Cc}\u2028\u2029]"
 CONTROL_BUT_NEWLINE = "[\\p{Cc}\u2028\u2029&&[^\n]]"
 
 
-def _policy(config: "UnitsConfig", control: str, strip: bool) -> "Normalizer":
+def _policy(config: LearntUnits, control: str, strip: bool) -> "Normalizer":
     """One text policy as a normaliser, in the order: case, NFC or NFD, control characters, ends."""
     from tokenizers import Regex, normalizers
 
@@ -32,7 +41,7 @@ def _policy(config: "UnitsConfig", control: str, strip: bool) -> "Normalizer":
     return normalizers.Sequence(steps)
 
 
-def _subword(config: "UnitsConfig", model: Any) -> "Inner":
+def _subword(config: LearntUnits, model: Any) -> "Inner":
     from tokenizers import Tokenizer as Inner
     from tokenizers import decoders, pre_tokenizers
 
@@ -45,7 +54,7 @@ def _subword(config: "UnitsConfig", model: Any) -> "Inner":
     return inner
 
 
-def _learn_bpe(config: "UnitsConfig", texts: Iterable[str]) -> "Inner":
+def _learn_bpe(config: LearntUnits, texts: Iterable[str]) -> "Inner":
     from tokenizers import models, trainers
 
     inner = _subword(config, models.BPE(unk_token=UNKNOWN))
@@ -60,7 +69,7 @@ def _learn_bpe(config: "UnitsConfig", texts: Iterable[str]) -> "Inner":
     return inner
 
 
-def _learn_unigram(config: "UnitsConfig", texts: Iterable[str]) -> "Inner":
+def _learn_unigram(config: LearntUnits, texts: Iterable[str]) -> "Inner":
     """Not the library's own unigram trainer: its result changes from run to run with its hash seeds."""
     from tokenizers import models
 
@@ -76,7 +85,7 @@ def _learn_unigram(config: "UnitsConfig", texts: Iterable[str]) -> "Inner":
     return _subword(config, models.Unigram([(name, 0.0) for name in SPECIAL] + pieces, SPECIAL.index(UNKNOWN), False))
 
 
-def _refuse_overflow(config: "UnitsConfig", needed: int) -> None:
+def _refuse_overflow(config: LearntUnits, needed: int) -> None:
     if needed > config.vocabulary:
         raise InputError(
             f"tokenizer: vocabulary = {config.vocabulary} cannot hold the {needed - len(SPECIAL)} different "
@@ -85,7 +94,7 @@ def _refuse_overflow(config: "UnitsConfig", needed: int) -> None:
         )
 
 
-def _learn_character(config: "UnitsConfig", texts: Iterable[str]) -> "Inner":
+def _learn_character(config: LearntUnits, texts: Iterable[str]) -> "Inner":
     """A BPE model without merges, so that every character is a token."""
     from tokenizers import Tokenizer as Inner
     from tokenizers import decoders, models
@@ -101,7 +110,7 @@ def _learn_character(config: "UnitsConfig", texts: Iterable[str]) -> "Inner":
     return inner
 
 
-def _learn_whitespace(config: "UnitsConfig", texts: Iterable[str]) -> "Inner":
+def _learn_whitespace(config: LearntUnits, texts: Iterable[str]) -> "Inner":
     from tokenizers import Tokenizer as Inner
     from tokenizers import models, pre_tokenizers
 
@@ -113,7 +122,7 @@ def _learn_whitespace(config: "UnitsConfig", texts: Iterable[str]) -> "Inner":
     return inner
 
 
-def _make_byte(config: "UnitsConfig", texts: Iterable[str]) -> "Inner":
+def _make_byte(config: LearntUnits, texts: Iterable[str]) -> "Inner":
     """Byte b has the id 4 + b; nothing is learnt."""
     from tokenizers import Tokenizer as Inner
     from tokenizers import decoders, models, normalizers, pre_tokenizers
@@ -128,7 +137,7 @@ def _make_byte(config: "UnitsConfig", texts: Iterable[str]) -> "Inner":
     return inner
 
 
-LEARN: dict[str, Callable[["UnitsConfig", Iterable[str]], "Inner"]] = {
+LEARN: dict[str, Callable[[LearntUnits, Iterable[str]], "Inner"]] = {
     "bpe": _learn_bpe,
     "unigram": _learn_unigram,
     "byte": _make_byte,
