@@ -17,8 +17,8 @@ from transduce.data.columns import Columns
 from transduce.data.columns.label import Label
 from transduce.data.columns.text_pair import TextPair
 from transduce.data.columns.tokens import Tokens
+from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
-from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.labelled import SEPARATOR, LabelledFile, check_pairs, format_of, has_labels, read_labelled
 from transduce.data.store import Store
@@ -231,11 +231,8 @@ class Classification(BaseTask):
                 problems += error.problems
         if problems:
             raise InputError(problems)
-        provenance = {
-            "train": [_named(file, self.root) for file in data.train],
-            **{name: _named(file, self.root) for name, file in data.held_out.items()},
-        }
-        return TaskData(corpora, found.pop("validation", None), found, provenance)
+        made_from = provenance(data.train, data.held_out, self.root)
+        return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def tallies(
         self,
@@ -307,10 +304,3 @@ class Classification(BaseTask):
     def _held_out(self, file: LabelledFile, cache: Path) -> Dataset:
         texts = [(text, label) for _, text, label in read_labelled(file, self.root, self.data.labels)]
         return Dataset(self._store(file, NO_LIMITS, cache), texts)
-
-
-def _named(file: LabelledFile, root: Path) -> dict[str, Any]:
-    return {
-        **file.model_dump(mode="json", exclude_none=True),
-        "sha256": [fingerprint(path) for path in file.paths(root)],
-    }

@@ -14,8 +14,8 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
+from transduce.data.corpus import provenance
 from transduce.data.encoding import open_rows
-from transduce.data.files import fingerprint
 from transduce.data.squad import Question, placed, read_squad
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
@@ -202,11 +202,8 @@ class ExtractiveQa(BaseTask):
         }
         if chosen:
             found["validation"] = self._held_out(data.train, chosen, cache, tell, f"{data.hold_out} of the texts")
-        provenance = {
-            "train": [self._named(file) for file in data.train],
-            **{name: self._named(file) for name, file in held_out.items()},
-        }
-        return TaskData(corpora, found.pop("validation", None), found, provenance)
+        made_from = provenance(data.train, held_out, self.root)
+        return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def tallies(
         self,
@@ -241,9 +238,6 @@ class ExtractiveQa(BaseTask):
         figures = ", ".join(f"{name} {mean:.1f}" for name, mean in means.items())
         tell(f"Baselines on {len(seen):,} training questions, mean of {' and '.join(self.config.metrics)}: {figures}.")
         return Baseline(best, systems[best], {"training_questions": len(seen), "means": means})
-
-    def _named(self, file: QuestionFile) -> dict[str, Any]:
-        return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(self.root)]}
 
     def _store(
         self,

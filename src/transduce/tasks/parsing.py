@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 from torch import nn
@@ -15,8 +15,8 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.trees import Trees
+from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
-from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
@@ -152,11 +152,8 @@ class Parsing(TextTask):
             tell(f"{self.root / file.file}: {Dropped.from_dict(store.metadata['dropped']).report()}")
         held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
         found = {name: self._held_out(file, cache) for name, file in held_out.items()}
-        provenance = {
-            "train": [_named(file, self.root) for file in data.train],
-            **{name: _named(file, self.root) for name, file in held_out.items()},
-        }
-        return TaskData(corpora, found.pop("validation", None), found, provenance)
+        made_from = provenance(data.train, held_out, self.root)
+        return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The sentence's ids. Raises InputError for settings under which brackets might not balance."""
@@ -250,7 +247,3 @@ def _untagged(tree: str) -> str:
     except InputError:
         return tree
     return str(replace(parsed, tags=(WORD,) * len(parsed.words)))
-
-
-def _named(file: TreebankFile, root: Path) -> dict[str, Any]:
-    return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(root)]}

@@ -16,8 +16,8 @@ from transduce.data.audio import ARRAY, read_features
 from transduce.data.columns import Columns
 from transduce.data.columns.frames import Frames
 from transduce.data.columns.tokens import Tokens
+from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
-from transduce.data.files import fingerprint
 from transduce.data.filterbank import Normalization
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.recordings import RecordingFile, read_recordings, recordings_digest
@@ -143,11 +143,8 @@ class SpeechRecognition(TextTask):
         corpora = [each for file in data.train for each in self._speeds(file, cache, tell)]
         held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
         found = {name: self._held_out(name, file, cache, tell) for name, file in held_out.items()}
-        provenance = {
-            "train": [_named(file, self.root) for file in data.train],
-            **{name: _named(file, self.root) for name, file in held_out.items()},
-        }
-        return TaskData(corpora, found.pop("validation", None), found, provenance)
+        made_from = provenance(data.train, held_out, self.root)
+        return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def request(self, ids: Any, search: Search) -> Request:
         """The frames; the output may grow with them."""
@@ -227,8 +224,3 @@ def _pace(tell: Tell, named: str, last: int) -> Callable[[int], None]:
             tell(f"{named}: features of {line / last:.0%} of the recordings are computed, {left} s left.")
 
     return progress
-
-
-def _named(file: RecordingFile, root: Path) -> dict[str, Any]:
-    """For the model file."""
-    return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(root)]}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -14,8 +14,8 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.tree_nodes import TreeNodes, as_token
+from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
-from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.labelled_trees import EXAMPLE, LabelledTree, read_labelled_trees
 from transduce.data.store import Store
@@ -191,11 +191,8 @@ class TreeClassification(BaseTask):
                 problems += error.problems
         if problems:
             raise InputError(problems)
-        provenance = {
-            "train": [_named(file, self.root) for file in data.train],
-            **{name: _named(file, self.root) for name, file in data.held_out.items()},
-        }
-        return TaskData(corpora, found.pop("validation", None), found, provenance)
+        made_from = provenance(data.train, data.held_out, self.root)
+        return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def check_examples(self, model: nn.Module, data: TaskData) -> None:
         """Raises InputError for phrases of more parts than the model reads."""
@@ -294,7 +291,3 @@ def _roots(hypotheses: Sequence[str], references: "References") -> tuple[list[st
 
     listed = checked_references(hypotheses, references)
     return [root_label(each) for each in hypotheses], [[root_label(each) for each in several] for several in listed]
-
-
-def _named(file: LabelledTreeFile, root: Path) -> dict[str, Any]:
-    return {**file.model_dump(mode="json"), "sha256": [fingerprint(path) for path in file.paths(root)]}
