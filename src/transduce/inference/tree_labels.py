@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.core.padded import map_tree
 from transduce.data.columns import Columns
 from transduce.data.labelled_trees import LabelledTree, parse_labelled_tree
@@ -169,16 +169,7 @@ def _readable(model: Any, trees: list[LabelledTree | None]) -> list[LabelledTree
 
 def _parsed(texts: Sequence[str]) -> list[LabelledTree | None]:
     """None for an empty text. Raises InputError for what is no tree; all are named."""
-    found, problems = [], []
-    for number, text in enumerate(texts, 1):
-        try:
-            found.append(parse_labelled_tree(text) if text.strip() else None)
-        except InputError as error:
-            where = f"text {number}: " if len(texts) > 1 else ""
-            problems += [f"{where}{problem}" for problem in error.problems]
-    if problems:
-        raise InputError(problems)
-    return found
+    return every(lambda text: parse_labelled_tree(text) if text.strip() else None, texts, "text")
 
 
 def _prediction(text: str, tree: LabelledTree, names: Sequence[str], normed_NC: NDArray[np.float64]) -> TreePrediction:

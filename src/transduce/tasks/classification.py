@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from transduce.core.config import Config
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.core.registry import suggest
 from transduce.data.columns import Columns
 from transduce.data.columns.label import Label
@@ -222,15 +222,8 @@ class Classification(BaseTask):
             counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store)))))
             shares = ", ".join(f"{label} {count:,}" for label, count in zip(self._names(), counts, strict=False))
             tell(f"{self.root / file.name}: {Dropped.from_dict(store.metadata['dropped']).report()} {shares}.")
-        found: dict[str, Dataset] = {}
-        problems: list[str] = []
-        for name, file in data.held_out.items():
-            try:
-                found[name] = self._held_out(file, cache)
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            raise InputError(problems)
+        held_out = every(lambda file: self._held_out(file, cache), data.held_out.values())
+        found = dict(zip(data.held_out, held_out, strict=True))
         made_from = provenance(data.train, data.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from transduce.core.config import Config
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.data.batches import SizedBatches
 from transduce.data.columns import Columns
 from transduce.data.columns.label import Label
@@ -41,16 +41,7 @@ class StoryFile(Config):
 
     def questions(self, root: Path) -> list[StoryQuestion]:
         """Of all its files. Raises InputError for all that is wrong in any of them."""
-        found: list[StoryQuestion] = []
-        problems: list[str] = []
-        for source in story_sources(root, self.file):
-            try:
-                found += read_stories(source)
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            raise InputError(problems)
-        return found
+        return [each for several in every(read_stories, story_sources(root, self.file)) for each in several]
 
     def paths(self, root: Path) -> list[Path]:
         """The files that are opened, each once."""
@@ -165,15 +156,8 @@ class QuestionAnswering(LabelTask):
         part = f"all but the last {data.hold_out} of the stories of each" if data.hold_out else ""
         store = self._store(data.train, trained, cache, tell, part)
         files = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
-        found: dict[str, Dataset] = {}
-        problems: list[str] = []
-        for name, file in files.items():
-            try:
-                found[name] = self._held_out([file], file.questions(self.root), cache, tell)
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            raise InputError(problems)
+        held_out = every(lambda file: self._held_out([file], file.questions(self.root), cache, tell), files.values())
+        found = dict(zip(files, held_out, strict=True))
         if chosen:
             found["validation"] = self._held_out(data.train, chosen, cache, tell, f"the last {data.hold_out} of each")
         provenance = {

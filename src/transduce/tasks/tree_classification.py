@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from torch import nn
 
 from transduce.core.config import Config
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.data.columns import Columns
 from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.tree_nodes import TreeNodes, as_token
@@ -182,15 +182,8 @@ class TreeClassification(BaseTask):
         for file, (store, _) in zip(data.train, corpora, strict=True):
             told = Dropped.from_dict(store.metadata["dropped"]).report("trees")
             tell(f"{self.root / file.file}: {told} Nodes: {self._shares(store)}.")
-        found: dict[str, Dataset] = {}
-        problems: list[str] = []
-        for name, file in data.held_out.items():
-            try:
-                found[name] = self._held_out(file, cache)
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            raise InputError(problems)
+        held_out = every(lambda file: self._held_out(file, cache), data.held_out.values())
+        found = dict(zip(data.held_out, held_out, strict=True))
         made_from = provenance(data.train, data.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
 

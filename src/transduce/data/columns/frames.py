@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
 from transduce.data.audio import ARRAY, DATA, JOIN, SHOWN, read_features, read_samples
 from transduce.data.collate import padded_frames
@@ -79,16 +79,7 @@ class Frames:
         Raises:
             InputError: files that cannot be read; all of them are named.
         """
-        found, problems = [], []
-        for text in texts:
-            try:
-                found.append(self._features(text))
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            more = [f"{len(problems) - NAMED:,} more like these."] if len(problems) > NAMED else []
-            raise InputError([*problems[:NAMED], *more])
-        return found
+        return every(self._features, texts, most=NAMED)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Frames have no text."""

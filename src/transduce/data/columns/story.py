@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
 from transduce.data.columns.protocols import ColumnSpec
 from transduce.data.columns.tokens import Tokens
@@ -51,17 +51,7 @@ class Story(Tokens):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Of what `story_of` reads. Raises InputError for anything else, naming the lines."""
-        read, problems = [], []
-        for line, text in enumerate(texts, 1):
-            try:
-                read.append(story_of(text))
-            except InputError as error:
-                where = f"line {line}: " if len(texts) > 1 else ""
-                problems += [f"{where}{problem}" for problem in error.problems]
-        if problems:
-            more = [f"{len(problems) - NAMED:,} more lines like these."] if len(problems) > NAMED else []
-            raise InputError([*problems[:NAMED], *more])
-        return self.rows(read)
+        return self.rows(every(story_of, texts, "line", NAMED))
 
     def rows(self, read: Sequence[StoryText]) -> list[list[int]]:
         """The row of each."""

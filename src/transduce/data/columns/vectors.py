@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
 from transduce.data.collate import padded_frames
 from transduce.data.columns.protocols import ColumnSpec, Specs
@@ -47,17 +47,7 @@ class Vectors:
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """(S, F) of each. Raises InputError for texts that are no such sequence; they are named."""
-        found, problems = [], []
-        for line, text in enumerate(texts, 1):
-            try:
-                found.append(self._rows(text))
-            except InputError as error:
-                where = f"line {line}: " if len(texts) > 1 else ""
-                problems += [f"{where}{problem}" for problem in error.problems]
-        if problems:
-            more = [f"{len(problems) - NAMED:,} more lines like these."] if len(problems) > NAMED else []
-            raise InputError([*problems[:NAMED], *more])
-        return found
+        return every(self._rows, texts, "line", NAMED)
 
     def decode(self, ids: Any) -> str:
         """The rows as JSON; whole numbers without a point."""
