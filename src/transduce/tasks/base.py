@@ -81,8 +81,14 @@ class BaseTask:
         names: Sequence[str] | None = None,
         language: str | None = None,
     ) -> "dict[str, Tally]":
-        """None: a task without metrics is judged by likelihood."""
-        return {}
+        """What the metrics count; nothing in a task without metrics, which is judged by likelihood."""
+        if not hasattr(self.config, "metrics"):
+            return {}
+        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
+
+        wanted = self.config.metrics if names is None else names
+        language = language or getattr(self.config, "target", None) or None
+        return dict(zip(wanted, tallies(wanted, hypotheses, references, language), strict=True))
 
     def can_answer(self, text: str) -> bool:
         """Yes: what cannot be an answer is an error in the file."""
@@ -122,19 +128,6 @@ class LabelTask(BaseTask):
         if problems:
             raise InputError(problems)
         return LabelCrossEntropy(config.label_smoothing) if config else LabelCrossEntropy()
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: "References",
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> "dict[str, Tally]":
-        """What the metrics count."""
-        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
-
-        wanted = self.config.metrics if names is None else names
-        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
 
     def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
         """Of all labels that the model knows, in their order."""

@@ -33,7 +33,6 @@ from transduce.tasks.protocols import Baseline, Dataset, InputFile, TaskData, Te
 if TYPE_CHECKING:
     from transduce.metrics.confusion import Confusion
     from transduce.metrics.score import References
-    from transduce.metrics.tally import Tally
 
 NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 
@@ -226,19 +225,6 @@ class Classification(BaseTask):
         found = dict(zip(data.held_out, held_out, strict=True))
         made_from = provenance(data.train, data.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: "References",
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> "dict[str, Tally]":
-        """What the metrics count."""
-        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
-
-        wanted = self.config.metrics if names is None else names
-        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
 
     def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion":
         """Of all labels that the model knows, in their order."""

@@ -21,9 +21,6 @@ from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.sliding_window import CANDIDATES, SlidingWindow
 from transduce.inference.spans import Reading, SpanPredictor, read_windows, token_span
-from transduce.metrics.evaluate import tallies
-from transduce.metrics.score import References
-from transduce.metrics.tally import Tally
 from transduce.models.protocols import Points
 from transduce.objectives.span import SpanCrossEntropy
 from transduce.objectives.text import LossConfig
@@ -204,17 +201,6 @@ class ExtractiveQa(BaseTask):
             found["validation"] = self._held_out(data.train, chosen, cache, tell, f"{data.hold_out} of the texts")
         made_from = provenance(data.train, held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: References,
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> dict[str, Tally]:
-        """What the metrics count."""
-        wanted = self.config.metrics if names is None else names
-        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline:
         """A sliding window over words; which of its candidates, the metrics of some training questions say."""

@@ -23,7 +23,6 @@ from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.data.trees import WORD, ParseTree, of_sequence, parse_tree, read_trees, right_branching
 from transduce.inference.prediction import Prediction
 from transduce.inference.request import Request
-from transduce.metrics.evaluate import tallies
 from transduce.metrics.score import References
 from transduce.metrics.tally import Tally
 from transduce.models.protocols import Aligns, Fills
@@ -185,8 +184,7 @@ class Parsing(TextTask):
         language: str | None = None,
     ) -> dict[str, Tally]:
         """What the metrics count; which words are punctuation is said by the tags of the reference."""
-        wanted = self.config.metrics if names is None else names
-        return dict(zip(wanted, tallies(wanted, list(map(_untagged, hypotheses)), references), strict=True))
+        return super().tallies(list(map(_untagged, hypotheses)), references, names, language)
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline:
         """Right-branching trees, with the labels that training trees have most often at the same places."""

@@ -1,7 +1,7 @@
 """Speech in, what is said out."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,9 +24,6 @@ from transduce.data.recordings import RecordingFile, read_recordings, recordings
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.request import Request
-from transduce.metrics.evaluate import tallies
-from transduce.metrics.score import References
-from transduce.metrics.tally import Tally
 from transduce.objectives.protocols import Objective
 from transduce.objectives.spec_augment import SpecAugment, SpecAugmentConfig
 from transduce.objectives.text import LossConfig
@@ -149,18 +146,6 @@ class SpeechRecognition(TextTask):
     def request(self, ids: Any, search: Search) -> Request:
         """The frames; the output may grow with them."""
         return Request(ids, [], search.limit(-(-len(ids) // FRAMES_A_TOKEN)), search.min_length)
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: References,
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> dict[str, Tally]:
-        """What the metrics count."""
-        wanted = self.config.metrics if names is None else names
-        language = language or self.config.target or None
-        return dict(zip(wanted, tallies(wanted, hypotheses, references, language), strict=True))
 
     def _speeds(self, file: RecordingFile, cache: Path, tell: Tell) -> list[tuple[Store, float]]:
         """As it was spoken, and at other speeds, which share its weight."""

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -22,10 +22,6 @@ from transduce.inference.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell
-
-if TYPE_CHECKING:
-    from transduce.metrics.score import References
-    from transduce.metrics.tally import Tally
 
 HELD_OUT = "held_out"  # the test set of pairs that were drawn
 NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)  # held-out pairs are never dropped for their size
@@ -155,20 +151,6 @@ class Translation(TextTask):
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""
         return Request([*ids, self.source.end], [], search.limit(len(ids)), search.min_length)
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: "References",
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> "dict[str, Tally]":
-        """What they count."""
-        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
-
-        wanted = self.config.metrics if names is None else names
-        language = language or self.config.target or None
-        return dict(zip(wanted, tallies(wanted, hypotheses, references, language), strict=True))
 
     def _segmentations(
         self, files: PairFiles, parts: Parts | None, cache: Path, tell: Tell

@@ -213,14 +213,12 @@ class TreeClassification(BaseTask):
         language: str | None = None,
     ) -> "dict[str, Tally]":
         """What the metrics count."""
-        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
-
         wanted = self.config.metrics if names is None else names
         whole = [name for name in wanted if name in NODE_METRICS]
         of_roots = [name for name in wanted if name not in NODE_METRICS]
-        found = dict(zip(whole, tallies(whole, hypotheses, references), strict=True)) if whole else {}
+        found = super().tallies(hypotheses, references, whole) if whole else {}
         if of_roots:
-            found |= dict(zip(of_roots, tallies(of_roots, *_roots(hypotheses, references)), strict=True))
+            found |= super().tallies(*_roots(hypotheses, references), of_roots)
         return {name: found[name] for name in wanted}
 
     def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion":
