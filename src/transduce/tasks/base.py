@@ -104,7 +104,7 @@ class BaseTask:
 
 
 class LabelTask(BaseTask):
-    """One whose output is one of C labels, by a model that `Classifies`."""
+    """One whose output is one of C labels, or several of them, by a model that `Classifies`."""
 
     @property
     def label_names(self) -> list[str]:
@@ -120,13 +120,7 @@ class LabelTask(BaseTask):
         """
         from transduce.objectives.label import LabelCrossEntropy  # late: predicting needs no loss
 
-        problems = []
-        if not isinstance(model, Classifies):
-            problems.append(f"[model] kind: {type(model).__name__} does not classify; expected a model that does.")
-        if config and (config.r_drop or config.sampled_words is not None):
-            problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
-        if problems:
-            raise InputError(problems)
+        check_model(model, isinstance(model, Classifies), "classify; expected a model that does", config)
         return LabelCrossEntropy(config.label_smoothing) if config else LabelCrossEntropy()
 
     def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
@@ -177,3 +171,14 @@ class TextTask(BaseTask, ABC):
         target = self.columns["target"]
         assert isinstance(target, Tokens)
         return target
+
+
+def check_model(
+    model: nn.Module, fits: bool, wanted: str, config: "LossConfig | None", more: Sequence[str] = ()
+) -> None:
+    """Raises InputError for a model that does not do what is wanted, for R-Drop or sampled words, and for `more`."""
+    problems = [] if fits else [f"[model] kind: {type(model).__name__} does not {wanted}."]
+    if config and (config.r_drop or config.sampled_words is not None):
+        problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
+    if problems := [*problems, *more]:
+        raise InputError(problems)

@@ -24,7 +24,7 @@ from transduce.inference.spans import Reading, SpanPredictor, read_windows, toke
 from transduce.models.protocols import Points
 from transduce.objectives.span import SpanCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import BaseTask
+from transduce.tasks.base import BaseTask, check_model
 from transduce.tasks.protocols import Baseline, Dataset, InputFile, TaskData, Tell
 
 BASELINE_QUESTIONS = 500  # of the training files, that choose the baseline
@@ -148,14 +148,7 @@ class ExtractiveQa(BaseTask):
         Raises:
             InputError: the model does not point; R-Drop, smoothing or sampled words.
         """
-        problems = []
-        if not isinstance(model, Points):
-            name = type(model).__name__
-            problems.append(f'[model] kind: {name} does not point; expected a model that does, such as "bidaf".')
-        if config and (config.r_drop or config.sampled_words is not None):
-            problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
-        if problems:
-            raise InputError(problems)
+        check_model(model, isinstance(model, Points), 'point; expected a model that does, such as "bidaf"', config)
         return SpanCrossEntropy()
 
     @property

@@ -24,7 +24,7 @@ from transduce.inference.tree_labels import TreeLabelPredictor, too_wide
 from transduce.models.protocols import Classifies, LimitsParts
 from transduce.objectives.node_label import NodeCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import BaseTask
+from transduce.tasks.base import LabelTask, check_model
 from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class TreeClassificationData(Config):
         return {**({"validation": self.validation} if self.validation else {}), **self.test}
 
 
-class TreeClassification(BaseTask):
+class TreeClassification(LabelTask):
     """A tree -> a label for each of its nodes, by a model that `Classifies` nodes."""
 
     Config = TreeClassificationConfig
@@ -146,14 +146,8 @@ class TreeClassification(BaseTask):
         Raises:
             InputError: the model gives no labels; R-Drop or sampled words.
         """
-        problems = []
-        if not isinstance(model, Classifies):
-            name = type(model).__name__
-            problems.append(f'[model] kind: {name} does not classify; expected one that does, such as "tree_lstm".')
-        if config and (config.r_drop or config.sampled_words is not None):
-            problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
-        if problems:
-            raise InputError(problems)
+        wanted = 'classify; expected one that does, such as "tree_lstm"'
+        check_model(model, isinstance(model, Classifies), wanted, config)
         return NodeCrossEntropy(config.label_smoothing if config else 0.0)
 
     @property
@@ -221,19 +215,13 @@ class TreeClassification(BaseTask):
             found |= super().tallies(*_roots(hypotheses, references), of_roots)
         return {name: found[name] for name in wanted}
 
-    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion":
+    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
         """Of the labels at the roots; all labels that the model knows, in their order."""
-        from transduce.metrics.confusion import Confusion
-
-        return Confusion.of(*_roots(hypotheses, references), self._names())
-
-    def _names(self) -> list[str]:
-        labels = self.columns["target"]
-        return labels.tokens(range(labels.spec.size))
+        return super().confusion(*_roots(hypotheses, references))
 
     def _shares(self, store: Store) -> str:
         """How many nodes have each label."""
-        names = [*self._names(), "no label"]
+        names = [*self.label_names, "no label"]
         counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store)))), minlength=len(names))
         return ", ".join(f"{name} {count:,}" for name, count in zip(names, counts.tolist(), strict=True) if count)
 
