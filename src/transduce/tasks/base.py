@@ -61,6 +61,11 @@ class BaseTask:
         source = self.columns.get("source")
         return Specs(source.spec if source else None, self.columns["target"].spec)
 
+    @staticmethod
+    def training_files(data: Any) -> list[Path]:
+        """What the columns are learnt from: all that `data.train` names."""
+        return [path for files in data.train for path in files.paths(Path(data.root))]
+
     def read_inputs(self, path: Path) -> InputFile | None:
         """None: inputs come one a line."""
         return None

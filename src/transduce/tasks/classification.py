@@ -122,11 +122,6 @@ class Classification(LabelTask):
         source = TextPair.of(tokenizer) if data.pair else Tokens(tokenizer, ends=True)
         return {"source": source, "target": Label(tuple(sorted(names)))}
 
-    @staticmethod
-    def training_files(data: ClassificationData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [path for file in data.train for path in file.paths(Path(data.root))]
-
     @property
     def predictor(self) -> LabelPredictor:
         """The likeliest label."""

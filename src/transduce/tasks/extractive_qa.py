@@ -132,11 +132,6 @@ class ExtractiveQa(BaseTask):
         texts = [*dict.fromkeys(each.context for each in questions), *(each.question for each in questions)]
         return {"source": QuestionContext.of(train_tokenizer(config, texts, root)), "target": Span()}
 
-    @staticmethod
-    def training_files(data: ExtractiveQaData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [Path(data.root, file.file) for file in data.train]
-
     @property
     def predictor(self) -> SpanPredictor:
         """The likeliest span."""

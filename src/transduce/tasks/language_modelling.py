@@ -79,11 +79,6 @@ class LanguageModelling(TextTask):
         """One tokenizer, from the training text; rows have no start and no end of their own."""
         return {"target": Tokens(train_text_tokenizer(config, data.train, Path(data.root)), stream=True)}
 
-    @staticmethod
-    def training_files(data: LanguageModellingData) -> list[Path]:
-        """What the column is learnt from."""
-        return [path for file in data.train for path in file.paths(Path(data.root))]
-
     @property
     def readable(self) -> int:
         """Half of the context: the other half is for the continuation. All of it where the text may go on behind it."""

@@ -119,11 +119,6 @@ class Parsing(TextTask):
             "target": Trees(train_tokenizer(SEQUENCES, sequences), starts=True, ends=True),
         }
 
-    @staticmethod
-    def training_files(data: ParsingData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [path for file in data.train for path in file.paths(Path(data.root))]
-
     @property
     def readable(self) -> int:
         """The longest sentence that the filters let through."""

@@ -134,11 +134,6 @@ class QuestionAnswering(LabelTask):
         target = self.columns["target"]
         return isinstance(target, Label) and text in target.labels
 
-    @staticmethod
-    def training_files(data: QuestionAnsweringData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [path for file in data.train for path in file.paths(Path(data.root))]
-
     def read_inputs(self, path: Path) -> InputFile | None:
         """The questions of a file in bAbI's format."""
         root, file = parted(path)

@@ -114,11 +114,6 @@ class SpeechRecognition(TextTask):
         tokens = Tokens(train_tokenizer(config, texts, root), starts=True, ends=True)
         return {"source": _frames(data, root), "target": tokens}
 
-    @staticmethod
-    def training_files(data: SpeechData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [path for file in data.train for path in file.paths(Path(data.root))]
-
     def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:
         """By how the model writes; training hides something of each utterance where the recipe says so."""
         inner, hiding = super().objective(model, config), self.data.spec_augment

@@ -113,11 +113,6 @@ class Translation(TextTask):
         source, target = train_pair_tokenizers(config, data.train, Path(data.root), read)
         return {"source": Tokens(source, ends=True), "target": Tokens(target, starts=True, ends=True)}
 
-    @staticmethod
-    def training_files(data: TranslationData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [path for files in data.train for path in files.paths(Path(data.root))]
-
     @property
     def readable(self) -> int:
         """The longest source that the filters let through."""

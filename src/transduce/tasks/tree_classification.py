@@ -130,11 +130,6 @@ class TreeClassification(LabelTask):
             "target": NodeLabels(tuple(sorted(names))),
         }
 
-    @staticmethod
-    def training_files(data: TreeClassificationData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [path for file in data.train for path in file.paths(Path(data.root))]
-
     @property
     def predictor(self) -> TreeLabelPredictor:
         """The likeliest label of each node."""
