@@ -18,7 +18,7 @@ from transduce.data.columns.text_pair import TextPair
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
-from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.labelled import SEPARATOR, LabelledFile, check_pairs, format_of, has_labels, read_labelled
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
@@ -28,8 +28,6 @@ from transduce.objectives.label import LabelCrossEntropy
 from transduce.objectives.text import LossConfig
 from transduce.tasks.base import LabelTask, check_model
 from transduce.tasks.protocols import Baseline, Dataset, InputFile, TaskData, Tell
-
-NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 
 
 class ClassificationConfig(Config):

@@ -15,15 +15,13 @@ from transduce.data.columns.label import Label
 from transduce.data.columns.node import Node
 from transduce.data.encoding import open_examples
 from transduce.data.files import fingerprint
-from transduce.data.filters import FilterConfig
+from transduce.data.filters import NO_LIMITS
 from transduce.data.graphs import EdgeReading, NodeLine, read_edges_file, read_nodes
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import NodeLabelPredictor
 from transduce.tasks.base import LabelTask
 from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
-
-NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 
 
 class NodeClassificationConfig(Config):

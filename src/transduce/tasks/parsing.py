@@ -17,7 +17,7 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.trees import Trees
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
-from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.data.trees import WORD, ParseTree, of_sequence, parse_tree, read_trees, right_branching
@@ -33,7 +33,6 @@ from transduce.search.settings import Search
 from transduce.tasks.base import TextTask
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
-NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 SEQUENCES = TokenizerConfig(kind="whitespace", vocabulary=1_000_000, min_frequency=1)  # brackets and tags are tokens
 TOKENS_A_WORD, TOKENS_MORE = 4, 20  # of an output; no tree of the Penn Treebank's sample has more than 4 a word
 

@@ -13,7 +13,7 @@ from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import PairFiles, provenance, read_pairs, read_tagged_pairs, train_pair_tokenizers
 from transduce.data.encoding import open_examples, open_pairs_store
-from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Parts, Split, part_of, split_pairs
 from transduce.data.store import Store
 from transduce.data.tags import tags_of
@@ -24,7 +24,6 @@ from transduce.tasks.base import TextTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 HELD_OUT = "held_out"  # the test set of pairs that were drawn
-NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)  # held-out pairs are never dropped for their size
 
 
 class TranslationConfig(Config):

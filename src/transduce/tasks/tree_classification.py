@@ -16,7 +16,7 @@ from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.tree_nodes import TreeNodes, as_token
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
-from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.labelled_trees import EXAMPLE, LabelledTree, read_labelled_trees
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from transduce.metrics.score import References
     from transduce.metrics.tally import Tally
 
-NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 NODE_METRICS = ("node_accuracy",)  # of whole trees; all others are of the roots' labels
 
 
