@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import nn
 
+from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns, Specs
 from transduce.data.columns.packed import tokenizers_of
@@ -26,6 +27,20 @@ if TYPE_CHECKING:
     from transduce.metrics.tally import Tally
     from transduce.objectives.protocols import Objective
     from transduce.objectives.text import LossConfig
+
+
+class ExampleFile(Config):
+    """One file of examples."""
+
+    file: str
+
+    def paths(self, root: Path) -> list[Path]:
+        """The file itself, relative ones from `root`."""
+        return [root / self.file]
+
+    def evaluate_options(self, root: Path) -> list[str]:
+        """The file as an option of `transduce evaluate`."""
+        return ["--source", str(root / self.file)]
 
 
 class BaseTask:

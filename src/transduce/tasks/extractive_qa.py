@@ -24,28 +24,20 @@ from transduce.inference.spans import Reading, SpanPredictor, read_windows, toke
 from transduce.models.protocols import Points
 from transduce.objectives.span import SpanCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import BaseTask, check_model
+from transduce.tasks.base import BaseTask, ExampleFile, check_model
 from transduce.tasks.protocols import Baseline, Dataset, InputFile, TaskData, Tell
 
 BASELINE_QUESTIONS = 500  # of the training files, that choose the baseline
 PACKERS = (".gz", ".xz", ".zst")
 
 
-class QuestionFile(Config):
+class QuestionFile(ExampleFile):
     """Questions on texts, in the JSON of SQuAD 1.1 or 2.0, compressed or not."""
 
     file: str
     """Its path, relative to `root`."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each question."""
-
-    def paths(self, root: Path) -> list[Path]:
-        """The file itself, relative ones from `root`."""
-        return [root / self.file]
-
-    def evaluate_options(self, root: Path) -> list[str]:
-        """The file as an option of `transduce evaluate`."""
-        return ["--source", str(root / self.file)]
 
 
 class ExtractiveQaConfig(Config):

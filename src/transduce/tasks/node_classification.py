@@ -1,6 +1,5 @@
 """The nodes of one graph, each with a label; some labels are known in training."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -140,10 +139,8 @@ class NodeClassification(LabelTask):
         return [fingerprint(path) for path in self.training_files(self.data)]
 
     def _store(self, rows: list[tuple[int, str, str]], split: str, cache: Path) -> Store:
-        def read() -> Iterator[tuple[int, str, str]]:
-            return iter(rows)
-
-        return open_examples(self.training_files(self.data), read, self.columns, NO_LIMITS, cache, {"split": split})
+        files, settings = self.training_files(self.data), {"split": split}
+        return open_examples(files, lambda: iter(rows), self.columns, NO_LIMITS, cache, settings)
 
 
 def _no_labels(path: Path, split: str, nodes: list[NodeLine]) -> str:

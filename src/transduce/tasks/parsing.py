@@ -30,24 +30,20 @@ from transduce.objectives.protocols import Objective
 from transduce.objectives.text import LossConfig
 from transduce.search.grammar import BracketTokens, TreeGrammar
 from transduce.search.settings import Search
-from transduce.tasks.base import TextTask
+from transduce.tasks.base import ExampleFile, TextTask
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 SEQUENCES = TokenizerConfig(kind="whitespace", vocabulary=1_000_000, min_frequency=1)  # brackets and tags are tokens
 TOKENS_A_WORD, TOKENS_MORE = 4, 20  # of an output; no tree of the Penn Treebank's sample has more than 4 a word
 
 
-class TreebankFile(Config):
+class TreebankFile(ExampleFile):
     """Trees in brackets, as the Penn Treebank has them; a tree may take several lines."""
 
     file: str
     """The file, compressed or not."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each tree."""
-
-    def paths(self, root: Path) -> list[Path]:
-        """The file itself, relative ones from `root`."""
-        return [root / self.file]
 
     def evaluate_options(self, root: Path) -> list[str]:
         """None: `transduce evaluate` reads a sentence or a tree a line."""

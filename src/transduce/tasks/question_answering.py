@@ -26,14 +26,14 @@ from transduce.data.stories import (
 )
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.story_labels import StoryPredictor
-from transduce.tasks.base import LabelTask
+from transduce.tasks.base import ExampleFile, LabelTask
 from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
 
 if TYPE_CHECKING:
     from transduce.metrics.score import References
 
 
-class StoryFile(Config):
+class StoryFile(ExampleFile):
     """Stories with questions in the format of bAbI: a file, or all files of a pattern."""
 
     file: str
@@ -46,10 +46,6 @@ class StoryFile(Config):
     def paths(self, root: Path) -> list[Path]:
         """The files that are opened, each once."""
         return list(dict.fromkeys(source.path for source in story_sources(root, self.file)))
-
-    def evaluate_options(self, root: Path) -> list[str]:
-        """The files as an option of `transduce evaluate`."""
-        return ["--source", str(root / self.file)]
 
 
 class QuestionAnsweringConfig(Config):

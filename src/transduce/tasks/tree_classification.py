@@ -24,7 +24,7 @@ from transduce.inference.tree_labels import TreeLabelPredictor, too_wide
 from transduce.models.protocols import Classifies, LimitsParts
 from transduce.objectives.node_label import NodeCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import LabelTask, check_model
+from transduce.tasks.base import ExampleFile, LabelTask, check_model
 from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
 
 if TYPE_CHECKING:
@@ -35,21 +35,13 @@ if TYPE_CHECKING:
 NODE_METRICS = ("node_accuracy",)  # of whole trees; all others are of the roots' labels
 
 
-class LabelledTreeFile(Config):
+class LabelledTreeFile(ExampleFile):
     """Trees in brackets with a label at each node, one a line: (3 (2 The) (4 best))."""
 
     file: str
     """The file, compressed or not."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each tree."""
-
-    def paths(self, root: Path) -> list[Path]:
-        """The file itself, relative ones from `root`."""
-        return [root / self.file]
-
-    def evaluate_options(self, root: Path) -> list[str]:
-        """The file as an option of `transduce evaluate`."""
-        return ["--source", str(root / self.file)]
 
 
 class TreeClassificationConfig(Config):
