@@ -5,7 +5,7 @@ Shapes: B examples, M sentences of a story, W words of a sentence, Q words of a 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
-from transduce.data.columns.protocols import ColumnSpec
 from transduce.data.columns.tokens import Tokens
 from transduce.data.store import Ids
 from transduce.data.stories import StoryText, story_of
@@ -38,16 +37,6 @@ class Story(Tokens):
     """A row: the ids of each sentence with the end token behind it, then those of the question."""
 
     kind: ClassVar[str] = "story"
-
-    @classmethod
-    def of(cls, tokenizer: Any) -> Self:
-        """Of this tokenizer."""
-        return cls(tokenizer, ends=True)
-
-    @property
-    def spec(self) -> ColumnSpec:
-        """The tokenizer's vocabulary."""
-        return ColumnSpec(self.kind, self.tokenizer.size)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Of what `story_of` reads. Raises InputError for anything else, naming the lines."""

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from transduce.core.errors import every
-from transduce.data.columns.protocols import ColumnSpec
 from transduce.data.columns.tokens import Tokens
 from transduce.data.labelled import pair_of
 
@@ -17,16 +16,6 @@ class TextPair(Tokens):
     """A row: the first text's ids, the end token, the second text's ids; a model reads the end token behind it too."""
 
     kind: ClassVar[str] = "text_pair"
-
-    @classmethod
-    def of(cls, tokenizer: Any) -> Self:
-        """Of this tokenizer."""
-        return cls(tokenizer, ends=True)
-
-    @property
-    def spec(self) -> ColumnSpec:
-        """The tokenizer's vocabulary."""
-        return ColumnSpec(self.kind, self.tokenizer.size)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Of pairs with a tab between. Raises InputError for anything else, naming the lines."""

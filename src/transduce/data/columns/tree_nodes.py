@@ -50,7 +50,7 @@ class TreeNodes(Tokens):
 
     @classmethod
     def of(cls, tokenizer: Any) -> Self:
-        """Of this tokenizer."""
+        """Of this tokenizer; nothing is read behind a tree."""
         return cls(tokenizer)
 
     @property
