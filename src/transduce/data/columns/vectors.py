@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
 from transduce.data.collate import padded_frames
-from transduce.data.columns.protocols import ColumnSpec, Specs
+from transduce.data.columns.protocols import ColumnSpec, Specs, WithoutVocabulary
 from transduce.data.store import Ids
 
 SHOWN, NAMED = 60, 10  # characters of a wrong text in a message; how many are named
 
 
 @dataclass(frozen=True)
-class Vectors:
+class Vectors(WithoutVocabulary):
     """A sequence of vectors a row, each of `width` numbers. As text: `[[0, 1, 0], [1, 1, 0]]`."""
 
     kind: ClassVar[str] = "vectors"
@@ -39,11 +39,6 @@ class Vectors:
     def spec(self) -> ColumnSpec:
         """How many numbers a vector has."""
         return ColumnSpec(self.kind, self.width)
-
-    @property
-    def unknown(self) -> int:
-        """No id."""
-        return -1
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """(S, F) of each. Raises InputError for texts that are no such sequence; they are named."""
