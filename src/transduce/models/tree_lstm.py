@@ -24,7 +24,7 @@ from transduce.attention.dropout import Dropout
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.columns import Specs
-from transduce.data.columns.tree_nodes import Forest
+from transduce.data.columns.tree_nodes import Forest, check_trees
 from transduce.kernels.matmul import Linear
 from transduce.layers.embedding import Embedding
 from transduce.layers.tree_plan import plan
@@ -57,11 +57,10 @@ class TreeLstm(nn.Module):
 
     def __init__(self, config: TreeLstmConfig, specs: Specs) -> None:
         super().__init__()
-        if specs.source is None or specs.source.kind != "tree_nodes" or specs.target.kind != "node_labels":
-            raise InputError('[model] kind = "tree_lstm": expected a task with trees; got another one.')
+        source = check_trees(specs, "tree_lstm")
         self.cell = config.cell
         self.most_parts = 2 if config.cell == "binary" else None
-        self.source_embedding = Embedding(specs.source.size, config.d_model)
+        self.source_embedding = Embedding(source.size, config.d_model)
         self.word_dropout, self.dropout = config.word_dropout, Dropout(config.dropout)
         width = config.hidden
         self.word = Linear(config.d_model, 3 * width)  # W of i, o, u, and their b

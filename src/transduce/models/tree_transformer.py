@@ -17,10 +17,9 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
-from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
-from transduce.data.columns.tree_nodes import Forest
+from transduce.data.columns.tree_nodes import Forest, check_trees
 from transduce.layers.embedding import Embedding
 from transduce.layers.stack import NoncausalStackConfig, Stack
 
@@ -68,11 +67,10 @@ class TreeTransformer(nn.Module):
 
     def __init__(self, config: TreeTransformerConfig, specs: Specs) -> None:
         super().__init__()
-        if specs.source is None or specs.source.kind != "tree_nodes" or specs.target.kind != "node_labels":
-            raise InputError('[model] kind = "tree_transformer": expected a task with trees; got another one.')
+        source = check_trees(specs, "tree_transformer")
         self.relations = config.relations if config.attention == "tree" else ()
         self.heads = config.heads
-        self.source_embedding = Embedding(specs.source.size, config.d_model)
+        self.source_embedding = Embedding(source.size, config.d_model)
         self.phrase = nn.Parameter(torch.zeros(config.d_model)) if self.relations else None
         self.word_dropout, self.dropout = config.word_dropout, Dropout(config.dropout)
         self.encoder = Stack(config, config.layers, side="encoder")
