@@ -20,7 +20,7 @@ from transduce.attention.dropout import Dropout
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.data.columns.tree_nodes import Forest, check_trees
-from transduce.layers.embedding import Embedding
+from transduce.layers.embedding import Embedding, hide_words
 from transduce.layers.stack import NoncausalStackConfig, Stack
 
 Relation = Literal["parent", "children", "siblings", "ancestors", "descendants"]
@@ -108,11 +108,7 @@ class TreeTransformer(nn.Module):
         return share_BNW.to(states_BWD.dtype) @ states_BWD
 
     def _embedded(self, ids_BS: Tensor) -> Tensor:
-        embedded_BSD: Tensor = self.source_embedding(ids_BS)
-        if self.training and self.word_dropout:
-            kept_BS1 = torch.rand(*ids_BS.shape, 1, device=ids_BS.device) >= self.word_dropout
-            embedded_BSD = embedded_BSD * kept_BS1
-        return embedded_BSD
+        return hide_words(self.source_embedding(ids_BS), self.word_dropout if self.training else 0.0)
 
 
 def related(trees: Forest, relations: tuple[Relation, ...]) -> list[Tensor]:
