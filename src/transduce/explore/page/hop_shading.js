@@ -3,7 +3,6 @@
    The picture of Sukhbaatar et al. 2015, figure 2. */
 "use strict";
 (function (T) {
-  T.drawings = T.drawings || {};
   const LINE = 26,
     CELL = 58,
     HEAD = 24,

@@ -3,7 +3,6 @@
    The picture of Cheng et al. 2016, figure 1. */
 "use strict";
 (function (T) {
-  T.drawings = T.drawings || {};
   const LINE = 26,
     GAP = 7,
     MOST = 60;
