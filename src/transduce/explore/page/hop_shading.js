@@ -49,7 +49,7 @@
       line.weights.forEach((weight, k) => {
         const box = { x: left + CELL * k + 1, y: y + 1, width: CELL - 2, height: LINE - 2 };
         const bytes = T.weightBytes(Math.min(1, weight));
-        const ink = T.readableOn(bytes.map((byte) => byte / 255));
+        const ink = T.readableOn(bytes);
         picture.append(
           T.svg("rect", { ...box, rx: 3, class: "hop-cell", fill: `rgb(${bytes.join(",")})` }),
           T.svg(

@@ -103,7 +103,7 @@
               y: y + 17,
               "text-anchor": "middle",
               class: `back-word ${state}`,
-              style: bytes ? { fill: T.readableOn(bytes.map((byte) => byte / 255)) } : {},
+              style: bytes ? { fill: T.readableOn(bytes) } : {},
             },
             text,
           ),
