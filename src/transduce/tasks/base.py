@@ -76,6 +76,11 @@ class BaseTask:
         source = self.columns.get("source")
         return Specs(source.spec if source else None, self.columns["target"].spec)
 
+    @property
+    def held_out(self) -> dict[str, Any]:
+        """The files that are not trained on, by the names of their sets, validation's among them."""
+        return {name: files for name, files in {"validation": self.data.validation, **self.data.test}.items() if files}
+
     @staticmethod
     def training_files(data: Any) -> list[Path]:
         """What the columns are learnt from: all that `data.train` names."""

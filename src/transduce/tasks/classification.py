@@ -201,9 +201,9 @@ class Classification(LabelTask):
             counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store)))))
             shares = ", ".join(f"{label} {count:,}" for label, count in zip(self.label_names, counts, strict=False))
             tell(f"{self.root / file.name}: {Dropped.from_dict(store.metadata['dropped']).report()} {shares}.")
-        held_out = every(lambda file: self._held_out(file, cache), data.held_out.values())
-        found = dict(zip(data.held_out, held_out, strict=True))
-        made_from = provenance(data.train, data.held_out, self.root)
+        held_out = every(lambda file: self._held_out(file, cache), self.held_out.values())
+        found = dict(zip(self.held_out, held_out, strict=True))
+        made_from = provenance(data.train, self.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:

@@ -172,14 +172,13 @@ class ExtractiveQa(BaseTask):
             (self._store([file], data.part(questions, held_out=False), cache, tell, part, True), file.weight)
             for file, questions in read
         ]
-        held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
         found = {
             name: self._held_out([file], read_squad(self.root / file.file), cache, tell)
-            for name, file in held_out.items()
+            for name, file in self.held_out.items()
         }
         if chosen:
             found["validation"] = self._held_out(data.train, chosen, cache, tell, f"{data.hold_out} of the texts")
-        made_from = provenance(data.train, held_out, self.root)
+        made_from = provenance(data.train, self.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline:

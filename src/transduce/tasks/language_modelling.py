@@ -102,8 +102,7 @@ class LanguageModelling(TextTask):
             tell(f"{self.root / file.text}: {store.metadata['predicted']:,} tokens in {len(store):,} rows.")
         validation = Dataset(self._store(data.validation, cache)) if data.validation else None
         tests = {name: Dataset(self._store(file, cache)) for name, file in data.test.items()}
-        held_out = {"validation": data.validation, **data.test}
-        made_from = provenance(data.train, held_out, self.root)
+        made_from = provenance(data.train, self.held_out, self.root)
         return TaskData(corpora, validation, tests, made_from, self.config.context if self.config.carry_state else None)
 
     def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:

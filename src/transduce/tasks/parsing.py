@@ -139,9 +139,8 @@ class Parsing(TextTask):
         corpora = [(self._store(file, data.filters, cache), file.weight) for file in data.train]
         for file, (store, _) in zip(data.train, corpora, strict=True):
             tell(f"{self.root / file.file}: {Dropped.from_dict(store.metadata['dropped']).report()}")
-        held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
-        found = {name: self._held_out(file, cache) for name, file in held_out.items()}
-        made_from = provenance(data.train, held_out, self.root)
+        found = {name: self._held_out(file, cache) for name, file in self.held_out.items()}
+        made_from = provenance(data.train, self.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def request(self, ids: Sequence[int], search: Search) -> Request:

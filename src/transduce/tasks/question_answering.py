@@ -146,7 +146,7 @@ class QuestionAnswering(LabelTask):
         trained, chosen = data.parts(self.root)
         part = f"all but the last {data.hold_out} of the stories of each" if data.hold_out else ""
         store = self._store(data.train, trained, cache, tell, part)
-        files = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
+        files = self.held_out
         held_out = every(lambda file: self._held_out([file], file.questions(self.root), cache, tell), files.values())
         found = dict(zip(files, held_out, strict=True))
         if chosen:

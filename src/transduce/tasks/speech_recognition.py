@@ -133,9 +133,8 @@ class SpeechRecognition(TextTask):
         """Compute the features of the recipe's recordings, or find them in the cache; dropped ones are told."""
         data = self.data
         corpora = [each for file in data.train for each in self._speeds(file, cache, tell)]
-        held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
-        found = {name: self._held_out(name, file, cache, tell) for name, file in held_out.items()}
-        made_from = provenance(data.train, held_out, self.root)
+        found = {name: self._held_out(name, file, cache, tell) for name, file in self.held_out.items()}
+        made_from = provenance(data.train, self.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def request(self, ids: Any, search: Search) -> Request:

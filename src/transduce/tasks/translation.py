@@ -139,8 +139,7 @@ class Translation(TextTask):
             validation = self._drawn(split, VALIDATION, cache)
         if split and split.count(TEST):
             tests[HELD_OUT] = self._drawn(split, TEST, cache)
-        held_out = {"validation": data.validation, **data.test}
-        return TaskData(corpora, validation, tests, provenance(data.train, held_out, self.root))
+        return TaskData(corpora, validation, tests, provenance(data.train, self.held_out, self.root))
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""

@@ -85,11 +85,6 @@ class TreeClassificationData(Config):
             raise ValueError('name at least one file of trees: [[data.train]] file = "train.trees.txt"')
         return self
 
-    @property
-    def held_out(self) -> dict[str, LabelledTreeFile]:
-        """By name, validation among them."""
-        return {**({"validation": self.validation} if self.validation else {}), **self.test}
-
 
 class TreeClassification(LabelTask):
     """A tree -> a label for each of its nodes, by a model that `Classifies` nodes."""
@@ -162,9 +157,9 @@ class TreeClassification(LabelTask):
         for file, (store, _) in zip(data.train, corpora, strict=True):
             told = Dropped.from_dict(store.metadata["dropped"]).report("trees")
             tell(f"{self.root / file.file}: {told} Nodes: {self._shares(store)}.")
-        held_out = every(lambda file: self._held_out(file, cache), data.held_out.values())
-        found = dict(zip(data.held_out, held_out, strict=True))
-        made_from = provenance(data.train, data.held_out, self.root)
+        held_out = every(lambda file: self._held_out(file, cache), self.held_out.values())
+        found = dict(zip(self.held_out, held_out, strict=True))
+        made_from = provenance(data.train, self.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def check_examples(self, model: nn.Module, data: TaskData) -> None:
@@ -173,9 +168,9 @@ class TreeClassification(LabelTask):
             return
         most, words = model.most_parts, self.columns["source"].spec.size
         opened = {**({"validation": data.validation} if data.validation else {}), **data.tests}
-        stores = [store for store, _ in data.corpora] + [opened[name].store for name in self.data.held_out]
+        stores = [store for store, _ in data.corpora] + [opened[name].store for name in self.held_out]
         problems = []
-        for file, store in zip((*self.data.train, *self.data.held_out.values()), stores, strict=True):
+        for file, store in zip((*self.data.train, *self.held_out.values()), stores, strict=True):
             rows = store.read("source", np.arange(len(store)))
             if any(int(row.max(initial=0)) >= words + most for row in rows):
                 [path] = file.paths(self.root)
