@@ -1,7 +1,6 @@
 """Sentence classification: files, model and predictions against slow references; trained, resumed, served."""
 
 import csv
-import hashlib
 import json
 import random
 from collections.abc import Iterator
@@ -11,9 +10,9 @@ from typing import Any
 import pytest
 
 import transduce
-from forked import Fate
 from forked import transduce as command
 from served import serving
+from toy_trainings import resumed_to_the_same_bytes, trained_beside
 from transduce.core.errors import InputError
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.labelled import LabelledFile, read_labelled
@@ -88,10 +87,7 @@ checkpoint_every = 15
 def trained(request: pytest.FixtureRequest, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     recipe = recipe_at(corpus, folder / "recipe.toml", request.param)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        done = command(folder, "train", recipe, "--run", folder / "run")
-    assert done.code == 0, done.shown
+    done = trained_beside(recipe, tmp_path_factory)
     assert "accuracy" in done.shown
     assert "true \\ predicted" in done.out
     assert "bag of n-grams (baseline)" in done.out
@@ -142,12 +138,7 @@ def test_the_same_alone_and_in_any_batch(trained: Path) -> None:
 
 def test_a_killed_training_ends_in_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
     recipe = recipe_at(corpus, tmp_path / "recipe.toml", "recurrent")
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert command(tmp_path, "train", recipe, "--run", whole).code == 0
-    assert command(tmp_path, "train", recipe, "--run", killed, fate=Fate(dies_in_write=3)).code != 0
-    assert command(tmp_path, "train", recipe, "--run", killed).code == 0
-    one, other = (hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest() for run in (whole, killed))
-    assert one == other
+    resumed_to_the_same_bytes(recipe)
 
 
 def test_two_systems_are_compared(trained: Path, corpus: Path, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Extractive question answering: files, windows and predictions against slow references; trained, resumed, served."""
 
 import gzip
-import hashlib
 import json
 import random
 from dataclasses import replace
@@ -13,9 +12,9 @@ import pytest
 import torch
 
 import transduce
-from forked import Fate
 from forked import transduce as command
 from served import serving
+from toy_trainings import resumed_to_the_same_bytes, trained_beside
 from transduce.core.errors import InputError
 from transduce.data.squad import cut, joined, placed, read_squad
 from transduce.evaluation.evaluate import Files, Settings, evaluate_files
@@ -106,20 +105,12 @@ checkpoint_every = 40
     return path
 
 
-def trained_at(corpus: Path, folder: Path, cache: Path, *more: Any, **options: str) -> Path:
-    recipe = recipe_at(corpus, folder / "recipe.toml", **options)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRANSDUCE_CACHE", str(cache))
-        done = command(folder, "train", recipe, *more, "--run", folder / "run")
-    assert done.code == 0, done.shown
-    assert "EM" in done.shown
-    return folder / "run"
-
-
 @pytest.fixture(scope="module", params=["bidaf", "qanet"])
 def trained(request: pytest.FixtureRequest, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
-    return trained_at(corpus, folder, tmp_path_factory.getbasetemp() / "cache", kind=request.param)
+    recipe = recipe_at(corpus, folder / "recipe.toml", kind=request.param)
+    assert "EM" in trained_beside(recipe, tmp_path_factory).shown
+    return folder / "run"
 
 
 @pytest.fixture(scope="module")
@@ -195,13 +186,8 @@ def test_attention_stands_between_question_text_and_answer(trained: Path, questi
 
 def test_a_killed_training_ends_in_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
     recipe = recipe_at(corpus, tmp_path / "recipe.toml")
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
     short = ["training.updates=40", "training.checkpoint_every=10", "model.dropout=0.1"]
-    assert command(tmp_path, "train", recipe, *short, "--run", whole).code == 0
-    assert command(tmp_path, "train", recipe, *short, "--run", killed, fate=Fate(dies_in_write=3)).code != 0
-    assert command(tmp_path, "train", recipe, *short, "--run", killed).code == 0
-    one, other = (hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest() for run in (whole, killed))
-    assert one == other
+    resumed_to_the_same_bytes(recipe, *short)
 
 
 def test_squad_json_goes_in_and_predictions_come_out(trained: Path, corpus: Path, questions: list[Any]) -> None:

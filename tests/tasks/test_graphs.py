@@ -1,6 +1,5 @@
 """Labels of nodes and of graphs: files, columns, models against dense loops; trained, resumed, predicted, evaluated."""
 
-import hashlib
 import itertools
 import json
 import random
@@ -15,9 +14,9 @@ from pydantic import ValidationError
 from torch import Tensor
 
 import transduce
-from forked import Fate
 from forked import transduce as command
 from served import serving
+from toy_trainings import resumed_to_the_same_bytes, trained_beside
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs, SparseRows
 from transduce.data.columns import ColumnSpec, Specs
@@ -125,10 +124,7 @@ def trained(
     folder = tmp_path_factory.mktemp("trained")
     path = folder / "recipe.toml"
     recipe = node_recipe(community, path) if request.param == "nodes" else graph_recipe(molecules, path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        done = command(folder, "train", recipe, "--run", folder / "run")
-    assert done.code == 0, done.shown
+    done = trained_beside(recipe, tmp_path_factory)
     assert "true \\ predicted" in done.out
     return request.param, folder / "run"
 
@@ -161,12 +157,7 @@ def test_the_same_alone_and_in_any_batch(trained: tuple[str, Path]) -> None:
 
 def test_a_killed_training_ends_in_the_same_bytes(community: Path, tmp_path: Path) -> None:
     recipe = node_recipe(community, tmp_path / "recipe.toml")
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert command(tmp_path, "train", recipe, "--run", whole).code == 0
-    assert command(tmp_path, "train", recipe, "--run", killed, fate=Fate(dies_in_write=3)).code != 0
-    assert command(tmp_path, "train", recipe, "--run", killed).code == 0
-    one, other = (hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest() for run in (whole, killed))
-    assert one == other
+    resumed_to_the_same_bytes(recipe)
 
 
 def test_predict_and_evaluate_read_its_files(trained: tuple[str, Path], community: Path, molecules: Path) -> None:

@@ -12,6 +12,7 @@ import transduce
 from forked import transduce as command
 from random_models import translator
 from served import serving
+from toy_trainings import trained_beside
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs, read_tagged_pairs
 from transduce.data.resegment import Resegmenter
@@ -78,10 +79,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        done = command(corpus, "train", corpus / "recipe.toml", "--run", corpus / "run")
-    assert done.code == 0, done.shown
+    trained_beside(corpus / "recipe.toml", tmp_path_factory)
     return corpus / "run"
 
 

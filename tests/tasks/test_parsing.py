@@ -1,6 +1,5 @@
 """Sentences to trees as a task: well-formed under any weights, trained, resumed, evaluated, served and explored."""
 
-import hashlib
 import json
 import random
 import re
@@ -11,9 +10,9 @@ import pytest
 import torch
 
 import transduce
-from forked import Fate
 from forked import transduce as command
 from served import serving
+from toy_trainings import resumed_to_the_same_bytes, trained_beside
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
 from transduce.data.columns.packed import pack
@@ -98,10 +97,7 @@ checkpoint_every = 40
 def trained(treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     recipe = recipe_at(treebank, folder / "recipe.toml")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        done = command(folder, "train", recipe, "--run", folder / "run")
-    assert done.code == 0, done.shown
+    trained_beside(recipe, tmp_path_factory)
     return folder / "run"
 
 
@@ -241,12 +237,7 @@ def test_a_model_that_writes_at_once_is_refused(treebank: Path, tmp_path: Path) 
 def test_a_killed_training_ends_in_the_same_bytes(treebank: Path, tmp_path: Path) -> None:
     recipe = recipe_at(treebank, tmp_path / "recipe.toml")
     short = ("training.updates=60", "training.validate_every=20", "training.checkpoint_every=15")
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert command(tmp_path, "train", recipe, "--run", whole, *short).code == 0
-    assert command(tmp_path, "train", recipe, "--run", killed, *short, fate=Fate(dies_in_write=3)).code != 0
-    assert command(tmp_path, "train", recipe, "--run", killed, *short).code == 0
-    one, other = (hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest() for run in (whole, killed))
-    assert one == other
+    resumed_to_the_same_bytes(recipe, *short)
 
 
 def test_systems_are_compared_on_files(trained: Path, treebank: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 import transduce
 from forked import Fate
 from forked import transduce as command
+from toy_trainings import trained_beside
 from transduce.core.errors import InputError
 from transduce.data.batches import SizedBatches
 from transduce.data.stories import story_of
@@ -98,10 +99,7 @@ log_every = 20
 
 @pytest.fixture(scope="module")
 def run(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        found = command(recipe.parent, "train", recipe, "--run", recipe.parent / "run")
-    assert found.code == 0, found.shown
+    trained_beside(recipe, tmp_path_factory)
     return recipe.parent / "run"
 
 

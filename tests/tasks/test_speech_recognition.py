@@ -16,9 +16,9 @@ import torch
 from pydantic import ValidationError
 
 import transduce
-from forked import Fate
 from forked import transduce as command
 from served import serving
+from toy_trainings import resumed_to_the_same_bytes
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
 from transduce.core.padded import Padded
@@ -223,12 +223,8 @@ def test_a_killed_training_ends_in_the_same_bytes(corpus: Path, tmp_path: Path) 
     recipe = recipe_at(corpus, tmp_path / "recipe.toml", "rnn", updates=20, more="")
     joint = recipe.read_text().replace("hidden = 24", "hidden = 24\nctc_weight = 0.3")
     recipe.write_text(joint.replace("checkpoint_every = 50", "checkpoint_every = 6"))
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert command(tmp_path, "train", recipe, "--run", whole).code == 0
-    assert command(tmp_path, "train", recipe, "--run", killed, fate=Fate(dies_in_write=3)).code != 0
-    assert command(tmp_path, "train", recipe, "--run", killed).code == 0
-    assert (whole / NAME).read_bytes() == (killed / NAME).read_bytes()
-    assert b"train0.wav" not in (whole / NAME).read_bytes()
+    killed = resumed_to_the_same_bytes(recipe)
+    assert b"train0.wav" not in (killed / NAME).read_bytes()
     model, (names, _) = transduce.load(killed), names_of(corpus)
     found, alone = model.predict(names, ctc_weight=0.5), model.predict(names)
     assert [each.log_probability for each in found] != [each.log_probability for each in alone]

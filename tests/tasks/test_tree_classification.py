@@ -1,6 +1,5 @@
 """Labels of the nodes of trees: files, models and predictions against slow references; trained, resumed, served."""
 
-import hashlib
 import io
 import json
 import re
@@ -12,10 +11,10 @@ import pytest
 from rich.console import Console
 
 import transduce
-from forked import Fate
 from forked import transduce as command
 from grown_trees import NAMES, trees
 from served import serving
+from toy_trainings import resumed_to_the_same_bytes, trained_beside
 from transduce.core.errors import InputError
 from transduce.data.labelled_trees import LabelledTree, parse_labelled_tree
 from transduce.evaluation.evaluate import Files, Settings, evaluate_files
@@ -81,10 +80,7 @@ checkpoint_every = 15
 def trained(request: pytest.FixtureRequest, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     recipe = recipe_at(corpus, folder / "recipe.toml", request.param)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        done = command(folder, "train", recipe, "--run", folder / "run")
-    assert done.code == 0, done.shown
+    done = trained_beside(recipe, tmp_path_factory)
     assert "node accuracy" in done.shown
     assert "true \\ predicted" in done.out
     return folder / "run"
@@ -132,12 +128,7 @@ def test_the_same_alone_and_in_any_batch(trained: Path) -> None:
 @pytest.mark.parametrize("kind", ["child_sum", "flat"])
 def test_a_killed_training_ends_in_the_same_bytes(corpus: Path, tmp_path: Path, kind: str) -> None:
     recipe = recipe_at(corpus, tmp_path / "recipe.toml", kind, updates=40)
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert command(tmp_path, "train", recipe, "--run", whole).code == 0
-    assert command(tmp_path, "train", recipe, "--run", killed, fate=Fate(dies_in_write=3)).code != 0
-    assert command(tmp_path, "train", recipe, "--run", killed).code == 0
-    one, other = (hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest() for run in (whole, killed))
-    assert one == other
+    resumed_to_the_same_bytes(recipe)
 
 
 def test_a_file_of_trees_is_evaluated(trained: Path, corpus: Path, tmp_path: Path) -> None:

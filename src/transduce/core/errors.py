@@ -7,7 +7,11 @@
 | 130 | interrupted | `Interrupted` |
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 class TransduceError(Exception):
@@ -34,3 +38,28 @@ class Interrupted(TransduceError):
     """The user asked to stop; what was done so far is saved."""
 
     exit_code = 130
+
+
+def every(make: Callable[[Item], Made], items: Iterable[Item], called: str = "", most: int | None = None) -> list[Made]:
+    """What `make` makes of each item.
+
+    Args:
+        called: what messages call an item, before its number from 1, where there are several; "" = they name it.
+        most: how many problems are named; the others are counted. None = all are named.
+
+    Raises:
+        InputError: all that is wrong with any of them.
+    """
+    listed, made, problems = list(items), list[Made](), list[str]()
+    for number, item in enumerate(listed, 1):
+        try:
+            made.append(make(item))
+        except InputError as error:
+            where = f"{called} {number}: " if called and len(listed) > 1 else ""
+            problems += [f"{where}{problem}" for problem in error.problems]
+    if most is not None and len(problems) > most:
+        lines = f"{called}s " if called else ""
+        problems = [*problems[:most], f"{len(problems) - most:,} more {lines}like these."]
+    if problems:
+        raise InputError(problems)
+    return made

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from pydantic import Field, model_validator
 
@@ -194,13 +194,20 @@ class TextFile(Config):
         return ["--tsv", str(root / self.text), "--target-column", str(self.column)]
 
 
-def provenance(
-    train: Sequence[PairFiles | TextFile], held_out: Mapping[str, PairFiles | TextFile | None], root: Path
-) -> dict[str, Any]:
+class NamesFiles(Protocol):
+    """An entry of a recipe's [data]."""
+
+    def model_dump(self, *, mode: str, exclude_none: bool) -> dict[str, Any]: ...
+
+    def paths(self, root: Path) -> list[Path]: ...
+
+
+def provenance(train: Sequence[NamesFiles], held_out: Mapping[str, NamesFiles | None], root: Path) -> dict[str, Any]:
     """What a model was made from, for its file: each entry of the recipe with the SHA-256 of its files."""
 
-    def named(files: PairFiles | TextFile) -> dict[str, Any]:
-        return {**files.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in files.paths(root)]}
+    def named(files: NamesFiles) -> dict[str, Any]:
+        entry = files.model_dump(mode="json", exclude_none=True)
+        return {**entry, "sha256": [fingerprint(path) for path in files.paths(root)]}
 
     return {
         "train": [named(files) for files in train],

@@ -24,6 +24,9 @@ class FilterConfig(Config):
     """Drop pairs whose two sides are the same tokens; means something with a joint vocabulary only."""
 
 
+NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)  # of held-out examples, whatever their size
+
+
 def reason_to_drop(config: FilterConfig, source: Sequence[Any], target: Sequence[Any]) -> str | None:
     """The first of `REASONS` that holds for the pair, or None: keep it."""
     if not len(source):

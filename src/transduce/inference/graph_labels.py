@@ -19,7 +19,6 @@ from transduce.data.columns import Column
 from transduce.inference.labels import LabelPrediction, LabelPredictor
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.protocols import Advance
-from transduce.search.settings import Search
 
 TINIEST = 5e-324  # the least probability that a number holds
 
@@ -62,24 +61,10 @@ class GraphLabelPrediction(LabelPrediction):
 class GraphLabelPredictor(LabelPredictor):
     """Each graph its likeliest label, or each node; also says how probable given labels are."""
 
-    def predict(
-        self,
-        model: Any,
-        texts: Sequence[str],
-        settings: Search | None = None,
-        batch_size: int = 64,
-        advance: Advance | None = None,
-    ) -> list[LabelPrediction]:
-        """One a text, in their order."""
-        found = super().predict(model, texts, settings, batch_size, advance)
-        labels = self.columns["target"]
-        names = tuple(labels.tokens(range(labels.spec.size)))
-        return [
-            GraphLabelPrediction(
-                **vars(each), trace=partial(traced, model, self.columns["source"], each.source), label_names=names
-            )
-            for each in found
-        ]
+    def completed(self, made: LabelPrediction, model: Any, names: Sequence[str]) -> GraphLabelPrediction:
+        """With its trace."""
+        trace = partial(traced, model, self.columns["source"], made.source)
+        return GraphLabelPrediction(**vars(made), trace=trace, label_names=tuple(names))
 
     def score(
         self, model: Any, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None
@@ -99,16 +84,9 @@ class GraphLabelPredictor(LabelPredictor):
 class NodeLabelPredictor(GraphLabelPredictor):
     """Of nodes, all at once: each pass reads the whole graph anyway, and a node gets the same in any company."""
 
-    def predict(
-        self,
-        model: Any,
-        texts: Sequence[str],
-        settings: Search | None = None,
-        batch_size: int = 64,
-        advance: Advance | None = None,
-    ) -> list[LabelPrediction]:
-        """One a node, in their order."""
-        return super().predict(model, texts, settings, max(batch_size, len(texts)), advance)
+    def together(self, batch_size: int, texts: int) -> int:
+        """All of them."""
+        return max(batch_size, texts)
 
 
 @torch.inference_mode()

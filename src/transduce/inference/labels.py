@@ -12,7 +12,7 @@ import torch
 
 from transduce.core.padded import map_tree
 from transduce.data.columns import Columns
-from transduce.inference.inputs import check_batch_size
+from transduce.inference.inputs import by_length
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
 from transduce.search.settings import Search
@@ -62,21 +62,30 @@ class LabelPredictor:
         advance: Advance | None = None,
     ) -> list[LabelPrediction]:
         """One a text, in their order; there is nothing to search, so `settings` mean nothing."""
-        check_batch_size(batch_size)
-        reads, labels = self.columns["source"], self.columns["target"]
+        texts, reads, labels = [self.shown(text) for text in texts], self.columns["source"], self.columns["target"]
         names, device = labels.tokens(range(labels.spec.size)), next(model.parameters()).device
         encoded = [ids if isinstance(ids, np.ndarray) else np.asarray(ids, np.int32) for ids in reads.encode(texts)]
-        order = sorted(range(len(texts)), key=lambda place: len(encoded[place]))
         found: dict[int, LabelPrediction] = {}
-        for first in range(0, len(order), batch_size):
-            places = order[first : first + batch_size]
+        for places in by_length(encoded, self.together(batch_size, len(texts))):
             batch = reads.collate_texts([encoded[place] for place in places])
             normed_BC = model.eval().classify(map_tree(lambda each: each.to(device), batch)).double().log_softmax(-1)
             for place, row in zip(places, normed_BC.tolist(), strict=True):
-                found[place] = _prediction(texts[place], names, row)
+                found[place] = self.completed(_prediction(texts[place], names, row), model, names)
             if advance:
                 advance(len(places))
         return [found[place] for place in range(len(texts))]
+
+    def shown(self, text: str) -> str:
+        """The source of a prediction: the text as it came."""
+        return text
+
+    def together(self, batch_size: int, texts: int) -> int:
+        """How many of the texts are read at once."""
+        return batch_size
+
+    def completed(self, made: LabelPrediction, model: Any, names: Sequence[str]) -> LabelPrediction:
+        """A prediction with all that it says beside its label."""
+        return made
 
 
 def _prediction(text: str, names: Sequence[str], log_probabilities: Sequence[float]) -> LabelPrediction:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from transduce.data.columns.question_context import QuestionContext
 from transduce.data.squad import cut
-from transduce.inference.inputs import check_batch_size
+from transduce.inference.inputs import by_length
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
@@ -266,13 +266,10 @@ class SpanPredictor:
         self, model: Any, found: Sequence[Window], batch_size: int, advance: Advance | None
     ) -> Iterator[tuple[Window, Numbers, Numbers]]:
         """Each window with the log-probabilities (S + 1,) of its first and last tokens, the end token last."""
-        check_batch_size(batch_size)
         device = next(model.parameters()).device
-        order = sorted(range(len(found)), key=lambda place: len(found[place].row))
         waiting = np.bincount([each.text for each in found]) if found else np.zeros(0, np.int64)
         looked: dict[int, tuple[Numbers, Numbers]] = {}
-        for first in range(0, len(order), batch_size):
-            places = order[first : first + batch_size]
+        for places in by_length([window.row for window in found], batch_size):
             batch = self.column.collate([found[place].row for place in places])
             passage = type(batch)(*(each.to(device) for each in batch))
             sides = [each.double().log_softmax(-1).cpu().numpy() for each in model.eval().point(passage)]

@@ -3,7 +3,7 @@
 Shapes: B trees of a batch, N nodes, C labels.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.core.padded import map_tree
 from transduce.data.columns import Columns
 from transduce.data.labelled_trees import LabelledTree, parse_labelled_tree
-from transduce.inference.inputs import check_batch_size
+from transduce.inference.inputs import by_length
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
@@ -126,23 +126,16 @@ class TreeLabelPredictor:
         self, model: Any, texts: Sequence[str], places: Sequence[int], batch_size: int, advance: Advance | None
     ) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """(place, log-probabilities (N, C)) of each tree; short ones first."""
-        check_batch_size(batch_size)
         reads, device = self.columns["source"], next(model.parameters()).device
-        encoded = dict(zip(places, reads.encode([texts[place] for place in places]), strict=True))
-        order = sorted(places, key=lambda place: len(encoded[place]))
-        for first in range(0, len(order), batch_size):
-            these = order[first : first + batch_size]
-            batch = reads.collate_texts([np.asarray(encoded[place], np.int32) for place in these])
-            logits_BNC = model.eval().classify(map_tree(_moved(device), batch))
+        encoded = reads.encode([texts[place] for place in places])
+        for these in by_length(encoded, batch_size):
+            batch = reads.collate_texts([np.asarray(encoded[each], np.int32) for each in these])
+            logits_BNC = model.eval().classify(map_tree(lambda leaf: leaf.to(device), batch))
             normed_BNC = logits_BNC.double().log_softmax(-1).cpu().numpy()
-            for row, place in enumerate(these):
-                yield place, normed_BNC[row, : len(encoded[place])]
+            for row, each in enumerate(these):
+                yield places[each], normed_BNC[row, : len(encoded[each])]
             if advance:
                 advance(len(these))
-
-
-def _moved(device: torch.device) -> Callable[[Any], Any]:
-    return lambda each: each.to(device)
 
 
 def too_wide(most: int, parts: int) -> str:
@@ -169,16 +162,7 @@ def _readable(model: Any, trees: list[LabelledTree | None]) -> list[LabelledTree
 
 def _parsed(texts: Sequence[str]) -> list[LabelledTree | None]:
     """None for an empty text. Raises InputError for what is no tree; all are named."""
-    found, problems = [], []
-    for number, text in enumerate(texts, 1):
-        try:
-            found.append(parse_labelled_tree(text) if text.strip() else None)
-        except InputError as error:
-            where = f"text {number}: " if len(texts) > 1 else ""
-            problems += [f"{where}{problem}" for problem in error.problems]
-    if problems:
-        raise InputError(problems)
-    return found
+    return every(lambda text: parse_labelled_tree(text) if text.strip() else None, texts, "text")
 
 
 def _prediction(text: str, tree: LabelledTree, names: Sequence[str], normed_NC: NDArray[np.float64]) -> TreePrediction:

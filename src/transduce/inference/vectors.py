@@ -4,7 +4,7 @@ Shapes: B examples of a batch, A steps of answers, O numbers of an output.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from transduce.core.errors import InputError
 from transduce.data.collate import Batch
 from transduce.data.columns import Columns
-from transduce.inference.inputs import check_batch_size
+from transduce.inference.inputs import by_length
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
@@ -83,7 +83,7 @@ class VectorPredictor:
                 "got none."
             )
         found: dict[int, VectorPrediction] = {}
-        for places in _batches(encoded, batch_size):
+        for places in by_length(encoded, batch_size):
             inputs = reads.collate_texts([np.asarray(encoded[place], np.float32) for place in places]).to(device)
             answers_B = torch.tensor([counts[place] for place in places], device=device)
             probability_BAO = answer_logits(model.eval(), inputs, answers_B).double().sigmoid().cpu().numpy()
@@ -110,7 +110,7 @@ class VectorPredictor:
                     f"answer {place}: expected {self.answers(given)} rows, as its input has place for; got {len(said)}."
                 )
         objective, found = BinaryCrossEntropy(), dict[int, Likelihood]()
-        for places in _batches(encoded, batch_size):
+        for places in by_length(encoded, batch_size):
             inputs = reads.collate_texts([encoded[place] for place in places]).to(device)
             targets = answer.collate_texts([answers[place] for place in places]).to(device)
             each_BN = objective.log_probabilities(model.eval(), Batch(inputs, targets, 0))
@@ -137,10 +137,3 @@ def _traced(model: Any, x_SF: Any) -> MemoryTrace:
     """On the processor, without the batch's axis on the model's device."""
     x_BTF = torch.as_tensor(np.asarray(x_SF, np.float32), device=next(model.parameters()).device)[None]
     return MemoryTrace(*(each.float().cpu() for each in model.eval().trace(x_BTF)))
-
-
-def _batches(encoded: Sequence[Any], size: int) -> Iterator[list[int]]:
-    """Places, the shortest sequences first."""
-    check_batch_size(size)
-    order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
-    return (order[first : first + size] for first in range(0, len(order), size))

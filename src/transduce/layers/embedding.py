@@ -37,6 +37,11 @@ class Embedding(PacksOwnWeight):
         return linear(hidden, self.weight) if packed is None else packed(hidden)
 
 
+def hide_words(embedded: Tensor, rate: float) -> Tensor:
+    """Embeddings (.., D), of which this share is 0."""
+    return embedded * (torch.rand(*embedded.shape[:-1], 1, device=embedded.device) >= rate) if rate else embedded
+
+
 def make_embeddings(
     source: int | None, target: int, width: int, tied: Tied, make: Callable[[int, int], Embedding] = Embedding
 ) -> tuple[Embedding, Embedding, Embedding]:

@@ -23,7 +23,7 @@ from transduce.core.padded import Padded
 from transduce.core.registry import check
 from transduce.data.columns import Specs
 from transduce.layers.convolution import ConvolutionEncoder
-from transduce.layers.embedding import Embedding
+from transduce.layers.embedding import Embedding, hide_words
 from transduce.layers.linear_stack import LinearStack, LinearStackConfig
 from transduce.layers.recurrent_stack import Direction, RecurrentEncoder
 from transduce.layers.stack import ADDED, NoncausalStackConfig, Stack, StackConfig
@@ -132,10 +132,7 @@ class Classifier(nn.Module):
 
     def _encoded(self, source: Padded) -> tuple[Tensor, Tensor | None]:
         """The states (B, S, H), and of a recurrent encoder those after the last word of each direction (B, H)."""
-        embedded_BSD: Tensor = self.source_embedding(source.values)
-        if self.training and self.word_dropout:
-            kept_BS1 = torch.rand(*source.values.shape, 1, device=embedded_BSD.device) >= self.word_dropout
-            embedded_BSD = embedded_BSD * kept_BS1
+        embedded_BSD = hide_words(self.source_embedding(source.values), self.word_dropout if self.training else 0.0)
         if isinstance(self.encoder, Stack):
             return self.encoder.encode(embedded_BSD, source.mask()), None
         if isinstance(self.encoder, LinearStack):

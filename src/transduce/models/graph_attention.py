@@ -10,6 +10,7 @@ Shapes: N nodes, F features, B graphs or chosen nodes, H heads, D width of a hea
 C labels, E edges.
 """
 
+from abc import ABC, abstractmethod
 from typing import Literal
 
 import torch
@@ -83,7 +84,25 @@ class GraphAttentionLayer(nn.Module):
         return out_NX if self.skip_XX is None else out_NX + times_weight(x, self.skip_XX, rate)
 
 
-class GraphAttention(nn.Module):
+class PenalizedClassifier(nn.Module, ABC):
+    """One whose penalty is `penalty` times half the sum of all squared weights."""
+
+    penalty: float
+
+    @abstractmethod
+    def classify(self, inputs: Graphs) -> Tensor:
+        """Logits (B, C)."""
+
+    def classify_with_penalty(self, inputs: Graphs) -> tuple[Tensor, Tensor | None]:
+        """Logits (B, C), and the same penalty for each example, (B,); None where it is 0."""
+        logits_BC = self.classify(inputs)
+        if not self.penalty:
+            return logits_BC, None
+        total = torch.stack([weight.square().sum() for weight in self.parameters()]).sum()
+        return logits_BC, (self.penalty / 2 * total).expand(len(logits_BC))
+
+
+class GraphAttention(PenalizedClassifier):
     """Encodes, and classifies nodes or graphs (see `transduce.models.protocols`).
 
     Raises:
@@ -131,19 +150,6 @@ class GraphAttention(nn.Module):
             return x_NX.index_select(0, inputs.chosen)
         logits_BC: Tensor = self.output(self.dropout(self.pool(x_NX, inputs)))
         return logits_BC
-
-    def classify_with_penalty(self, inputs: Graphs) -> tuple[Tensor, Tensor | None]:
-        """Logits (B, C), and the same penalty for each example, (B,)."""
-        logits_BC = self.classify(inputs)
-        return logits_BC, squared_weights(self, self.penalty, len(logits_BC))
-
-
-def squared_weights(model: nn.Module, penalty: float, rows: int) -> Tensor | None:
-    """(rows,): each `penalty` times half the sum of all squared weights; None where it is 0."""
-    if not penalty:
-        return None
-    total = torch.stack([weight.square().sum() for weight in model.parameters()]).sum()
-    return (penalty / 2 * total).expand(rows)
 
 
 def reads_whole_graphs(specs: Specs, kind: str) -> bool:

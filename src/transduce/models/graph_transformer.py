@@ -21,7 +21,7 @@ from transduce.core.config import Config
 from transduce.core.graphs import Graphs
 from transduce.data.columns import Specs
 from transduce.layers.graph_pooling import GraphPooling, GraphPoolingKind
-from transduce.models.graph_attention import reads_whole_graphs, squared_weights
+from transduce.models.graph_attention import PenalizedClassifier, reads_whole_graphs
 
 
 class GraphTransformerConfig(Config):
@@ -74,7 +74,7 @@ class GraphTransformerBlock(nn.Module):
         return x_NX + self.dropout(fed_NX)
 
 
-class GraphTransformer(nn.Module):
+class GraphTransformer(PenalizedClassifier):
     """Encodes, and classifies nodes or graphs (see `transduce.models.protocols`).
 
     Raises:
@@ -113,8 +113,3 @@ class GraphTransformer(nn.Module):
             x_NX = x_NX.index_select(0, inputs.chosen)
         logits_BC: Tensor = self.output(self.dropout(x_NX))
         return logits_BC
-
-    def classify_with_penalty(self, inputs: Graphs) -> tuple[Tensor, Tensor | None]:
-        """Logits (B, C), and the same penalty for each example, (B,)."""
-        logits_BC = self.classify(inputs)
-        return logits_BC, squared_weights(self, self.penalty, len(logits_BC))

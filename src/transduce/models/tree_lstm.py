@@ -24,9 +24,9 @@ from transduce.attention.dropout import Dropout
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.columns import Specs
-from transduce.data.columns.tree_nodes import Forest
+from transduce.data.columns.tree_nodes import Forest, check_trees
 from transduce.kernels.matmul import Linear
-from transduce.layers.embedding import Embedding
+from transduce.layers.embedding import Embedding, hide_words
 from transduce.layers.tree_plan import plan
 
 
@@ -57,11 +57,10 @@ class TreeLstm(nn.Module):
 
     def __init__(self, config: TreeLstmConfig, specs: Specs) -> None:
         super().__init__()
-        if specs.source is None or specs.source.kind != "tree_nodes" or specs.target.kind != "node_labels":
-            raise InputError('[model] kind = "tree_lstm": expected a task with trees; got another one.')
+        source = check_trees(specs, "tree_lstm")
         self.cell = config.cell
         self.most_parts = 2 if config.cell == "binary" else None
-        self.source_embedding = Embedding(specs.source.size, config.d_model)
+        self.source_embedding = Embedding(source.size, config.d_model)
         self.word_dropout, self.dropout = config.word_dropout, Dropout(config.dropout)
         width = config.hidden
         self.word = Linear(config.d_model, 3 * width)  # W of i, o, u, and their b
@@ -106,10 +105,7 @@ class TreeLstm(nn.Module):
         ids_M = torch.empty(count, dtype=torch.int64, device=places_BN.device)
         ids_M[places_BN[word_BN]] = inputs.words.values[word_BN].clamp(min=0)
         embedded_MD = self.dropout(self.source_embedding(ids_M))
-        if self.training and self.word_dropout:
-            kept_M1 = torch.rand(count, 1, device=ids_M.device) >= self.word_dropout
-            embedded_MD = embedded_MD * kept_M1
-        return _states(self.word(embedded_MD), None)
+        return _states(self.word(hide_words(embedded_MD, self.word_dropout if self.training else 0.0)), None)
 
     def _phrases(self, arrived_K2H: Tensor, parts_MP: Tensor) -> Tensor:
         """(M, 2, H): h and c of the phrases of a level, from those of all its parts."""

@@ -17,11 +17,10 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from transduce.attention.dropout import Dropout
-from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
-from transduce.data.columns.tree_nodes import Forest
-from transduce.layers.embedding import Embedding
+from transduce.data.columns.tree_nodes import Forest, check_trees
+from transduce.layers.embedding import Embedding, hide_words
 from transduce.layers.stack import NoncausalStackConfig, Stack
 
 Relation = Literal["parent", "children", "siblings", "ancestors", "descendants"]
@@ -68,11 +67,10 @@ class TreeTransformer(nn.Module):
 
     def __init__(self, config: TreeTransformerConfig, specs: Specs) -> None:
         super().__init__()
-        if specs.source is None or specs.source.kind != "tree_nodes" or specs.target.kind != "node_labels":
-            raise InputError('[model] kind = "tree_transformer": expected a task with trees; got another one.')
+        source = check_trees(specs, "tree_transformer")
         self.relations = config.relations if config.attention == "tree" else ()
         self.heads = config.heads
-        self.source_embedding = Embedding(specs.source.size, config.d_model)
+        self.source_embedding = Embedding(source.size, config.d_model)
         self.phrase = nn.Parameter(torch.zeros(config.d_model)) if self.relations else None
         self.word_dropout, self.dropout = config.word_dropout, Dropout(config.dropout)
         self.encoder = Stack(config, config.layers, side="encoder")
@@ -110,11 +108,7 @@ class TreeTransformer(nn.Module):
         return share_BNW.to(states_BWD.dtype) @ states_BWD
 
     def _embedded(self, ids_BS: Tensor) -> Tensor:
-        embedded_BSD: Tensor = self.source_embedding(ids_BS)
-        if self.training and self.word_dropout:
-            kept_BS1 = torch.rand(*ids_BS.shape, 1, device=ids_BS.device) >= self.word_dropout
-            embedded_BSD = embedded_BSD * kept_BS1
-        return embedded_BSD
+        return hide_words(self.source_embedding(ids_BS), self.word_dropout if self.training else 0.0)
 
 
 def related(trees: Forest, relations: tuple[Relation, ...]) -> list[Tensor]:

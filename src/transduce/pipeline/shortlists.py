@@ -16,11 +16,11 @@ from transduce.core.model_file import ModelFile
 from transduce.data.columns.packed import tokenizers_of as text_columns
 from transduce.data.columns.packed import unpack
 from transduce.data.encoding import open_pairs_store
-from transduce.data.filters import Dropped
+from transduce.data.filters import NO_LIMITS, Dropped
 from transduce.data.lexicon import Lexicon
 from transduce.data.store import BLOCK, Store
 from transduce.data.tokenizer import Tokenizer
-from transduce.tasks.translation import NO_LIMITS, TranslationData
+from transduce.tasks.translation import TranslationData
 
 SENTENCES = 2000  # that a lexicon is tried on
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -29,10 +29,6 @@ from transduce.objectives.binary import BinaryCrossEntropy
 from transduce.objectives.text import LossConfig
 from transduce.tasks.base import BaseTask
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
-
-if TYPE_CHECKING:
-    from transduce.metrics.score import References
-    from transduce.metrics.tally import Tally
 
 Range = Annotated[int, Field(ge=1)] | tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]
 READ = {"item": "associative_recall", "order": "dynamic_ngrams", "highest": "priority_sort"}
@@ -173,19 +169,6 @@ class Algorithmic(BaseTask):
         held_out = {name: _described(data, given) for name, given in described.items() if given}
         provenance = {"train": [_described(data, data.train)], **held_out}
         return TaskData([(self._training(0), 1.0)], validation, tests, provenance, drawn=self._batches)
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: "References",
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> "dict[str, Tally]":
-        """What they count."""
-        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
-
-        wanted = self.config.metrics if names is None else names
-        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
         """For dynamic_ngrams the best estimate that there is; its cost in bits a sequence stands in the settings."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import nn
 
+from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns, Specs
 from transduce.data.columns.packed import tokenizers_of
@@ -26,6 +27,20 @@ if TYPE_CHECKING:
     from transduce.metrics.tally import Tally
     from transduce.objectives.protocols import Objective
     from transduce.objectives.text import LossConfig
+
+
+class ExampleFile(Config):
+    """One file of examples."""
+
+    file: str
+
+    def paths(self, root: Path) -> list[Path]:
+        """The file itself, relative ones from `root`."""
+        return [root / self.file]
+
+    def evaluate_options(self, root: Path) -> list[str]:
+        """The file as an option of `transduce evaluate`."""
+        return ["--source", str(root / self.file)]
 
 
 class BaseTask:
@@ -61,6 +76,16 @@ class BaseTask:
         source = self.columns.get("source")
         return Specs(source.spec if source else None, self.columns["target"].spec)
 
+    @property
+    def held_out(self) -> dict[str, Any]:
+        """The files that are not trained on, by the names of their sets, validation's among them."""
+        return {name: files for name, files in {"validation": self.data.validation, **self.data.test}.items() if files}
+
+    @staticmethod
+    def training_files(data: Any) -> list[Path]:
+        """What the columns are learnt from: all that `data.train` names."""
+        return [path for files in data.train for path in files.paths(Path(data.root))]
+
     def read_inputs(self, path: Path) -> InputFile | None:
         """None: inputs come one a line."""
         return None
@@ -81,8 +106,14 @@ class BaseTask:
         names: Sequence[str] | None = None,
         language: str | None = None,
     ) -> "dict[str, Tally]":
-        """None: a task without metrics is judged by likelihood."""
-        return {}
+        """What the metrics count; nothing in a task without metrics, which is judged by likelihood."""
+        if not hasattr(self.config, "metrics"):
+            return {}
+        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
+
+        wanted = self.config.metrics if names is None else names
+        language = language or getattr(self.config, "target", None) or None
+        return dict(zip(wanted, tallies(wanted, hypotheses, references, language), strict=True))
 
     def can_answer(self, text: str) -> bool:
         """Yes: what cannot be an answer is an error in the file."""
@@ -98,7 +129,7 @@ class BaseTask:
 
 
 class LabelTask(BaseTask):
-    """One whose output is one of C labels, by a model that `Classifies`."""
+    """One whose output is one of C labels, or several of them, by a model that `Classifies`."""
 
     @property
     def label_names(self) -> list[str]:
@@ -114,27 +145,8 @@ class LabelTask(BaseTask):
         """
         from transduce.objectives.label import LabelCrossEntropy  # late: predicting needs no loss
 
-        problems = []
-        if not isinstance(model, Classifies):
-            problems.append(f"[model] kind: {type(model).__name__} does not classify; expected a model that does.")
-        if config and (config.r_drop or config.sampled_words is not None):
-            problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
-        if problems:
-            raise InputError(problems)
+        check_model(model, isinstance(model, Classifies), "classify; expected a model that does", config)
         return LabelCrossEntropy(config.label_smoothing) if config else LabelCrossEntropy()
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: "References",
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> "dict[str, Tally]":
-        """What the metrics count."""
-        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
-
-        wanted = self.config.metrics if names is None else names
-        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
 
     def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
         """Of all labels that the model knows, in their order."""
@@ -184,3 +196,14 @@ class TextTask(BaseTask, ABC):
         target = self.columns["target"]
         assert isinstance(target, Tokens)
         return target
+
+
+def check_model(
+    model: nn.Module, fits: bool, wanted: str, config: "LossConfig | None", more: Sequence[str] = ()
+) -> None:
+    """Raises InputError for a model that does not do what is wanted, for R-Drop or sampled words, and for `more`."""
+    problems = [] if fits else [f"[model] kind: {type(model).__name__} does not {wanted}."]
+    if config and (config.r_drop or config.sampled_words is not None):
+        problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
+    if problems := [*problems, *more]:
+        raise InputError(problems)

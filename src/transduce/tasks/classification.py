@@ -1,9 +1,8 @@
 """A text, or a pair of texts, in; one of C labels out."""
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +10,15 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from transduce.core.config import Config
-from transduce.core.errors import InputError
+from transduce.core.errors import every
 from transduce.core.registry import suggest
 from transduce.data.columns import Columns
 from transduce.data.columns.label import Label
 from transduce.data.columns.text_pair import TextPair
 from transduce.data.columns.tokens import Tokens
+from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
-from transduce.data.files import fingerprint
-from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.labelled import SEPARATOR, LabelledFile, check_pairs, format_of, has_labels, read_labelled
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
@@ -27,15 +26,8 @@ from transduce.inference.labels import LabelPredictor
 from transduce.models.protocols import Classifies
 from transduce.objectives.label import LabelCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import BaseTask
+from transduce.tasks.base import LabelTask, check_model
 from transduce.tasks.protocols import Baseline, Dataset, InputFile, TaskData, Tell
-
-if TYPE_CHECKING:
-    from transduce.metrics.confusion import Confusion
-    from transduce.metrics.score import References
-    from transduce.metrics.tally import Tally
-
-NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 
 
 class ClassificationConfig(Config):
@@ -105,7 +97,7 @@ class ClassificationData(Config):
         return {**({"validation": self.validation} if self.validation else {}), **self.test}
 
 
-class Classification(BaseTask):
+class Classification(LabelTask):
     """A text, or a pair of texts, -> a label, by a model that `Classifies`."""
 
     Config = ClassificationConfig
@@ -115,7 +107,7 @@ class Classification(BaseTask):
 
     def __init__(self, config: ClassificationConfig, data: ClassificationData, columns: Columns) -> None:
         super().__init__(config, data, columns)
-        self.reads, self.labels = columns["source"], columns["target"]
+        self.reads = columns["source"]
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: ClassificationData) -> Columns:
@@ -128,11 +120,6 @@ class Classification(BaseTask):
         source = TextPair.of(tokenizer) if data.pair else Tokens(tokenizer, ends=True)
         return {"source": source, "target": Label(tuple(sorted(names)))}
 
-    @staticmethod
-    def training_files(data: ClassificationData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [path for file in data.train for path in file.paths(Path(data.root))]
-
     @property
     def predictor(self) -> LabelPredictor:
         """The likeliest label."""
@@ -144,27 +131,19 @@ class Classification(BaseTask):
         Raises:
             InputError: the model gives no labels; R-Drop or sampled words; weights of unknown labels.
         """
-        problems = []
-        if not isinstance(model, Classifies):
-            name = type(model).__name__
-            problems.append(
-                f'[model] kind: {name} does not classify; expected a model that does, such as "classifier".'
-            )
-        if config and (config.r_drop or config.sampled_words is not None):
-            problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
-        if not isinstance(self.config.class_weights, str):
-            problems += [
-                f'task.class_weights: there is no label "{each}".{suggest(each, self._names())}'
-                for each in self.config.class_weights or {}
-                if each not in self._names()
-            ]
-        if problems:
-            raise InputError(problems)
+        weights = self.config.class_weights
+        unknown = [
+            f'task.class_weights: there is no label "{each}".{suggest(each, self.label_names)}'
+            for each in (weights if isinstance(weights, dict) else {})
+            if each not in self.label_names
+        ]
+        wanted = 'classify; expected a model that does, such as "classifier"'
+        check_model(model, isinstance(model, Classifies), wanted, config, unknown)
         return LabelCrossEntropy(config.label_smoothing, self._class_weights()) if config else LabelCrossEntropy()
 
     def _class_weights(self) -> tuple[float, ...]:
         """One a label; none where each counts the same."""
-        given, names = self.config.class_weights, self._names()
+        given, names = self.config.class_weights, self.label_names
         if given is None:
             return ()
         if given != "balanced":
@@ -220,41 +199,12 @@ class Classification(BaseTask):
         corpora = [(self._store(file, data.filters, cache), file.weight) for file in data.train]
         for file, (store, _) in zip(data.train, corpora, strict=True):
             counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store)))))
-            shares = ", ".join(f"{label} {count:,}" for label, count in zip(self._names(), counts, strict=False))
+            shares = ", ".join(f"{label} {count:,}" for label, count in zip(self.label_names, counts, strict=False))
             tell(f"{self.root / file.name}: {Dropped.from_dict(store.metadata['dropped']).report()} {shares}.")
-        found: dict[str, Dataset] = {}
-        problems: list[str] = []
-        for name, file in data.held_out.items():
-            try:
-                found[name] = self._held_out(file, cache)
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            raise InputError(problems)
-        provenance = {
-            "train": [_named(file, self.root) for file in data.train],
-            **{name: _named(file, self.root) for name, file in data.held_out.items()},
-        }
-        return TaskData(corpora, found.pop("validation", None), found, provenance)
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: "References",
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> "dict[str, Tally]":
-        """What the metrics count."""
-        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
-
-        wanted = self.config.metrics if names is None else names
-        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
-
-    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion":
-        """Of all labels that the model knows, in their order."""
-        from transduce.metrics.confusion import Confusion
-
-        return Confusion.of(hypotheses, references, self._names())
+        held_out = every(lambda file: self._held_out(file, cache), self.held_out.values())
+        found = dict(zip(self.held_out, held_out, strict=True))
+        made_from = provenance(data.train, self.held_out, self.root)
+        return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
         """A linear classifier of bags of n-grams; its regularisation is chosen by the accuracy on validation data."""
@@ -266,7 +216,7 @@ class Classification(BaseTask):
         taken = thinned(np.fromiter(map(len, rows), np.int64, len(rows)))
         strengths = STRENGTHS if data.validation else (USUAL,)
         tokens = self.reads.tokenizer  # type: ignore[attr-defined]
-        sizes = len(self._names()), tokens.size, tokens.end
+        sizes = len(self.label_names), tokens.size, tokens.end
         models = fit([rows[each] for each in taken], labels[taken], weights[taken], *sizes, strengths)
         if data.validation:
             store = data.validation.store
@@ -276,7 +226,7 @@ class Classification(BaseTask):
         else:
             right = [0]
         best = int(np.argmax(right))
-        names, model = self._names(), models[best]
+        names, model = self.label_names, models[best]
         settings = {"ngrams": [1, 2], "of": "tokens", "features": len(model.codes_F), "C": strengths[best]}
         return Baseline(
             "bag of n-grams",
@@ -286,7 +236,7 @@ class Classification(BaseTask):
 
     def _training_rows(self, data: TaskData) -> tuple[list[Any], NDArray[np.int64], NDArray[np.float64]]:
         """Every training example's ids and label, and how much it counts."""
-        of_labels = np.array(self._class_weights() or [1.0] * len(self._names()))
+        of_labels = np.array(self._class_weights() or [1.0] * len(self.label_names))
         rows, labels, weights = [], [], []
         for store, weight in data.corpora:
             every = np.arange(len(store))
@@ -296,9 +246,6 @@ class Classification(BaseTask):
             weights.append(weight * of_labels[found])
         return rows, np.concatenate(labels), np.concatenate(weights)
 
-    def _names(self) -> list[str]:
-        return self.labels.tokens(range(self.labels.spec.size))
-
     def _store(self, file: LabelledFile, filters: FilterConfig, cache: Path) -> Store:
         settings = {"labels": self.data.labels, **file.model_dump(exclude={"file", "weight"}, exclude_none=True)}
         read = partial(read_labelled, file, self.root, self.data.labels)
@@ -307,10 +254,3 @@ class Classification(BaseTask):
     def _held_out(self, file: LabelledFile, cache: Path) -> Dataset:
         texts = [(text, label) for _, text, label in read_labelled(file, self.root, self.data.labels)]
         return Dataset(self._store(file, NO_LIMITS, cache), texts)
-
-
-def _named(file: LabelledFile, root: Path) -> dict[str, Any]:
-    return {
-        **file.model_dump(mode="json", exclude_none=True),
-        "sha256": [fingerprint(path) for path in file.paths(root)],
-    }

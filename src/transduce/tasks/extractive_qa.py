@@ -14,41 +14,30 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
+from transduce.data.corpus import provenance
 from transduce.data.encoding import open_rows
-from transduce.data.files import fingerprint
 from transduce.data.squad import Question, placed, read_squad
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.sliding_window import CANDIDATES, SlidingWindow
 from transduce.inference.spans import Reading, SpanPredictor, read_windows, token_span
-from transduce.metrics.evaluate import tallies
-from transduce.metrics.score import References
-from transduce.metrics.tally import Tally
 from transduce.models.protocols import Points
 from transduce.objectives.span import SpanCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import BaseTask
+from transduce.tasks.base import BaseTask, ExampleFile, check_model
 from transduce.tasks.protocols import Baseline, Dataset, InputFile, TaskData, Tell
 
 BASELINE_QUESTIONS = 500  # of the training files, that choose the baseline
 PACKERS = (".gz", ".xz", ".zst")
 
 
-class QuestionFile(Config):
+class QuestionFile(ExampleFile):
     """Questions on texts, in the JSON of SQuAD 1.1 or 2.0, compressed or not."""
 
     file: str
     """Its path, relative to `root`."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each question."""
-
-    def paths(self, root: Path) -> list[Path]:
-        """The file itself, relative ones from `root`."""
-        return [root / self.file]
-
-    def evaluate_options(self, root: Path) -> list[str]:
-        """The file as an option of `transduce evaluate`."""
-        return ["--source", str(root / self.file)]
 
 
 class ExtractiveQaConfig(Config):
@@ -135,11 +124,6 @@ class ExtractiveQa(BaseTask):
         texts = [*dict.fromkeys(each.context for each in questions), *(each.question for each in questions)]
         return {"source": QuestionContext.of(train_tokenizer(config, texts, root)), "target": Span()}
 
-    @staticmethod
-    def training_files(data: ExtractiveQaData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [Path(data.root, file.file) for file in data.train]
-
     @property
     def predictor(self) -> SpanPredictor:
         """The likeliest span."""
@@ -151,14 +135,7 @@ class ExtractiveQa(BaseTask):
         Raises:
             InputError: the model does not point; R-Drop, smoothing or sampled words.
         """
-        problems = []
-        if not isinstance(model, Points):
-            name = type(model).__name__
-            problems.append(f'[model] kind: {name} does not point; expected a model that does, such as "bidaf".')
-        if config and (config.r_drop or config.sampled_words is not None):
-            problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
-        if problems:
-            raise InputError(problems)
+        check_model(model, isinstance(model, Points), 'point; expected a model that does, such as "bidaf"', config)
         return SpanCrossEntropy()
 
     @property
@@ -195,29 +172,14 @@ class ExtractiveQa(BaseTask):
             (self._store([file], data.part(questions, held_out=False), cache, tell, part, True), file.weight)
             for file, questions in read
         ]
-        held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
         found = {
             name: self._held_out([file], read_squad(self.root / file.file), cache, tell)
-            for name, file in held_out.items()
+            for name, file in self.held_out.items()
         }
         if chosen:
             found["validation"] = self._held_out(data.train, chosen, cache, tell, f"{data.hold_out} of the texts")
-        provenance = {
-            "train": [self._named(file) for file in data.train],
-            **{name: self._named(file) for name, file in held_out.items()},
-        }
-        return TaskData(corpora, found.pop("validation", None), found, provenance)
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: References,
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> dict[str, Tally]:
-        """What the metrics count."""
-        wanted = self.config.metrics if names is None else names
-        return dict(zip(wanted, tallies(wanted, hypotheses, references), strict=True))
+        made_from = provenance(data.train, self.held_out, self.root)
+        return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline:
         """A sliding window over words; which of its candidates, the metrics of some training questions say."""
@@ -241,9 +203,6 @@ class ExtractiveQa(BaseTask):
         figures = ", ".join(f"{name} {mean:.1f}" for name, mean in means.items())
         tell(f"Baselines on {len(seen):,} training questions, mean of {' and '.join(self.config.metrics)}: {figures}.")
         return Baseline(best, systems[best], {"training_questions": len(seen), "means": means})
-
-    def _named(self, file: QuestionFile) -> dict[str, Any]:
-        return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(self.root)]}
 
     def _store(
         self,

@@ -1,7 +1,6 @@
 """Whole graphs, such as molecules, each with a label; folds for cross-validation."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -14,15 +13,13 @@ from transduce.data.columns.graph import Graph
 from transduce.data.columns.label import Label
 from transduce.data.encoding import open_examples
 from transduce.data.files import fingerprint
-from transduce.data.filters import FilterConfig
+from transduce.data.filters import NO_LIMITS
 from transduce.data.graphs import EdgeReading, LabelledGraph, folds_of, read_graphs
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import GraphLabelPredictor
 from transduce.tasks.base import LabelTask
 from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
-
-NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 
 
 class GraphClassificationConfig(Config):
@@ -153,14 +150,10 @@ class GraphClassification(LabelTask):
         return found
 
     def _store(self, graphs: list[LabelledGraph], role: str, cache: Path) -> Store:
-        data = self.data
-
-        def read() -> Iterator[tuple[int, str, str]]:
-            return iter(graphs)
-
         keys = ("folds", "fold", "fold_seed", "validation_fold")
-        settings = {"role": role, **{key: getattr(data, key) for key in keys}}
-        return open_examples(self.training_files(data), read, self.columns, NO_LIMITS, cache, settings)
+        settings = {"role": role, **{key: getattr(self.data, key) for key in keys}}
+        files = self.training_files(self.data)
+        return open_examples(files, lambda: iter(graphs), self.columns, NO_LIMITS, cache, settings)
 
 
 def _described(path: Path, graphs: list[LabelledGraph]) -> tuple[int, int]:

@@ -79,11 +79,6 @@ class LanguageModelling(TextTask):
         """One tokenizer, from the training text; rows have no start and no end of their own."""
         return {"target": Tokens(train_text_tokenizer(config, data.train, Path(data.root)), stream=True)}
 
-    @staticmethod
-    def training_files(data: LanguageModellingData) -> list[Path]:
-        """What the column is learnt from."""
-        return [path for file in data.train for path in file.paths(Path(data.root))]
-
     @property
     def readable(self) -> int:
         """Half of the context: the other half is for the continuation. All of it where the text may go on behind it."""
@@ -107,8 +102,7 @@ class LanguageModelling(TextTask):
             tell(f"{self.root / file.text}: {store.metadata['predicted']:,} tokens in {len(store):,} rows.")
         validation = Dataset(self._store(data.validation, cache)) if data.validation else None
         tests = {name: Dataset(self._store(file, cache)) for name, file in data.test.items()}
-        held_out = {"validation": data.validation, **data.test}
-        made_from = provenance(data.train, held_out, self.root)
+        made_from = provenance(data.train, self.held_out, self.root)
         return TaskData(corpora, validation, tests, made_from, self.config.context if self.config.carry_state else None)
 
     def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:

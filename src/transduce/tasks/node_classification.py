@@ -1,6 +1,5 @@
 """The nodes of one graph, each with a label; some labels are known in training."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -15,15 +14,13 @@ from transduce.data.columns.label import Label
 from transduce.data.columns.node import Node
 from transduce.data.encoding import open_examples
 from transduce.data.files import fingerprint
-from transduce.data.filters import FilterConfig
+from transduce.data.filters import NO_LIMITS
 from transduce.data.graphs import EdgeReading, NodeLine, read_edges_file, read_nodes
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import NodeLabelPredictor
 from transduce.tasks.base import LabelTask
 from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
-
-NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 
 
 class NodeClassificationConfig(Config):
@@ -142,10 +139,8 @@ class NodeClassification(LabelTask):
         return [fingerprint(path) for path in self.training_files(self.data)]
 
     def _store(self, rows: list[tuple[int, str, str]], split: str, cache: Path) -> Store:
-        def read() -> Iterator[tuple[int, str, str]]:
-            return iter(rows)
-
-        return open_examples(self.training_files(self.data), read, self.columns, NO_LIMITS, cache, {"split": split})
+        files, settings = self.training_files(self.data), {"split": split}
+        return open_examples(files, lambda: iter(rows), self.columns, NO_LIMITS, cache, settings)
 
 
 def _no_labels(path: Path, split: str, nodes: list[NodeLine]) -> str:

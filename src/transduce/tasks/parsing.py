@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 from torch import nn
@@ -15,15 +15,14 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.trees import Trees
+from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
-from transduce.data.files import fingerprint
-from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.data.trees import WORD, ParseTree, of_sequence, parse_tree, read_trees, right_branching
 from transduce.inference.prediction import Prediction
 from transduce.inference.request import Request
-from transduce.metrics.evaluate import tallies
 from transduce.metrics.score import References
 from transduce.metrics.tally import Tally
 from transduce.models.protocols import Aligns, Fills
@@ -31,25 +30,20 @@ from transduce.objectives.protocols import Objective
 from transduce.objectives.text import LossConfig
 from transduce.search.grammar import BracketTokens, TreeGrammar
 from transduce.search.settings import Search
-from transduce.tasks.base import TextTask
+from transduce.tasks.base import ExampleFile, TextTask
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
-NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 SEQUENCES = TokenizerConfig(kind="whitespace", vocabulary=1_000_000, min_frequency=1)  # brackets and tags are tokens
 TOKENS_A_WORD, TOKENS_MORE = 4, 20  # of an output; no tree of the Penn Treebank's sample has more than 4 a word
 
 
-class TreebankFile(Config):
+class TreebankFile(ExampleFile):
     """Trees in brackets, as the Penn Treebank has them; a tree may take several lines."""
 
     file: str
     """The file, compressed or not."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each tree."""
-
-    def paths(self, root: Path) -> list[Path]:
-        """The file itself, relative ones from `root`."""
-        return [root / self.file]
 
     def evaluate_options(self, root: Path) -> list[str]:
         """None: `transduce evaluate` reads a sentence or a tree a line."""
@@ -120,11 +114,6 @@ class Parsing(TextTask):
             "target": Trees(train_tokenizer(SEQUENCES, sequences), starts=True, ends=True),
         }
 
-    @staticmethod
-    def training_files(data: ParsingData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [path for file in data.train for path in file.paths(Path(data.root))]
-
     @property
     def readable(self) -> int:
         """The longest sentence that the filters let through."""
@@ -150,13 +139,9 @@ class Parsing(TextTask):
         corpora = [(self._store(file, data.filters, cache), file.weight) for file in data.train]
         for file, (store, _) in zip(data.train, corpora, strict=True):
             tell(f"{self.root / file.file}: {Dropped.from_dict(store.metadata['dropped']).report()}")
-        held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
-        found = {name: self._held_out(file, cache) for name, file in held_out.items()}
-        provenance = {
-            "train": [_named(file, self.root) for file in data.train],
-            **{name: _named(file, self.root) for name, file in held_out.items()},
-        }
-        return TaskData(corpora, found.pop("validation", None), found, provenance)
+        found = {name: self._held_out(file, cache) for name, file in self.held_out.items()}
+        made_from = provenance(data.train, self.held_out, self.root)
+        return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The sentence's ids. Raises InputError for settings under which brackets might not balance."""
@@ -188,8 +173,7 @@ class Parsing(TextTask):
         language: str | None = None,
     ) -> dict[str, Tally]:
         """What the metrics count; which words are punctuation is said by the tags of the reference."""
-        wanted = self.config.metrics if names is None else names
-        return dict(zip(wanted, tallies(wanted, list(map(_untagged, hypotheses)), references), strict=True))
+        return super().tallies(list(map(_untagged, hypotheses)), references, names, language)
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline:
         """Right-branching trees, with the labels that training trees have most often at the same places."""
@@ -250,7 +234,3 @@ def _untagged(tree: str) -> str:
     except InputError:
         return tree
     return str(replace(parsed, tags=(WORD,) * len(parsed.words)))
-
-
-def _named(file: TreebankFile, root: Path) -> dict[str, Any]:
-    return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(root)]}

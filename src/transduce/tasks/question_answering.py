@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from transduce.core.config import Config
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.data.batches import SizedBatches
 from transduce.data.columns import Columns
 from transduce.data.columns.label import Label
@@ -26,14 +26,14 @@ from transduce.data.stories import (
 )
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.story_labels import StoryPredictor
-from transduce.tasks.base import LabelTask
+from transduce.tasks.base import ExampleFile, LabelTask
 from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
 
 if TYPE_CHECKING:
     from transduce.metrics.score import References
 
 
-class StoryFile(Config):
+class StoryFile(ExampleFile):
     """Stories with questions in the format of bAbI: a file, or all files of a pattern."""
 
     file: str
@@ -41,24 +41,11 @@ class StoryFile(Config):
 
     def questions(self, root: Path) -> list[StoryQuestion]:
         """Of all its files. Raises InputError for all that is wrong in any of them."""
-        found: list[StoryQuestion] = []
-        problems: list[str] = []
-        for source in story_sources(root, self.file):
-            try:
-                found += read_stories(source)
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            raise InputError(problems)
-        return found
+        return [each for several in every(read_stories, story_sources(root, self.file)) for each in several]
 
     def paths(self, root: Path) -> list[Path]:
         """The files that are opened, each once."""
         return list(dict.fromkeys(source.path for source in story_sources(root, self.file)))
-
-    def evaluate_options(self, root: Path) -> list[str]:
-        """The files as an option of `transduce evaluate`."""
-        return ["--source", str(root / self.file)]
 
 
 class QuestionAnsweringConfig(Config):
@@ -143,11 +130,6 @@ class QuestionAnswering(LabelTask):
         target = self.columns["target"]
         return isinstance(target, Label) and text in target.labels
 
-    @staticmethod
-    def training_files(data: QuestionAnsweringData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [path for file in data.train for path in file.paths(Path(data.root))]
-
     def read_inputs(self, path: Path) -> InputFile | None:
         """The questions of a file in bAbI's format."""
         root, file = parted(path)
@@ -164,16 +146,9 @@ class QuestionAnswering(LabelTask):
         trained, chosen = data.parts(self.root)
         part = f"all but the last {data.hold_out} of the stories of each" if data.hold_out else ""
         store = self._store(data.train, trained, cache, tell, part)
-        files = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
-        found: dict[str, Dataset] = {}
-        problems: list[str] = []
-        for name, file in files.items():
-            try:
-                found[name] = self._held_out([file], file.questions(self.root), cache, tell)
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            raise InputError(problems)
+        files = self.held_out
+        held_out = every(lambda file: self._held_out([file], file.questions(self.root), cache, tell), files.values())
+        found = dict(zip(files, held_out, strict=True))
         if chosen:
             found["validation"] = self._held_out(data.train, chosen, cache, tell, f"the last {data.hold_out} of each")
         provenance = {

@@ -1,7 +1,7 @@
 """Speech in, what is said out."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,17 +16,14 @@ from transduce.data.audio import ARRAY, read_features
 from transduce.data.columns import Columns
 from transduce.data.columns.frames import Frames
 from transduce.data.columns.tokens import Tokens
+from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
-from transduce.data.files import fingerprint
 from transduce.data.filterbank import Normalization
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.recordings import RecordingFile, read_recordings, recordings_digest
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.request import Request
-from transduce.metrics.evaluate import tallies
-from transduce.metrics.score import References
-from transduce.metrics.tally import Tally
 from transduce.objectives.protocols import Objective
 from transduce.objectives.spec_augment import SpecAugment, SpecAugmentConfig
 from transduce.objectives.text import LossConfig
@@ -117,11 +114,6 @@ class SpeechRecognition(TextTask):
         tokens = Tokens(train_tokenizer(config, texts, root), starts=True, ends=True)
         return {"source": _frames(data, root), "target": tokens}
 
-    @staticmethod
-    def training_files(data: SpeechData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [path for file in data.train for path in file.paths(Path(data.root))]
-
     def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:
         """By how the model writes; training hides something of each utterance where the recipe says so."""
         inner, hiding = super().objective(model, config), self.data.spec_augment
@@ -141,29 +133,13 @@ class SpeechRecognition(TextTask):
         """Compute the features of the recipe's recordings, or find them in the cache; dropped ones are told."""
         data = self.data
         corpora = [each for file in data.train for each in self._speeds(file, cache, tell)]
-        held_out = {name: file for name, file in {"validation": data.validation, **data.test}.items() if file}
-        found = {name: self._held_out(name, file, cache, tell) for name, file in held_out.items()}
-        provenance = {
-            "train": [_named(file, self.root) for file in data.train],
-            **{name: _named(file, self.root) for name, file in held_out.items()},
-        }
-        return TaskData(corpora, found.pop("validation", None), found, provenance)
+        found = {name: self._held_out(name, file, cache, tell) for name, file in self.held_out.items()}
+        made_from = provenance(data.train, self.held_out, self.root)
+        return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def request(self, ids: Any, search: Search) -> Request:
         """The frames; the output may grow with them."""
         return Request(ids, [], search.limit(-(-len(ids) // FRAMES_A_TOKEN)), search.min_length)
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: References,
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> dict[str, Tally]:
-        """What the metrics count."""
-        wanted = self.config.metrics if names is None else names
-        language = language or self.config.target or None
-        return dict(zip(wanted, tallies(wanted, hypotheses, references, language), strict=True))
 
     def _speeds(self, file: RecordingFile, cache: Path, tell: Tell) -> list[tuple[Store, float]]:
         """As it was spoken, and at other speeds, which share its weight."""
@@ -227,8 +203,3 @@ def _pace(tell: Tell, named: str, last: int) -> Callable[[int], None]:
             tell(f"{named}: features of {line / last:.0%} of the recordings are computed, {left} s left.")
 
     return progress
-
-
-def _named(file: RecordingFile, root: Path) -> dict[str, Any]:
-    """For the model file."""
-    return {**file.model_dump(exclude_none=True), "sha256": [fingerprint(path) for path in file.paths(root)]}

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,7 +13,7 @@ from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import PairFiles, provenance, read_pairs, read_tagged_pairs, train_pair_tokenizers
 from transduce.data.encoding import open_examples, open_pairs_store
-from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Parts, Split, part_of, split_pairs
 from transduce.data.store import Store
 from transduce.data.tags import tags_of
@@ -23,12 +23,7 @@ from transduce.search.settings import Search
 from transduce.tasks.base import TextTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
-if TYPE_CHECKING:
-    from transduce.metrics.score import References
-    from transduce.metrics.tally import Tally
-
 HELD_OUT = "held_out"  # the test set of pairs that were drawn
-NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)  # held-out pairs are never dropped for their size
 
 
 class TranslationConfig(Config):
@@ -118,11 +113,6 @@ class Translation(TextTask):
         source, target = train_pair_tokenizers(config, data.train, Path(data.root), read)
         return {"source": Tokens(source, ends=True), "target": Tokens(target, starts=True, ends=True)}
 
-    @staticmethod
-    def training_files(data: TranslationData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [path for files in data.train for path in files.paths(Path(data.root))]
-
     @property
     def readable(self) -> int:
         """The longest source that the filters let through."""
@@ -150,26 +140,11 @@ class Translation(TextTask):
             validation = self._drawn(split, VALIDATION, cache)
         if split and split.count(TEST):
             tests[HELD_OUT] = self._drawn(split, TEST, cache)
-        held_out = {"validation": data.validation, **data.test}
-        return TaskData(corpora, validation, tests, provenance(data.train, held_out, self.root))
+        return TaskData(corpora, validation, tests, provenance(data.train, self.held_out, self.root))
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""
         return Request([*ids, self.source.end], [], search.limit(len(ids)), search.min_length)
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: "References",
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> "dict[str, Tally]":
-        """What they count."""
-        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
-
-        wanted = self.config.metrics if names is None else names
-        language = language or self.config.target or None
-        return dict(zip(wanted, tallies(wanted, hypotheses, references, language), strict=True))
 
     def _segmentations(
         self, files: PairFiles, parts: Parts | None, cache: Path, tell: Tell

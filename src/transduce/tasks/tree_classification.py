@@ -3,20 +3,20 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 from torch import nn
 
 from transduce.core.config import Config
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.data.columns import Columns
 from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.tree_nodes import TreeNodes, as_token
+from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
-from transduce.data.files import fingerprint
-from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.labelled_trees import EXAMPLE, LabelledTree, read_labelled_trees
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
@@ -24,7 +24,7 @@ from transduce.inference.tree_labels import TreeLabelPredictor, too_wide
 from transduce.models.protocols import Classifies, LimitsParts
 from transduce.objectives.node_label import NodeCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import BaseTask
+from transduce.tasks.base import ExampleFile, LabelTask, check_model
 from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
 
 if TYPE_CHECKING:
@@ -32,25 +32,16 @@ if TYPE_CHECKING:
     from transduce.metrics.score import References
     from transduce.metrics.tally import Tally
 
-NO_LIMITS = FilterConfig(max_tokens=1_000_000, max_ratio=1_000_000)
 NODE_METRICS = ("node_accuracy",)  # of whole trees; all others are of the roots' labels
 
 
-class LabelledTreeFile(Config):
+class LabelledTreeFile(ExampleFile):
     """Trees in brackets with a label at each node, one a line: (3 (2 The) (4 best))."""
 
     file: str
     """The file, compressed or not."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each tree."""
-
-    def paths(self, root: Path) -> list[Path]:
-        """The file itself, relative ones from `root`."""
-        return [root / self.file]
-
-    def evaluate_options(self, root: Path) -> list[str]:
-        """The file as an option of `transduce evaluate`."""
-        return ["--source", str(root / self.file)]
 
 
 class TreeClassificationConfig(Config):
@@ -94,13 +85,8 @@ class TreeClassificationData(Config):
             raise ValueError('name at least one file of trees: [[data.train]] file = "train.trees.txt"')
         return self
 
-    @property
-    def held_out(self) -> dict[str, LabelledTreeFile]:
-        """By name, validation among them."""
-        return {**({"validation": self.validation} if self.validation else {}), **self.test}
 
-
-class TreeClassification(BaseTask):
+class TreeClassification(LabelTask):
     """A tree -> a label for each of its nodes, by a model that `Classifies` nodes."""
 
     Config = TreeClassificationConfig
@@ -130,11 +116,6 @@ class TreeClassification(BaseTask):
             "target": NodeLabels(tuple(sorted(names))),
         }
 
-    @staticmethod
-    def training_files(data: TreeClassificationData) -> list[Path]:
-        """What the columns are learnt from."""
-        return [path for file in data.train for path in file.paths(Path(data.root))]
-
     @property
     def predictor(self) -> TreeLabelPredictor:
         """The likeliest label of each node."""
@@ -146,14 +127,8 @@ class TreeClassification(BaseTask):
         Raises:
             InputError: the model gives no labels; R-Drop or sampled words.
         """
-        problems = []
-        if not isinstance(model, Classifies):
-            name = type(model).__name__
-            problems.append(f'[model] kind: {name} does not classify; expected one that does, such as "tree_lstm".')
-        if config and (config.r_drop or config.sampled_words is not None):
-            problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
-        if problems:
-            raise InputError(problems)
+        wanted = 'classify; expected one that does, such as "tree_lstm"'
+        check_model(model, isinstance(model, Classifies), wanted, config)
         return NodeCrossEntropy(config.label_smoothing if config else 0.0)
 
     @property
@@ -182,20 +157,10 @@ class TreeClassification(BaseTask):
         for file, (store, _) in zip(data.train, corpora, strict=True):
             told = Dropped.from_dict(store.metadata["dropped"]).report("trees")
             tell(f"{self.root / file.file}: {told} Nodes: {self._shares(store)}.")
-        found: dict[str, Dataset] = {}
-        problems: list[str] = []
-        for name, file in data.held_out.items():
-            try:
-                found[name] = self._held_out(file, cache)
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            raise InputError(problems)
-        provenance = {
-            "train": [_named(file, self.root) for file in data.train],
-            **{name: _named(file, self.root) for name, file in data.held_out.items()},
-        }
-        return TaskData(corpora, found.pop("validation", None), found, provenance)
+        held_out = every(lambda file: self._held_out(file, cache), self.held_out.values())
+        found = dict(zip(self.held_out, held_out, strict=True))
+        made_from = provenance(data.train, self.held_out, self.root)
+        return TaskData(corpora, found.pop("validation", None), found, made_from)
 
     def check_examples(self, model: nn.Module, data: TaskData) -> None:
         """Raises InputError for phrases of more parts than the model reads."""
@@ -203,9 +168,9 @@ class TreeClassification(BaseTask):
             return
         most, words = model.most_parts, self.columns["source"].spec.size
         opened = {**({"validation": data.validation} if data.validation else {}), **data.tests}
-        stores = [store for store, _ in data.corpora] + [opened[name].store for name in self.data.held_out]
+        stores = [store for store, _ in data.corpora] + [opened[name].store for name in self.held_out]
         problems = []
-        for file, store in zip((*self.data.train, *self.data.held_out.values()), stores, strict=True):
+        for file, store in zip((*self.data.train, *self.held_out.values()), stores, strict=True):
             rows = store.read("source", np.arange(len(store)))
             if any(int(row.max(initial=0)) >= words + most for row in rows):
                 [path] = file.paths(self.root)
@@ -223,29 +188,21 @@ class TreeClassification(BaseTask):
         language: str | None = None,
     ) -> "dict[str, Tally]":
         """What the metrics count."""
-        from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
-
         wanted = self.config.metrics if names is None else names
         whole = [name for name in wanted if name in NODE_METRICS]
         of_roots = [name for name in wanted if name not in NODE_METRICS]
-        found = dict(zip(whole, tallies(whole, hypotheses, references), strict=True)) if whole else {}
+        found = super().tallies(hypotheses, references, whole) if whole else {}
         if of_roots:
-            found |= dict(zip(of_roots, tallies(of_roots, *_roots(hypotheses, references)), strict=True))
+            found |= super().tallies(*_roots(hypotheses, references), of_roots)
         return {name: found[name] for name in wanted}
 
-    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion":
+    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
         """Of the labels at the roots; all labels that the model knows, in their order."""
-        from transduce.metrics.confusion import Confusion
-
-        return Confusion.of(*_roots(hypotheses, references), self._names())
-
-    def _names(self) -> list[str]:
-        labels = self.columns["target"]
-        return labels.tokens(range(labels.spec.size))
+        return super().confusion(*_roots(hypotheses, references))
 
     def _shares(self, store: Store) -> str:
         """How many nodes have each label."""
-        names = [*self._names(), "no label"]
+        names = [*self.label_names, "no label"]
         counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store)))), minlength=len(names))
         return ", ".join(f"{name} {count:,}" for name, count in zip(names, counts.tolist(), strict=True) if count)
 
@@ -294,7 +251,3 @@ def _roots(hypotheses: Sequence[str], references: "References") -> tuple[list[st
 
     listed = checked_references(hypotheses, references)
     return [root_label(each) for each in hypotheses], [[root_label(each) for each in several] for several in listed]
-
-
-def _named(file: LabelledTreeFile, root: Path) -> dict[str, Any]:
-    return {**file.model_dump(mode="json"), "sha256": [fingerprint(path) for path in file.paths(root)]}

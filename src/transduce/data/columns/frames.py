@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
 from transduce.data.audio import ARRAY, DATA, JOIN, SHOWN, read_features, read_samples
 from transduce.data.collate import padded_frames
-from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
 from transduce.data.filterbank import (
     SHIFT,
     Normalization,
@@ -33,7 +33,7 @@ NAMED = 10  # problems in a message
 
 
 @dataclass(frozen=True)
-class Frames:
+class Frames(WithoutVocabulary):
     """An utterance a row: (S, F) floats with mean 0 and variance 1 over the utterance.
 
     width: F. rate: samples a second that sound is brought to; None = features are read, not computed.
@@ -68,27 +68,13 @@ class Frames:
         """How many features a frame has."""
         return ColumnSpec(self.kind, self.width)
 
-    @property
-    def unknown(self) -> int:
-        """No id."""
-        return -1
-
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """(S, F) of each utterance, by the name of its file or files; see `transduce.data.audio`.
 
         Raises:
             InputError: files that cannot be read; all of them are named.
         """
-        found, problems = [], []
-        for text in texts:
-            try:
-                found.append(self._features(text))
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            more = [f"{len(problems) - NAMED:,} more like these."] if len(problems) > NAMED else []
-            raise InputError([*problems[:NAMED], *more])
-        return found
+        return every(self._features, texts, most=NAMED)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Frames have no text."""
@@ -107,10 +93,6 @@ class Frames:
         return padded_frames(rows)
 
     collate_texts = collate
-
-    def closed(self, ids: Any) -> Any:
-        """Nothing ends an utterance."""
-        return ids
 
     def to_dict(self) -> dict[str, Any]:
         """Width, rate and normalization."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs
-from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
 from transduce.data.graphs import EdgeReading
 from transduce.data.store import Ids
 
@@ -24,7 +24,7 @@ FORM = '{"nodes": [..], "edges": [[0, 1], ..]}'
 
 
 @dataclass(frozen=True)
-class Graph:
+class Graph(WithoutVocabulary):
     """A graph a row, from a line of JSON. A stored row is one (1 + N + E, W) array: sizes, features, ends of edges.
 
     tags: how many different tags nodes have, where each has one, which becomes as many features; 0 = nodes are lists of
@@ -52,11 +52,6 @@ class Graph:
     def spec(self) -> ColumnSpec:
         """How many features a node has."""
         return ColumnSpec(self.kind, (self.tags or self.width) + self.degrees)
-
-    @property
-    def unknown(self) -> int:
-        """No id."""
-        return -1
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """The stored row of each. Raises InputError for what is no graph; all of them are named."""
@@ -97,10 +92,6 @@ class Graph:
         return Graphs(x, source, target, torch.tensor(sizes))
 
     collate_texts = collate
-
-    def closed(self, ids: Any) -> Any:
-        """Nothing ends a graph."""
-        return ids
 
     def to_dict(self) -> dict[str, Any]:
         """How nodes and edges are read."""

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
-from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
 from transduce.data.store import Ids
 
 NAMED = 10  # unknown labels in a message
 
 
 @dataclass(frozen=True)
-class Label:
+class Label(WithoutVocabulary):
     """A label a row; `labels[i]` is what the id i stands for.
 
     words: of each label, its ids in the vocabulary of the source, where labels are words of the texts; () = they are
@@ -53,11 +53,6 @@ class Label:
     def spec(self) -> ColumnSpec:
         """How many labels, and their words."""
         return ColumnSpec(self.kind, len(self.labels), words=self.words)
-
-    @property
-    def unknown(self) -> int:
-        """No id: an unknown label is an error."""
-        return -1
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """One id each. Raises InputError for an unknown label; all of them are named."""

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs, SparseRows
-from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
 from transduce.data.store import Ids
 
 LIMIT = 900_000  # characters of a graph in a model file, whose table of columns holds a million
@@ -28,7 +28,7 @@ ARRAYS = {"source": np.int32, "target": np.int32, "columns": np.int32, "values":
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class Node(WithoutVocabulary):
     """A node a row, by its number from 0.
 
     width: F. source, target: (E,) as `transduce.core.graphs.Graphs` has them. columns, values, row_starts: of the
@@ -65,11 +65,6 @@ class Node:
         """How many features a node has."""
         return ColumnSpec(self.kind, self.width)
 
-    @property
-    def unknown(self) -> int:
-        """No id: an unknown node is an error."""
-        return -1
-
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The number of each node. Raises InputError for what is none; all of them are named."""
         wrong = [text for text in texts if not (text.strip().isdecimal() and int(text) < self.nodes)]
@@ -95,10 +90,6 @@ class Node:
         return self.graph._replace(chosen=torch.from_numpy(np.concatenate(rows).astype(np.int64)))
 
     collate_texts = collate
-
-    def closed(self, ids: Any) -> Any:
-        """Nothing ends a node."""
-        return ids
 
     def to_dict(self) -> dict[str, Any]:
         """The whole graph, as packed arrays.

@@ -127,4 +127,17 @@ class Column(Protocol):
         ...
 
 
+class WithoutVocabulary:
+    """What columns have in common whose rows are no ids of a vocabulary."""
+
+    @property
+    def unknown(self) -> int:
+        """No id: what is unknown is an error."""
+        return -1
+
+    def closed(self, ids: Any) -> Any:
+        """Nothing ends a row."""
+        return ids
+
+
 Columns = Mapping[str, Column]  # "target", and "source" for a task that has one

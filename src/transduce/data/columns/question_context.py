@@ -6,7 +6,7 @@ Shapes: B examples, Q positions of questions, S positions of texts, W characters
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -53,11 +53,6 @@ class QuestionContext(Tokens):
     """A row: the question's ids, the end token, the text's ids."""
 
     kind: ClassVar[str] = "question_context"
-
-    @classmethod
-    def of(cls, tokenizer: Any) -> Self:
-        """Of this tokenizer."""
-        return cls(tokenizer, ends=True)
 
     @property
     def spec(self) -> ColumnSpec:

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
-from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
 from transduce.data.store import Ids
 
 POSITIONS = 1 << 16  # a text has fewer tokens
 
 
 @dataclass(frozen=True)
-class Span:
+class Span(WithoutVocabulary):
     """Two ids a row: the places of the first and the last token, from 0. As text: `17 19`."""
 
     kind: ClassVar[str] = "span"
@@ -33,11 +33,6 @@ class Span:
     def spec(self) -> ColumnSpec:
         """How far a span may lie."""
         return ColumnSpec(self.kind, POSITIONS)
-
-    @property
-    def unknown(self) -> int:
-        """No id: a wrong span is an error."""
-        return -1
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Raises InputError for what is no span; all of them are named."""

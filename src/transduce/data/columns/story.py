@@ -5,15 +5,14 @@ Shapes: B examples, M sentences of a story, W words of a sentence, Q words of a 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
-from transduce.data.columns.protocols import ColumnSpec
 from transduce.data.columns.tokens import Tokens
 from transduce.data.store import Ids
 from transduce.data.stories import StoryText, story_of
@@ -39,29 +38,9 @@ class Story(Tokens):
 
     kind: ClassVar[str] = "story"
 
-    @classmethod
-    def of(cls, tokenizer: Any) -> Self:
-        """Of this tokenizer."""
-        return cls(tokenizer, ends=True)
-
-    @property
-    def spec(self) -> ColumnSpec:
-        """The tokenizer's vocabulary."""
-        return ColumnSpec(self.kind, self.tokenizer.size)
-
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Of what `story_of` reads. Raises InputError for anything else, naming the lines."""
-        read, problems = [], []
-        for line, text in enumerate(texts, 1):
-            try:
-                read.append(story_of(text))
-            except InputError as error:
-                where = f"line {line}: " if len(texts) > 1 else ""
-                problems += [f"{where}{problem}" for problem in error.problems]
-        if problems:
-            more = [f"{len(problems) - NAMED:,} more lines like these."] if len(problems) > NAMED else []
-            raise InputError([*problems[:NAMED], *more])
-        return self.rows(read)
+        return self.rows(every(story_of, texts, "line", NAMED))
 
     def rows(self, read: Sequence[StoryText]) -> list[list[int]]:
         """The row of each."""

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
-from transduce.core.errors import InputError
-from transduce.data.columns.protocols import ColumnSpec
+from transduce.core.errors import every
 from transduce.data.columns.tokens import Tokens
 from transduce.data.labelled import pair_of
 
@@ -18,28 +17,9 @@ class TextPair(Tokens):
 
     kind: ClassVar[str] = "text_pair"
 
-    @classmethod
-    def of(cls, tokenizer: Any) -> Self:
-        """Of this tokenizer."""
-        return cls(tokenizer, ends=True)
-
-    @property
-    def spec(self) -> ColumnSpec:
-        """The tokenizer's vocabulary."""
-        return ColumnSpec(self.kind, self.tokenizer.size)
-
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Of pairs with a tab between. Raises InputError for anything else, naming the lines."""
-        pairs, problems = [], []
-        for line, text in enumerate(texts, 1):
-            try:
-                pairs.append(pair_of(text))
-            except InputError as error:
-                where = f"line {line}: " if len(texts) > 1 else ""
-                problems += [f"{where}{problem}" for problem in error.problems]
-        if problems:
-            more = [f"{len(problems) - NAMED:,} more lines like these."] if len(problems) > NAMED else []
-            raise InputError([*problems[:NAMED], *more])
+        pairs = every(pair_of, texts, "line", NAMED)
         sides = (self.tokenizer.encode(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
         return [[*first, self.end, *second] for first, second in zip(*sides, strict=True)]
 

@@ -27,6 +27,11 @@ class Tokens:
     stream: bool = False
 
     @classmethod
+    def of(cls, tokenizer: Any) -> Self:
+        """Of this tokenizer, with the end token behind a row."""
+        return cls(tokenizer, ends=True)
+
+    @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: Tokenizer) -> Self:
         """What `to_dict` gave."""
         return cls(tokenizer, bool(table.get("starts")), bool(table.get("ends")), bool(table.get("stream")))

@@ -13,7 +13,7 @@ import torch
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.collate import padded
-from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.columns.protocols import ColumnSpec, Specs
 from transduce.data.columns.tokens import Tokens
 from transduce.data.labelled_trees import LabelledTree, parse_labelled_tree
 from transduce.data.store import Ids
@@ -50,7 +50,7 @@ class TreeNodes(Tokens):
 
     @classmethod
     def of(cls, tokenizer: Any) -> Self:
-        """Of this tokenizer."""
+        """Of this tokenizer; nothing is read behind a tree."""
         return cls(tokenizer)
 
     @property
@@ -104,6 +104,13 @@ def forest(words: Padded, parts: Sequence[Sequence[int]]) -> Forest:
         for each in zip(*map(_structure, parts), strict=True)
     )
     return Forest(words, *sides)
+
+
+def check_trees(specs: Specs, model: str) -> ColumnSpec:
+    """The column of a model of trees. Raises InputError for another task."""
+    if specs.source is None or specs.source.kind != TreeNodes.kind or specs.target.kind != "node_labels":
+        raise InputError(f'[model] kind = "{model}": expected a task with trees; got another one.')
+    return specs.source
 
 
 def as_token(word: str) -> str:

@@ -11,17 +11,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
 from transduce.data.collate import padded_frames
-from transduce.data.columns.protocols import ColumnSpec, Specs
+from transduce.data.columns.protocols import ColumnSpec, Specs, WithoutVocabulary
 from transduce.data.store import Ids
 
 SHOWN, NAMED = 60, 10  # characters of a wrong text in a message; how many are named
 
 
 @dataclass(frozen=True)
-class Vectors:
+class Vectors(WithoutVocabulary):
     """A sequence of vectors a row, each of `width` numbers. As text: `[[0, 1, 0], [1, 1, 0]]`."""
 
     kind: ClassVar[str] = "vectors"
@@ -40,24 +40,9 @@ class Vectors:
         """How many numbers a vector has."""
         return ColumnSpec(self.kind, self.width)
 
-    @property
-    def unknown(self) -> int:
-        """No id."""
-        return -1
-
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """(S, F) of each. Raises InputError for texts that are no such sequence; they are named."""
-        found, problems = [], []
-        for line, text in enumerate(texts, 1):
-            try:
-                found.append(self._rows(text))
-            except InputError as error:
-                where = f"line {line}: " if len(texts) > 1 else ""
-                problems += [f"{where}{problem}" for problem in error.problems]
-        if problems:
-            more = [f"{len(problems) - NAMED:,} more lines like these."] if len(problems) > NAMED else []
-            raise InputError([*problems[:NAMED], *more])
-        return found
+        return every(self._rows, texts, "line", NAMED)
 
     def decode(self, ids: Any) -> str:
         """The rows as JSON; whole numbers without a point."""

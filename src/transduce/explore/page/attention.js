@@ -1,8 +1,6 @@
 /* The view of attention: all heads at a glance, and one of them large, as a matrix or as lines between words. */
 "use strict";
 (function (T) {
-  T.views = T.views || {};
-
   T.views.attention = {
     needs: "exploration",
     async draw(area, scene) {

@@ -1,7 +1,6 @@
 /* The beam as a tree that one can walk: every hypothesis kept, what it could have said next, and what was dropped. */
 "use strict";
 (function (T) {
-  T.views = T.views || {};
   const ROW = 26,
     RADIUS = 4.5,
     LABEL = 13,

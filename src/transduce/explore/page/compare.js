@@ -1,8 +1,6 @@
 /* Change a word, or the model, and see what moves: two sentences or two models side by side. */
 "use strict";
 (function (T) {
-  T.views = T.views || {};
-
   T.views.compare = {
     needs: "exploration",
     async draw(area, scene) {

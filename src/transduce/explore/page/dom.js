@@ -2,6 +2,11 @@
 "use strict";
 window.Transduce = window.Transduce || {};
 (function (T) {
+  /** {needs, draw(area, scene)} of each view. */
+  T.views = {};
+  /** By the kind that the server names: draw(area, scene, drawing). */
+  T.drawings = {};
+
   const SPACES = { svg: "http://www.w3.org/2000/svg", math: "http://www.w3.org/1998/Math/MathML" };
 
   function apply(node, name, value) {

@@ -1,10 +1,6 @@
 /* The picture of a task: the words that a classifier looked at, an answer in its text, a tree, what is looked back at. */
 "use strict";
 (function (T) {
-  T.views = T.views || {};
-  /** By the kind that the server names: draw(area, scene). */
-  T.drawings = T.drawings || {};
-
   T.views.drawing = {
     needs: "exploration",
     draw(area, scene) {

@@ -89,7 +89,7 @@
               y: y + cell / 2 + 4,
               "text-anchor": "middle",
               class: "cell-number",
-              style: { fill: T.readableOn(bytes.map((byte) => byte / 255)) },
+              style: { fill: T.readableOn(bytes) },
             },
             number,
           ),

@@ -3,7 +3,6 @@
    The picture of Sukhbaatar et al. 2015, figure 2. */
 "use strict";
 (function (T) {
-  T.drawings = T.drawings || {};
   const LINE = 26,
     CELL = 58,
     HEAD = 24,
@@ -50,7 +49,7 @@
       line.weights.forEach((weight, k) => {
         const box = { x: left + CELL * k + 1, y: y + 1, width: CELL - 2, height: LINE - 2 };
         const bytes = T.weightBytes(Math.min(1, weight));
-        const ink = T.readableOn(bytes.map((byte) => byte / 255));
+        const ink = T.readableOn(bytes);
         picture.append(
           T.svg("rect", { ...box, rx: 3, class: "hop-cell", fill: `rgb(${bytes.join(",")})` }),
           T.svg(

@@ -3,7 +3,6 @@
    The picture of Cheng et al. 2016, figure 1. */
 "use strict";
 (function (T) {
-  T.drawings = T.drawings || {};
   const LINE = 26,
     GAP = 7,
     MOST = 60;
@@ -104,7 +103,7 @@
               y: y + 17,
               "text-anchor": "middle",
               class: `back-word ${state}`,
-              style: bytes ? { fill: T.readableOn(bytes.map((byte) => byte / 255)) } : {},
+              style: bytes ? { fill: T.readableOn(bytes) } : {},
             },
             text,
           ),

@@ -1,7 +1,6 @@
 /* Who may see whom, and why: for the encoder, the decoder, and the decoder on its source. */
 "use strict";
 (function (T) {
-  T.views = T.views || {};
   const CELL = 40;
 
   T.views.masks = {

@@ -3,7 +3,6 @@
    The picture of Graves et al. 2014, figure 6, which plays. */
 "use strict";
 (function (T) {
-  T.drawings = T.drawings || {};
   const LEFT = 40,
     RIGHT = 12,
     TITLE = 20,

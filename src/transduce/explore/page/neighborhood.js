@@ -1,7 +1,6 @@
 /* The graph around a node, or a whole graph: each edge as wide as what its one end reads of the other weighs. */
 "use strict";
 (function (T) {
-  T.drawings = T.drawings || {};
   const RADIUS = 14,
     RING = 18, // of what a node reads of itself
     THICK = 9, // pixels of the weight 1

@@ -1,7 +1,6 @@
 /* How the model knows where a word stands: the table, the clock, the dot products; or the bias by distance. */
 "use strict";
 (function (T) {
-  T.views = T.views || {};
   const DIAL = 62,
     DIALS = 12,
     LENGTHS = ["20", "50", "100", "200"],

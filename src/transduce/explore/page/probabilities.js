@@ -1,7 +1,6 @@
 /* How sure the model was: for each token what else it could have said, and the other outputs it found. */
 "use strict";
 (function (T) {
-  T.views = T.views || {};
   const ROW = 34,
     BAR = 26,
     LEAST_LABEL = 30;

@@ -61,9 +61,10 @@
     return fromOklab(0.25 + 0.6 * size, chroma * Math.cos(hue), chroma * Math.sin(hue));
   }
 
-  /** Black or white, whichever has the higher contrast (WCAG 2) on a background (0..1). */
-  T.readableOn = ([red, green, blue]) => {
-    const luminance = 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+  /** Black or white, whichever has the higher contrast (WCAG 2) on a background, given as bytes. */
+  T.readableOn = (bytes) => {
+    const [red, green, blue] = bytes.map((byte) => linear(byte / 255));
+    const luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
     return luminance > 0.179 ? "#000" : "#fff";
   };
 
@@ -83,12 +84,12 @@
   /** Its CSS colour. */
   T.weightColour = (weight) => `rgb(${T.weightBytes(weight).join(",")})`;
   /** Black or white upon it. */
-  T.weightText = (weight) => T.readableOn(T.weightBytes(weight).map((byte) => byte / 255));
+  T.weightText = (weight) => T.readableOn(T.weightBytes(weight));
 
   const round = (colour) => colour.map((channel) => Math.round(channel * 255));
   T.signedBytes = (value) => round(signed(Math.min(Math.max(value, -1), 1)));
   T.signedColour = (value) => `rgb(${T.signedBytes(value).join(",")})`;
-  T.signedText = (value) => T.readableOn(T.signedBytes(value).map((byte) => byte / 255));
+  T.signedText = (value) => T.readableOn(T.signedBytes(value));
 
   T.headColour = (head) => (T.dark() ? T.HEADS_ON_DARK : T.HEADS)[head % T.HEADS.length];
 })(window.Transduce);

@@ -1,7 +1,6 @@
 /* What a classifier looked at: the words shaded by its attention pooling, hop by hop, and all labels as bars. */
 "use strict";
 (function (T) {
-  T.drawings = T.drawings || {};
   const BAR_LINE = 26,
     MOST_LABELS = 40;
 

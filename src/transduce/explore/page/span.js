@@ -1,8 +1,6 @@
 /* An answer in its text: how likely each word begins or ends it, what the question looks at, what the answer looks at. */
 "use strict";
 (function (T) {
-  T.drawings = T.drawings || {};
-
   T.drawings.answer_span = (area, scene, drawing) => {
     const stack = T.html("div", { class: "stack" });
     T.fill(area, stack);

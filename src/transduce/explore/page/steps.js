@@ -1,8 +1,6 @@
 /* One query's computation, step by step, with the model's own numbers: from scores to W^O. */
 "use strict";
 (function (T) {
-  T.views = T.views || {};
-
   T.views.steps = {
     needs: "exploration",
     async draw(area, scene) {

@@ -1,7 +1,6 @@
 /* How the model was trained, or is being trained: curves, and what it says of the same sentences as it learns. */
 "use strict";
 (function (T) {
-  T.views = T.views || {};
   const PAUSE = 3000;
   const NOT_METRICS = ["event", "update", "loss", "perplexity", "epoch", "seconds", "tokens"];
   let known = { model: null, events: [], size: 0 };

@@ -1,7 +1,6 @@
 /* A phrase-structure tree: phrases above, words in one line below. The server has placed them. */
 "use strict";
 (function (T) {
-  T.drawings = T.drawings || {};
   const LETTER = 13,
     HIGH = 22,
     BEND = 30; // how far below a phrase its branches turn

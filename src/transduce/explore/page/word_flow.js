@@ -24,7 +24,7 @@
       if (word >= 0) boxes[word] = { ...box, y: y + 1, height: (bars ? LINE + 2 * BAR : LINE) - 2 };
       if (bytes) picture.append(T.svg("rect", { ...box, rx: 4, class: "word-back", fill: `rgb(${bytes.join(",")})` }));
       if (word >= 0 && bars) picture.append(...barsOf(o, word, { x, y, width }));
-      const fill = bytes ? { fill: T.readableOn(bytes.map((byte) => byte / 255)) } : {};
+      const fill = bytes ? { fill: T.readableOn(bytes) } : {};
       const name = `flow-text${word < 0 ? " between" : ""}${word >= 0 && o.strong(word) ? " strong" : ""}`;
       picture.append(T.svg("text", { x, y: y + top + LINE - 10, class: name, style: fill }, text));
     }
