@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, models_and_search
+from transduce.cli import options
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TextFile
@@ -36,23 +36,16 @@ def distill(
             help="The exponent alpha in log p / length^alpha, by which outputs are ranked. By default the teacher's."
         ),
     ] = None,
-    prune: PruneOption = None,
-    precision: PrecisionOption = "fp32",
-    device: DeviceOption = "auto",
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="How many lines to search at once. It changes speed and memory, not results.")
-    ] = 128,
-    workers: Annotated[
-        int, typer.Option(min=1, help="How many workers translate in parallel, with one thread each.")
-    ] = 1,
+    prune: options.Prune = None,
+    precision: options.Precision = "fp32",
+    device: options.Device = "auto",
+    batch_size: options.BatchSize = 128,
+    workers: options.Workers = 1,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on the translations.")] = None,
     run: Annotated[
         Path | None, typer.Option(help="The student's run directory. By default runs/<recipe name>.")
     ] = None,
-    trust_code: Annotated[
-        bool,
-        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
-    ] = False,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Translate training data with a teacher, to train a student.
 
@@ -71,7 +64,7 @@ def distill(
 
     keep_freed_memory()
     use_device(device)
-    teacher, asked = models_and_search(teacher, {"beam": beam, "alpha": alpha, "prune": prune})
+    teacher, asked = options.models_and_search(teacher, {"beam": beam, "alpha": alpha, "prune": prune})
     files = [find_model_file(each) for each in teacher]
     sources, root = _sources(files[0], source, recipe)
     student_recipe = _student(student, output) if student else None  # a wrong one is told now

@@ -5,17 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.data_files import (
-    Languages,
-    Separator,
-    SourceColumns,
-    SourceFile,
-    TargetColumn,
-    TargetFile,
-    Time,
-    named_files,
-)
-from transduce.cli.options import DeviceOption
+from transduce.cli import data_files, options
 
 if TYPE_CHECKING:
     from transduce.planning.inputs import Named
@@ -32,18 +22,18 @@ def train(
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to change, such as training.updates=2000."),
     ] = None,
-    source: SourceFile = None,
-    target: TargetFile = None,
-    source_column: SourceColumns = None,
-    target_column: TargetColumn = None,
-    source_separator: Separator = None,
-    languages: Languages = None,
-    time: Time = None,
+    source: data_files.SourceFile = None,
+    target: data_files.TargetFile = None,
+    source_column: data_files.SourceColumns = None,
+    target_column: data_files.TargetColumn = None,
+    source_separator: data_files.Separator = None,
+    languages: data_files.Languages = None,
+    time: data_files.Time = None,
     run: Annotated[Path | None, typer.Option(help="The run directory. By default runs/<recipe name>.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the recipe, parameters, memory and batches, and train nothing.")
     ] = False,
-    device: DeviceOption = "auto",
+    device: options.Device = "auto",
     force: Annotated[
         bool, typer.Option("--force", help="Train even if the examination of the data found errors.")
     ] = False,
@@ -73,7 +63,7 @@ def train(
         given, recipe = [recipe, *given], None
     _refuse_mixed(recipe, source, any(each is not None for each in data))
     if source is not None:
-        named = named_files(source, target, source_column, target_column, source_separator, languages)
+        named = data_files.named_files(source, target, source_column, target_column, source_separator, languages)
         _train_planned(named, given, time, run, dry_run, force, finish)
         return
     path, run = _of_run(Path(recipe or ""), run, finish)

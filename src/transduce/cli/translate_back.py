@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, models_and_search
+from transduce.cli import options
 
 
 def translate_back(
@@ -24,18 +24,11 @@ def translate_back(
         str, typer.Option(help="The word that stands before these sources in training. An empty one is no tag.")
     ] = "<BT>",
     beam: Annotated[int | None, typer.Option(help="The beam width. By default the model's.")] = None,
-    precision: PrecisionOption = "fp32",
-    device: DeviceOption = "auto",
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="How many lines to search at once. It changes speed and memory, not results.")
-    ] = 128,
-    workers: Annotated[
-        int, typer.Option(min=1, help="How many workers translate in parallel, with one thread each.")
-    ] = 1,
-    trust_code: Annotated[
-        bool,
-        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
-    ] = False,
+    precision: options.Precision = "fp32",
+    device: options.Device = "auto",
+    batch_size: options.BatchSize = 128,
+    workers: options.Workers = 1,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Make training pairs of texts in your target language.
 
@@ -59,7 +52,7 @@ def translate_back(
     use_device(device)
     if tag and len(tag.split()) != 1:
         raise InputError(f"--tag {tag!r}: expected one word without white space.")
-    models, asked = models_and_search(model, {"beam": beam})
+    models, asked = options.models_and_search(model, {"beam": beam})
     files = [find_model_file(each) for each in models]
     pipeline = load(files, trust_code=trust_code, precision=precision, device=device)
     search = search_settings(pipeline.recipe.search, {"nbest": 1, **asked})
