@@ -14,7 +14,7 @@ from rich.console import Console
 
 import forked
 from transduce.core.errors import InputError, TransduceError
-from transduce.distillation.pipeline import train_taught
+from transduce.distillation.pipeline import train_recipe
 from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.training.display import Display
 from transduce.training.parallel_runs import train_all
@@ -59,7 +59,7 @@ def test_each_gives_what_it_gives_alone(tiny_recipe: Path, tmp_path: Path) -> No
 def test_teachers_side_by_side_teach_the_same(tiny_recipe: Path, tmp_path: Path) -> None:
     settings = ["teachers.seeds=[3, 4]", "teachers.training={updates=12, threads=1}", TALK, THREADS]
     reports = [
-        train_taught(load_recipe(tiny_recipe, [*settings, f"teachers.together={number}"]), tmp_path / name, shown())
+        train_recipe(load_recipe(tiny_recipe, [*settings, f"teachers.together={number}"]), tmp_path / name, shown())
         for number, name in [(1, "one"), (2, "two")]
     ]
     one, two = ([each["sha256"] for each in report["teachers"]] for report in reports)

@@ -20,7 +20,7 @@ from forked import Fate
 from transduce.cli.app import main
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
-from transduce.distillation.pipeline import train_taught
+from transduce.distillation.pipeline import train_recipe
 from transduce.recipe.recipe import load_recipe
 from transduce.runtime.event_log import read_log
 from transduce.training.display import Display
@@ -36,7 +36,7 @@ TEACHERS = ["teachers.seeds=[3]", "teachers.training={updates=4}", "teachers.sea
 def train(recipe: Path, run: Path, *overrides: str) -> str:
     """What a training in this process shows."""
     shown = StringIO()
-    train_taught(load_recipe(recipe, overrides), run, Display(Console(file=shown, width=200)))
+    train_recipe(load_recipe(recipe, overrides), run, Display(Console(file=shown, width=200)))
     return shown.getvalue()
 
 

@@ -79,8 +79,7 @@ def _train(resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish:
 
     from transduce.core.model_file import NAME
     from transduce.data.files import fingerprint
-    from transduce.distillation.backtranslation import finish_backtranslated, reverse_of, train_backtranslated
-    from transduce.distillation.pipeline import finish_taught, teachers_of, train_taught
+    from transduce.distillation.pipeline import finish_recipe, first_recipes, train_recipe
     from transduce.runtime.allocator import keep_freed_memory
     from transduce.training.display import Display
     from transduce.training.examination import examine_data
@@ -93,14 +92,12 @@ def _train(resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish:
     if dry_run:
         from transduce.training.dry_run import dry_run as show
 
-        first = [reverse_of(resolved)] if resolved.backtranslation else teachers_of(resolved)[:1]
-        for each in [*first, resolved]:  # its teachers differ by their seeds alone
+        for each in [*first_recipes(resolved)[:1], resolved]:  # its teachers differ by their seeds alone
             show(each, Display(console))
         return None
 
     keep_freed_memory()
-    back = (finish_backtranslated if finish else train_backtranslated) if resolved.backtranslation else None
-    report = (back or (finish_taught if finish else train_taught))(resolved, folder, Display(console))
+    report = (finish_recipe if finish else train_recipe)(resolved, folder, Display(console))
     tell_summary(resolved, folder, report, Display(console))
     path = folder / NAME  # `transduce shortlist` may have added to it: its hash is not always the report's
     console.print(f"{path}  sha256 {fingerprint(path)}", highlight=False, soft_wrap=True)

@@ -85,7 +85,7 @@ def run_training(
 
     Raises:
         InputError: the data is wrong; `run` holds a training of another recipe, or somebody trains there; the recipe
-            has [teachers], which `transduce.distillation.pipeline.train_taught` trains first, or a search.shortlist.
+            has [teachers], which `transduce.distillation.pipeline.train_recipe` trains first, or a search.shortlist.
         Interrupted: stopped by a signal; saved.
     """
     _check(recipe)
@@ -181,12 +181,10 @@ def _check(recipe: Recipe) -> None:
     """Raises InputError for what training does not do."""
     if recipe.teachers:
         raise InputError(
-            f"{recipe.name}: [teachers] must be trained first; `transduce train` or train_taught does both."
+            f"{recipe.name}: [teachers] must be trained first; `transduce train` or train_recipe does both."
         )
     if recipe.backtranslation:
-        raise InputError(
-            f"{recipe.name}: [backtranslation] comes first; `transduce train` or train_backtranslated does both."
-        )
+        raise InputError(f"{recipe.name}: [backtranslation] comes first; `transduce train` or train_recipe does both.")
     if recipe.search.shortlist is not None:
         raise InputError(
             f"{recipe.name}: search.shortlist needs a trained model: leave it out here, run `transduce shortlist` on "
