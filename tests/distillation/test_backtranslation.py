@@ -1,19 +1,16 @@
 """Back-translation from one recipe: a reverse model, its sources, and the model that learns from them, exactly."""
 
-import gzip
-import json
 import shutil
 import signal
 import sys
 import tomllib
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import forked
 import transduce
+from trained import lines_of, sha256, shown
 from transduce.core.errors import InputError
 from transduce.data.corpus import TextFile
 from transduce.data.tags import tags_of
@@ -23,23 +20,10 @@ from transduce.distillation.pipeline import train_recipe
 from transduce.distillation.translations import BACKTRANSLATION, distil
 from transduce.recipe.recipe import load_recipe
 from transduce.search.settings import search_settings
-from transduce.training.display import Display
 from transduce.training.run import run_training
 
 TALK = "backtranslation.search={beam=2, min_length=1}"  # hardly trained models may say nothing
 BACK = ["backtranslation.text=['test.words', 'valid.words']", "backtranslation.training={updates=12}", TALK]
-
-
-def shown() -> Display:
-    return Display(Console(file=StringIO()))
-
-
-def sha256(run: Path) -> str:
-    return str(json.loads((run / "report.json").read_text())["model"]["sha256"])
-
-
-def lines_of(path: Path) -> list[str]:
-    return gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
 
 
 def test_the_model_learns_from_texts_with_the_sources_of_a_reverse_model(

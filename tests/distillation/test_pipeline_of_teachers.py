@@ -1,40 +1,24 @@
 """Teachers and their student from one recipe, whenever they are stopped."""
 
-import gzip
-import json
 import shutil
 import signal
 import sys
 import tomllib
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import forked
 import transduce
+from trained import lines_of, sha256, shown
 from transduce.core.errors import InputError
 from transduce.distillation.pipeline import train_recipe
 from transduce.distillation.teachers import student, teachers_of
 from transduce.recipe.recipe import load_recipe
-from transduce.training.display import Display
 from transduce.training.run import run_training
 
 TALK = "teachers.search={beam=2, min_length=1}"  # hardly trained models may find that nothing is the likeliest to say
 TEACHERS = ["teachers.seeds=[3, 4]", "teachers.training={updates=12, learning_rate=1e-2}", TALK]
-
-
-def shown() -> Display:
-    return Display(Console(file=StringIO()))
-
-
-def sha256(run: Path) -> str:
-    return str(json.loads((run / "report.json").read_text())["model"]["sha256"])
-
-
-def lines_of(path: Path) -> list[str]:
-    return gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
 
 
 def test_teachers_translate_and_the_student_learns_from_it(

@@ -10,9 +10,9 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import forked
+from trained import sha256, shown
 from transduce.core.errors import InputError, TransduceError
 from transduce.distillation.pipeline import train_recipe
 from transduce.recipe.recipe import Recipe, load_recipe
@@ -25,17 +25,9 @@ THREADS = "training.threads=1"
 TALK = "teachers.search={beam=2, min_length=1}"  # hardly trained models may find that nothing is the likeliest to say
 
 
-def shown() -> Display:
-    return Display(Console(file=StringIO(), width=200))
-
-
 def told(display: Display) -> str:
     assert isinstance(display.console.file, StringIO)
     return display.console.file.getvalue()
-
-
-def sha256(run: Path) -> str:
-    return str(json.loads((run / "report.json").read_text())["model"]["sha256"])
 
 
 def plans(recipe: Path, folder: Path, *overrides: str) -> dict[Path, Recipe]:

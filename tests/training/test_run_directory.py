@@ -1,6 +1,5 @@
 """A run directory through its life: finished and left alone, taken further, moved, reached through links, locked."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ from rich.console import Console
 import forked
 import transduce
 from forked import Fate
+from trained import sha256
 from transduce.cli.app import main
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
@@ -44,10 +44,6 @@ def refused(recipe: Path, run: Path, *overrides: str) -> str:
     with pytest.raises(InputError) as caught:
         train(recipe, run, *overrides)
     return str(caught.value)
-
-
-def sha256(run: Path) -> str:
-    return hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest()
 
 
 def content(folder: Path) -> dict[str, bytes]:
