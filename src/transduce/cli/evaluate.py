@@ -146,7 +146,7 @@ def _show_comparison(report: dict[str, Any]) -> None:
             figure = system["scores"].get(metric)
             difference = _difference(against[name]) if name in against else ""
             if figure or difference:
-                typer.echo(f"  {name:<{width}}  {_value(figure) if figure else '':<21}  {difference}".rstrip())
+                typer.echo(f"  {name:<{width}}  {_with_interval(figure) if figure else '':<21}  {difference}".rstrip())
         for each in against.values():
             typer.echo(f"  {each['verdict']}")
     for name, system in systems.items():
@@ -177,17 +177,7 @@ def _show_confusion(report: dict[str, Any], title: str = "Counts of labels:") ->
 
 
 def _figure(figure: dict[str, Any]) -> str:
-    return f"{figure['name']} {_value(figure)}"
-
-
-def _digits(signature: str) -> int:
-    from transduce.metrics.score import decimals
-
-    return decimals(signature)
-
-
-def _value(figure: dict[str, Any]) -> str:
-    return _with_interval(figure, "")
+    return f"{figure['name']} {_with_interval(figure)}"
 
 
 def _difference(comparison: dict[str, Any]) -> str:
@@ -195,7 +185,7 @@ def _difference(comparison: dict[str, Any]) -> str:
     return _with_interval(comparison, "+") + p_value
 
 
-def _with_interval(figure: dict[str, Any], sign: str) -> str:
+def _with_interval(figure: dict[str, Any], sign: str = "") -> str:
     from transduce.metrics.score import decimals
 
     form = f"{{:{sign}.{decimals(figure['signature'])}f}}"

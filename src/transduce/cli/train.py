@@ -120,6 +120,7 @@ def _train_planned(
     from transduce.training.display import Display
     from transduce.training.examination import examine_data
     from transduce.training.run import cache_folder
+    from transduce.training.run_directory import check_recipe
 
     console, minutes = Console(), parse_minutes(time) if time else None
     folder = run or Path("runs") / resolve_inputs(named).name
@@ -132,7 +133,7 @@ def _train_planned(
     recipe = plan.recipe
     console.print(plan.promised.sentence(), highlight=False)
     if not begun and not dry_run:
-        _refuse_other(recipe, folder)
+        check_recipe(folder, recipe)
         examine_data(recipe, cache_folder(), Display(console).warn, force)  # nothing is written for wrong data
         keep_plan(folder, plan, asked)
     report = _train(recipe, folder, dry_run, force, finish)
@@ -141,13 +142,6 @@ def _train_planned(
         write_json(folder / REPORT, {**report, "plan": took})
         told = in_words(took["took_seconds"]), in_words(took["promised_seconds"])
         console.print(f"It took {told[0]}; {told[1]} were promised.", highlight=False)
-
-
-def _refuse_other(recipe: "Recipe", folder: Path) -> None:
-    """Raises InputError where the folder holds a training of a recipe."""
-    from transduce.training.run_directory import check_recipe
-
-    check_recipe(folder, recipe)
 
 
 def _is_data(name: str) -> bool:
