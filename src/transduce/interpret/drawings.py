@@ -42,7 +42,7 @@ class Drawing(Protocol):
 
 
 @runtime_checkable
-class HasFigure(Protocol):
+class HasFigure(Drawing, Protocol):
     """A drawing that a finished training keeps, if it is all that is shown of the task."""
 
     def write_figure(self, folder: Path) -> None:
