@@ -102,7 +102,7 @@ def test_what_is_wrong_is_said_before_anything_is_trained(tiny_recipe: Path, tmp
             load_recipe(tiny_recipe, [wrong])
     with pytest.raises(InputError, match=r"\[teachers\]: unknown key training.updtes. Did you mean .updates"):
         train_recipe(load_recipe(tiny_recipe, ["teachers.training.updtes=3"]), tmp_path / "run", shown())
-    with pytest.raises(InputError, match=r"\[teachers\] must be trained first"):
+    with pytest.raises(InputError, match=r"\[teachers\] comes first"):
         run_training(load_recipe(tiny_recipe, TEACHERS), tmp_path / "run", shown())
     assert not (tmp_path / "run").exists()
 
