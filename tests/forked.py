@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import signal as signals
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from pathlib import Path
@@ -54,6 +54,9 @@ class Ended(NamedTuple):
     def shown(self) -> str:
         """Everything that a person would see."""
         return self.out + self.err
+
+
+Run = Callable[..., Ended]
 
 
 def transduce(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = UNHARMED) -> Ended:

@@ -1,29 +1,18 @@
 """`transduce distill` as a shell sees it: a trained teacher's data translated, and a student trained on it."""
 
-import gzip
-import hashlib
 import json
 import sys
 import tomllib
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-import forked
 import transduce
+from forked import Run
 from tiny_recipe import TINY_RECIPE
-
-Run = Callable[..., forked.Ended]
+from trained import lines_of, sha256
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Runs `transduce` with arguments."""
-    return partial(forked.transduce, tmp_path)
 
 
 @pytest.fixture
@@ -43,8 +32,8 @@ def test_a_teacher_a_student_and_its_translations(
     done = run("distill", tiny_run, "--output", out, *search, "--student", student, "--run", tmp_path / "student")
     assert done.code == 0, done.err
     sources = (tiny_corpus / "train.digits").read_text().splitlines()
-    assert gzip.decompress((out / "source.gz").read_bytes()).decode().splitlines() == sources
-    targets = gzip.decompress((out / "target.gz").read_bytes()).decode().splitlines()
+    assert lines_of(out / "source.gz") == sources
+    targets = lines_of(out / "target.gz")
     assert targets == [each.text for each in transduce.load(tiny_run).predict(sources, beam=2, alpha=4)]
     said = tomllib.loads("\n".join(done.out.splitlines()[:3]))
     assert said["data"]["train"] == [{"source": f"{out}/source.gz", "target": f"{out}/target.gz"}]
@@ -70,18 +59,18 @@ def test_what_to_translate_can_be_named(run: Run, tiny_run: Path, tiny_corpus: P
     done = run("distill", tiny_run / "model.safetensors", "--source", tiny_corpus / "test.digits", "--output", out)
     assert done.code == 0, done.err
     assert "20 lines" in done.err
-    assert len(gzip.decompress((out / "target.gz").read_bytes()).splitlines()) == 20
+    assert len(lines_of(out / "target.gz")) == 20
 
 
 def test_several_teach_as_an_ensemble(run: Run, tiny_run: Path, tiny_corpus: Path, tmp_path: Path) -> None:
     out, source = tmp_path / "distilled", tiny_corpus / "test.digits"
     done = run("distill", tiny_run, tiny_run / "model.safetensors", "--source", source, "--output", out)
     assert done.code == 0, done.err
-    taught = gzip.decompress((out / "target.gz").read_bytes()).decode().splitlines()
+    taught = lines_of(out / "target.gz")
     together = transduce.load([tiny_run, tiny_run]).predict(source.read_text().splitlines())
     assert taught == [each.text for each in together]
     checksum, other = json.loads((out / "distillation.json").read_text())["teacher"]["sha256"].split("+")
-    assert checksum == other == hashlib.sha256((tiny_run / "model.safetensors").read_bytes()).hexdigest()
+    assert checksum == other == sha256(tiny_run)
 
 
 def test_what_is_wrong_is_said_before_anything_is_written(

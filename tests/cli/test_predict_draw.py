@@ -1,27 +1,18 @@
 """`transduce predict --draw`, as a shell sees it: outputs with their pictures below, without colour in a pipe."""
 
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-import forked
 from drawn_models import CONTEXT, QUESTION, answerer, classifier, file_of, parser, reader
+from forked import Run
 from transduce.core.model_file import save_model_file
 from transduce.pipeline.pipeline import Pipeline
 
-Run = Callable[..., forked.Ended]
 WORDS = "ba de fi"
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Runs `transduce` with arguments."""
-    return partial(forked.transduce, tmp_path)
 
 
 def saved(made: Pipeline, folder: Path) -> Path:

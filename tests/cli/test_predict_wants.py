@@ -2,24 +2,14 @@
 
 import json
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-import forked
 import transduce
-
-Run = Callable[..., forked.Ended]
+from forked import Run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Runs `transduce` with arguments."""
-    return partial(forked.transduce, tmp_path)
 
 
 def test_phrases_for_all_lines(run: Run, tiny_run: Path) -> None:

@@ -2,28 +2,18 @@
 
 import json
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-import forked
 import transduce
+from forked import Run
 from transduce.cli.options import models_and_search
 from transduce.core.errors import InputError
 from transduce.search.settings import Search
 
-Run = Callable[..., forked.Ended]
-
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 LINES = b"1 2\n4 1 1\n9 0\n"
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Runs `transduce` with arguments."""
-    return partial(forked.transduce, tmp_path)
 
 
 def verbs(tmp_path: Path) -> dict[str, list[str | Path]]:

@@ -4,28 +4,18 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-import forked
 import transduce
+from forked import Run
 from transduce.core.model_file import load_model_file
 from transduce.data.files import fingerprint
 
-Run = Callable[..., forked.Ended]
-
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Runs `transduce` with arguments."""
-    return partial(forked.transduce, tmp_path)
 
 
 @pytest.fixture

@@ -3,26 +3,16 @@
 import json
 import sys
 import tomllib
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-import forked
 import transduce
+from forked import Run
 from transduce.data.files import fingerprint
-
-Run = Callable[..., forked.Ended]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 SMALL = ("training.updates=30", "training.threads=1", "training.precision=fp32")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Runs `transduce` with arguments."""
-    return partial(forked.transduce, tmp_path)
 
 
 @pytest.fixture

@@ -7,27 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-import forked
 import transduce
+from forked import Run
 from transduce.kernels import native
 from transduce.kernels.cpu import bf16_is_faster, capabilities
 
-Run = Callable[..., forked.Ended]
-
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Runs `transduce` with arguments."""
-    return partial(forked.transduce, tmp_path)
 
 
 def test_one_line_in_one_line_out_in_order(run: Run, tiny_run: Path) -> None:

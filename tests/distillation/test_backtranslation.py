@@ -1,51 +1,36 @@
 """Back-translation from one recipe: a reverse model, its sources, and the model that learns from them, exactly."""
 
-import gzip
-import json
 import shutil
 import signal
 import sys
 import tomllib
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import forked
 import transduce
+from trained import lines_of, sha256, shown
 from transduce.core.errors import InputError
 from transduce.data.corpus import TextFile
 from transduce.data.tags import tags_of
 from transduce.distillation import translations
-from transduce.distillation.backtranslation import reverse_of, train_backtranslated
+from transduce.distillation.backtranslation import reverse_of
+from transduce.distillation.pipeline import train_recipe
 from transduce.distillation.translations import BACKTRANSLATION, distil
 from transduce.recipe.recipe import load_recipe
 from transduce.search.settings import search_settings
-from transduce.training.display import Display
 from transduce.training.run import run_training
 
 TALK = "backtranslation.search={beam=2, min_length=1}"  # hardly trained models may say nothing
 BACK = ["backtranslation.text=['test.words', 'valid.words']", "backtranslation.training={updates=12}", TALK]
 
 
-def shown() -> Display:
-    return Display(Console(file=StringIO()))
-
-
-def sha256(run: Path) -> str:
-    return str(json.loads((run / "report.json").read_text())["model"]["sha256"])
-
-
-def lines_of(path: Path) -> list[str]:
-    return gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
-
-
 def test_the_model_learns_from_texts_with_the_sources_of_a_reverse_model(
     tiny_recipe: Path, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     run, recipe = tmp_path / "run", load_recipe(tiny_recipe, [*BACK, "backtranslation.weight=0.5"])
-    report = train_backtranslated(recipe, run, shown())
+    report = train_recipe(recipe, run, shown())
     reverse = reverse_of(recipe)
     assert [(each.source, each.target) for each in reverse.data.train] == [("train.words", "train.digits")]  # type: ignore[attr-defined]
     run_training(reverse, tmp_path / "by_hand", shown())
@@ -64,15 +49,15 @@ def test_the_model_learns_from_texts_with_the_sources_of_a_reverse_model(
     run_training(load_recipe(run / "recipe.toml"), tmp_path / "again", shown())  # it is an ordinary recipe
     assert sha256(tmp_path / "again") == sha256(run)
     given = load_recipe(tiny_recipe, [*BACK, f"backtranslation.model={run / 'reverse'}", "backtranslation.tag="])
-    report = train_backtranslated(given, tmp_path / "given", shown())
+    report = train_recipe(given, tmp_path / "given", shown())
     assert report["reverse"]["sha256"] == sha256(run / "reverse") and not (tmp_path / "given" / "reverse").exists()
     assert "tag" not in tomllib.loads((tmp_path / "given" / "recipe.toml").read_text())["data"]["train"][1]
     before = (run / "model.safetensors").stat().st_mtime_ns
-    train_backtranslated(recipe, run, shown())
+    train_recipe(recipe, run, shown())
     assert (run / "model.safetensors").stat().st_mtime_ns == before  # a finished run stays
     other = load_recipe(tiny_recipe, [*BACK, "backtranslation.weight=0.5", "backtranslation.text=['test.words']"])
     with pytest.raises(InputError, match="different: lines, sources"):
-        train_backtranslated(other, run, shown())
+        train_recipe(other, run, shown())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
@@ -138,7 +123,7 @@ def test_what_is_wrong_is_said_before_anything_is_trained(tiny_recipe: Path, tmp
         ("teachers.seeds=[1]", r"both make training pairs"),
     ]:
         with pytest.raises(InputError, match=said):
-            train_backtranslated(load_recipe(tiny_recipe, [*BACK, wrong]), run, shown())
+            train_recipe(load_recipe(tiny_recipe, [*BACK, wrong]), run, shown())
     with pytest.raises(InputError, match=r"\[backtranslation\] comes first"):
         run_training(load_recipe(tiny_recipe, BACK), run, shown())
     assert not run.exists()

@@ -1,39 +1,24 @@
 """Teachers and their student from one recipe, whenever they are stopped."""
 
-import gzip
-import json
 import shutil
 import signal
 import sys
 import tomllib
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import forked
 import transduce
+from trained import lines_of, sha256, shown
 from transduce.core.errors import InputError
-from transduce.distillation.pipeline import student, teachers_of, train_taught
+from transduce.distillation.pipeline import train_recipe
+from transduce.distillation.teachers import student, teachers_of
 from transduce.recipe.recipe import load_recipe
-from transduce.training.display import Display
 from transduce.training.run import run_training
 
 TALK = "teachers.search={beam=2, min_length=1}"  # hardly trained models may find that nothing is the likeliest to say
 TEACHERS = ["teachers.seeds=[3, 4]", "teachers.training={updates=12, learning_rate=1e-2}", TALK]
-
-
-def shown() -> Display:
-    return Display(Console(file=StringIO()))
-
-
-def sha256(run: Path) -> str:
-    return str(json.loads((run / "report.json").read_text())["model"]["sha256"])
-
-
-def lines_of(path: Path) -> list[str]:
-    return gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
 
 
 def test_teachers_translate_and_the_student_learns_from_it(
@@ -41,7 +26,7 @@ def test_teachers_translate_and_the_student_learns_from_it(
 ) -> None:
     run = tmp_path / "run"
     counted = "training.embeddings=cooccurrence"  # of the teachers: the student begins as one of them
-    report = train_taught(load_recipe(tiny_recipe, [*TEACHERS, counted, "teachers.precision=int8"]), run, shown())
+    report = train_recipe(load_recipe(tiny_recipe, [*TEACHERS, counted, "teachers.precision=int8"]), run, shown())
     teachers = [run / "teachers" / "3", run / "teachers" / "4"]
     assert [each["sha256"] for each in report["teachers"]] == [sha256(folder) for folder in teachers]
     assert len({*map(sha256, [*teachers, run])}) == 3
@@ -102,7 +87,7 @@ def test_a_student_of_another_architecture(tiny_recipe: Path, tmp_path: Path) ->
     learner = student(recipe, tmp_path / "run")
     assert learner.model.kind == "non_autoregressive"  # type: ignore[attr-defined]
     assert [Path(each.source).name for each in learner.data.train] == ["source.gz"]  # type: ignore[attr-defined]
-    report = train_taught(load_recipe(tiny_recipe, [*kinds, *other, "training.updates=6"]), tmp_path / "run", shown())
+    report = train_recipe(load_recipe(tiny_recipe, [*kinds, *other, "training.updates=6"]), tmp_path / "run", shown())
     assert report["tests"]["held_out"]["search"]["method"] == "mask_predict"
     assert report["translations"]["lines"] == 300
 
@@ -116,8 +101,8 @@ def test_what_is_wrong_is_said_before_anything_is_trained(tiny_recipe: Path, tmp
         with pytest.raises(InputError, match=said):
             load_recipe(tiny_recipe, [wrong])
     with pytest.raises(InputError, match=r"\[teachers\]: unknown key training.updtes. Did you mean .updates"):
-        train_taught(load_recipe(tiny_recipe, ["teachers.training.updtes=3"]), tmp_path / "run", shown())
-    with pytest.raises(InputError, match=r"\[teachers\] must be trained first"):
+        train_recipe(load_recipe(tiny_recipe, ["teachers.training.updtes=3"]), tmp_path / "run", shown())
+    with pytest.raises(InputError, match=r"\[teachers\] comes first"):
         run_training(load_recipe(tiny_recipe, TEACHERS), tmp_path / "run", shown())
     assert not (tmp_path / "run").exists()
 
@@ -125,5 +110,5 @@ def test_what_is_wrong_is_said_before_anything_is_trained(tiny_recipe: Path, tmp
 def test_a_directory_of_another_recipe_is_refused_at_once(tiny_recipe: Path, tiny_run: Path) -> None:
     before = sorted(tiny_run.rglob("*"))
     with pytest.raises(InputError, match="holds a training of another recipe"):
-        train_taught(load_recipe(tiny_recipe, TEACHERS), tiny_run, shown())
+        train_recipe(load_recipe(tiny_recipe, TEACHERS), tiny_run, shown())
     assert sorted(tiny_run.rglob("*")) == before

@@ -1,6 +1,5 @@
 """A teacher's translations: all of them, in order, the same bytes however often it was stopped."""
 
-import gzip
 import hashlib
 import json
 import os
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from random_models import language_model, model_file, sentences, translator
+from trained import lines_of
 from transduce.core.errors import InputError, Interrupted
 from transduce.core.model_file import save_model_file
 from transduce.data.corpus import PairFiles, TextFile
@@ -41,12 +41,6 @@ def run(folder: Path, output: str = "out", teacher: Pipeline | None = None, **op
     search = search_settings(teacher.recipe.search, options.pop("search", {"beam": 3}))
     sources = options.pop("sources", [TextFile(text="in.txt")])
     return distil(teacher, "0" * 64, sources, folder, folder / output, search, batch_size=4, **options)
-
-
-def lines_of(path: Path) -> list[str]:
-    text = gzip.decompress(path.read_bytes()).decode("utf-8")
-    assert text.endswith("\n")
-    return text[:-1].split("\n")
 
 
 def hashes(folder: Path) -> dict[str, str]:

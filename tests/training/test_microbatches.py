@@ -1,6 +1,5 @@
 """A batch that does not fit: the same gradient in pieces, the same bytes repeated, a name for what cannot be."""
 
-import hashlib
 import io
 import json
 import sys
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 from forked import Fate, transduce
 from hungry import ask_for_too_much, make_hungry
 from random_models import translator
+from trained import sha256
 from transduce.core.errors import TransduceError
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch
@@ -132,10 +132,6 @@ def run(recipe: Path, folder: Path, *overrides: str) -> tuple[dict[str, object],
     shown = io.StringIO()
     report = run_training(load_recipe(recipe, [HUNGRY, *overrides]), folder, Display(Console(file=shown, width=400)))
     return report, shown.getvalue()
-
-
-def sha256(folder: Path) -> str:
-    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
 
 
 def test_pieces_are_told_logged_and_counted(tiny_recipe: Path, tmp_path: Path) -> None:

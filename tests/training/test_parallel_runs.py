@@ -10,11 +10,11 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import forked
+from trained import sha256, shown
 from transduce.core.errors import InputError, TransduceError
-from transduce.distillation.pipeline import train_taught
+from transduce.distillation.pipeline import train_recipe
 from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.training.display import Display
 from transduce.training.parallel_runs import train_all
@@ -25,17 +25,9 @@ THREADS = "training.threads=1"
 TALK = "teachers.search={beam=2, min_length=1}"  # hardly trained models may find that nothing is the likeliest to say
 
 
-def shown() -> Display:
-    return Display(Console(file=StringIO(), width=200))
-
-
 def told(display: Display) -> str:
     assert isinstance(display.console.file, StringIO)
     return display.console.file.getvalue()
-
-
-def sha256(run: Path) -> str:
-    return str(json.loads((run / "report.json").read_text())["model"]["sha256"])
 
 
 def plans(recipe: Path, folder: Path, *overrides: str) -> dict[Path, Recipe]:
@@ -59,7 +51,7 @@ def test_each_gives_what_it_gives_alone(tiny_recipe: Path, tmp_path: Path) -> No
 def test_teachers_side_by_side_teach_the_same(tiny_recipe: Path, tmp_path: Path) -> None:
     settings = ["teachers.seeds=[3, 4]", "teachers.training={updates=12, threads=1}", TALK, THREADS]
     reports = [
-        train_taught(load_recipe(tiny_recipe, [*settings, f"teachers.together={number}"]), tmp_path / name, shown())
+        train_recipe(load_recipe(tiny_recipe, [*settings, f"teachers.together={number}"]), tmp_path / name, shown())
         for number, name in [(1, "one"), (2, "two")]
     ]
     one, two = ([each["sha256"] for each in report["teachers"]] for report in reports)

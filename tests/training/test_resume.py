@@ -1,6 +1,5 @@
 """A training that was stopped, killed or damaged ends in the same bytes as one that never was."""
 
-import hashlib
 import json
 import shutil
 import signal
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from forked import UNHARMED, Ended, Fate, transduce
+from trained import sha256
 from transduce.runtime.event_log import read_log
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
@@ -20,10 +20,6 @@ BF16 = "training.precision=bf16"
 def train(recipe: Path, run: Path, *overrides: str, fate: Fate = UNHARMED) -> Ended:
     """`transduce train RECIPE OVERRIDES --run RUN`, to its end."""
     return transduce(run.parent, "train", recipe, *overrides, "--run", run, fate=fate)
-
-
-def sha256(run: Path) -> str:
-    return hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest()
 
 
 def updates(run: Path) -> list[tuple[str, int]]:

@@ -1,6 +1,5 @@
 """A run directory through its life: finished and left alone, taken further, moved, reached through links, locked."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -17,10 +16,11 @@ from rich.console import Console
 import forked
 import transduce
 from forked import Fate
+from trained import sha256
 from transduce.cli.app import main
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
-from transduce.distillation.pipeline import train_taught
+from transduce.distillation.pipeline import train_recipe
 from transduce.recipe.recipe import load_recipe
 from transduce.runtime.event_log import read_log
 from transduce.training.display import Display
@@ -36,7 +36,7 @@ TEACHERS = ["teachers.seeds=[3]", "teachers.training={updates=4}", "teachers.sea
 def train(recipe: Path, run: Path, *overrides: str) -> str:
     """What a training in this process shows."""
     shown = StringIO()
-    train_taught(load_recipe(recipe, overrides), run, Display(Console(file=shown, width=200)))
+    train_recipe(load_recipe(recipe, overrides), run, Display(Console(file=shown, width=200)))
     return shown.getvalue()
 
 
@@ -44,10 +44,6 @@ def refused(recipe: Path, run: Path, *overrides: str) -> str:
     with pytest.raises(InputError) as caught:
         train(recipe, run, *overrides)
     return str(caught.value)
-
-
-def sha256(run: Path) -> str:
-    return hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest()
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption
+from transduce.cli import options
 
 
 def compare(
@@ -26,7 +26,7 @@ def compare(
     run: Annotated[
         Path | None, typer.Option(help="The directory for all runs. By default runs/compare/<name>.")
     ] = None,
-    device: DeviceOption = "auto",
+    device: options.Device = "auto",
 ) -> None:
     """Train variants of a recipe with one budget, and compare them.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, models_and_search
+from transduce.cli import options
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TextFile
@@ -36,23 +36,16 @@ def distill(
             help="The exponent alpha in log p / length^alpha, by which outputs are ranked. By default the teacher's."
         ),
     ] = None,
-    prune: PruneOption = None,
-    precision: PrecisionOption = "fp32",
-    device: DeviceOption = "auto",
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="How many lines to search at once. It changes speed and memory, not results.")
-    ] = 128,
-    workers: Annotated[
-        int, typer.Option(min=1, help="How many workers translate in parallel, with one thread each.")
-    ] = 1,
+    prune: options.Prune = None,
+    precision: options.Precision = "fp32",
+    device: options.Device = "auto",
+    batch_size: options.BatchSize = 128,
+    workers: options.Workers = 1,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on the translations.")] = None,
     run: Annotated[
         Path | None, typer.Option(help="The student's run directory. By default runs/<recipe name>.")
     ] = None,
-    trust_code: Annotated[
-        bool,
-        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
-    ] = False,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Translate training data with a teacher, to train a student.
 
@@ -60,37 +53,57 @@ def distill(
 
     The same command continues where it stopped.
     """
-    from transduce.cli.text import bar, tell
+    from transduce.cli.text import tell
+
+    teacher, asked = options.models_and_search(teacher, {"beam": beam, "alpha": alpha, "prune": prune})
+    sources, root = _sources(teacher[0], source, recipe)
+    student_recipe = _student(student, output) if student else None  # a wrong one is told now
+    use = {"trust_code": trust_code, "precision": precision, "device": device}
+    told = translated(teacher, use, asked, sources, root, output, batch_size=batch_size, workers=workers)
+    tell(f"{told} To train on it:")
+    typer.echo(f'[data]\nroot = "."\ntrain = [{{ source = "{output}/source.gz", target = "{output}/target.gz" }}]')
+    if student_recipe:
+        _train(student_recipe, run)
+
+
+def translated(
+    models: list[Path],
+    use: dict[str, Any],
+    search: dict[str, Any],
+    sources: list["TextFile"],
+    root: Path,
+    output: Path,
+    **how: Any,
+) -> str:
+    """Translate files into a folder with a model or an ensemble; returns how much there was, in words.
+
+    use: of `load`; search: keys in place of the model's; how: of `distil`, as all others.
+    """
+    from transduce.cli.text import bar
     from transduce.core.model_file import find_model_file
-    from transduce.data.files import fingerprint
-    from transduce.distillation.translations import distil
+    from transduce.distillation.translations import checksum_of, count_texts, distil
     from transduce.pipeline.pipeline import load
     from transduce.runtime.allocator import keep_freed_memory
     from transduce.runtime.devices import use_device
     from transduce.search.settings import search_settings
 
     keep_freed_memory()
-    use_device(device)
-    teacher, asked = models_and_search(teacher, {"beam": beam, "alpha": alpha, "prune": prune})
-    files = [find_model_file(each) for each in teacher]
-    sources, root = _sources(files[0], source, recipe)
-    student_recipe = _student(student, output) if student else None  # a wrong one is told now
-    pipeline = load(files, trust_code=trust_code, precision=precision, device=device)
-    search = search_settings(pipeline.recipe.search, {"nbest": 1, **asked})
-    checksum = "+".join(fingerprint(file) for file in files)
-    with bar("distilling", _count(sources, root)) as advance:
-        report = distil(pipeline, checksum, sources, root, output, search, batch_size, advance, workers)
+    use_device(use["device"])
+    files = [find_model_file(each) for each in models]
+    pipeline = load(files, **use)
+    settings = search_settings(pipeline.recipe.search, {"nbest": 1, **search})
+    checksum, lines = checksum_of(files), count_texts(sources, root)
+    with bar("translating", lines) as advance:
+        report = distil(pipeline, checksum, sources, root, output, settings, advance=advance, **how)
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report["counts"].items())
-    tell(f"{output}: {report['lines']:,} lines; {counts}. To train on it:")
-    typer.echo(f'[data]\nroot = "."\ntrain = [{{ source = "{output}/source.gz", target = "{output}/target.gz" }}]')
-    if student_recipe:
-        _train(student_recipe, run)
+    return f"{output}: {lines:,} lines; {counts}."
 
 
-def _sources(file: Path, named: list[Path] | None, recipe: Path | None) -> tuple[list["TextFile"], Path]:
+def _sources(model: Path, named: list[Path] | None, recipe: Path | None) -> tuple[list["TextFile"], Path]:
     """What to translate, and the folder that it lies in."""
     from transduce.cli.training_data import training_data
     from transduce.core.errors import InputError
+    from transduce.core.model_file import find_model_file
     from transduce.data.corpus import TextFile
     from transduce.distillation.translations import training_sources
 
@@ -98,14 +111,8 @@ def _sources(file: Path, named: list[Path] | None, recipe: Path | None) -> tuple
         raise InputError("name --source or --recipe, not both: each says what to translate.")
     if named:
         return [TextFile(text=str(path)) for path in named], Path()
-    data = training_data(file, recipe, "--source or --recipe")
+    data = training_data(find_model_file(model), recipe, "--source or --recipe")
     return training_sources(data.train), Path(data.root)
-
-
-def _count(sources: list["TextFile"], root: Path) -> int:
-    from transduce.data.files import count_lines
-
-    return sum(count_lines(root / file.text) for file in sources)
 
 
 def _student(path: Path, output: Path) -> Any:

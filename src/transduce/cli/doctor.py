@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.options import SourceColumnOption, TargetColumnOption, TsvOption
+from transduce.cli import options
 from transduce.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def doctor(
     *,
     source: SourceFile = None,
     target: TargetFile = None,
-    tsv: TsvOption = None,
-    source_column: SourceColumnOption = None,
-    target_column: TargetColumnOption = None,
+    tsv: options.Tsv = None,
+    source_column: options.SourceColumn = None,
+    target_column: options.TargetColumn = None,
     text: PlainText = None,
     column: TextColumn = None,
     test_source: TestSource = None,

@@ -5,16 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.cli.options import (
-    DeviceOption,
-    PrecisionOption,
-    PruneOption,
-    SourceColumnsOption,
-    TargetColumnOption,
-    TsvOption,
-    columns,
-    models_and_search,
-)
+from transduce.cli import options
 
 if TYPE_CHECKING:
     from transduce.kernels.matmul import Precision
@@ -44,19 +35,17 @@ def evaluate(
         list[Path] | None,
         typer.Option(help="The reference translations, one a line, or the text for a language model. Repeatable."),
     ] = None,
-    tsv: TsvOption = None,
-    source_column: SourceColumnsOption = None,
-    target_column: TargetColumnOption = None,
-    beam: Annotated[int | None, typer.Option(help="The beam width. 1 is greedy search.")] = None,
+    tsv: options.Tsv = None,
+    source_column: options.SourceColumns = None,
+    target_column: options.TargetColumn = None,
+    beam: options.Beam = None,
     alpha: Annotated[
         float | None, typer.Option(help="The exponent alpha in log p / length^alpha, by which outputs are ranked.")
     ] = None,
-    prune: PruneOption = None,
-    shortlist: Annotated[
-        int | None, typer.Option(help="Allow only this many candidates for each source token. See transduce shortlist.")
-    ] = None,
-    precision: PrecisionOption = "fp32",
-    device: DeviceOption = "auto",
+    prune: options.Prune = None,
+    shortlist: options.Shortlist = None,
+    precision: options.Precision = "fp32",
+    device: options.Device = "auto",
     metric: Annotated[
         list[str] | None, typer.Option(help="The name of a metric. Repeatable. By default the first model's metrics.")
     ] = None,
@@ -67,15 +56,10 @@ def evaluate(
             "model's."
         ),
     ] = None,
-    to: Annotated[
-        str, typer.Option(help="The code of the language to write, such as fr, for models that write several.")
-    ] = "",
-    batch_size: Annotated[int, typer.Option(min=1, help="How many lines to search at once.")] = 64,
+    to: options.To = "",
+    batch_size: options.BatchSize = 64,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
-    trust_code: Annotated[
-        bool,
-        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
-    ] = False,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Score models on a test set, and compare them.
 
@@ -91,10 +75,10 @@ def evaluate(
 
     keep_freed_memory()
     asked = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
-    models, search = models_and_search(models, asked, needed=False)
+    models, search = options.models_and_search(models, asked, needed=False)
     settings = Settings(metric, batch_size, search)
     named = _by_name(outputs or [], models)
-    sides = columns(tsv, source_column, target_column)
+    sides = options.columns(tsv, source_column, target_column)
     if sides and source:
         raise InputError("--tsv already holds the sources: leave out --source.")
     pipelines = _load(models, trust_code, precision, device)
@@ -162,7 +146,7 @@ def _show_comparison(report: dict[str, Any]) -> None:
             figure = system["scores"].get(metric)
             difference = _difference(against[name]) if name in against else ""
             if figure or difference:
-                typer.echo(f"  {name:<{width}}  {_value(figure) if figure else '':<21}  {difference}".rstrip())
+                typer.echo(f"  {name:<{width}}  {_with_interval(figure) if figure else '':<21}  {difference}".rstrip())
         for each in against.values():
             typer.echo(f"  {each['verdict']}")
     for name, system in systems.items():
@@ -193,17 +177,7 @@ def _show_confusion(report: dict[str, Any], title: str = "Counts of labels:") ->
 
 
 def _figure(figure: dict[str, Any]) -> str:
-    return f"{figure['name']} {_value(figure)}"
-
-
-def _digits(signature: str) -> int:
-    from transduce.metrics.score import decimals
-
-    return decimals(signature)
-
-
-def _value(figure: dict[str, Any]) -> str:
-    return _with_interval(figure, "")
+    return f"{figure['name']} {_with_interval(figure)}"
 
 
 def _difference(comparison: dict[str, Any]) -> str:
@@ -211,7 +185,7 @@ def _difference(comparison: dict[str, Any]) -> str:
     return _with_interval(comparison, "+") + p_value
 
 
-def _with_interval(figure: dict[str, Any], sign: str) -> str:
+def _with_interval(figure: dict[str, Any], sign: str = "") -> str:
     from transduce.metrics.score import decimals
 
     form = f"{{:{sign}.{decimals(figure['signature'])}f}}"

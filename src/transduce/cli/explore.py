@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption, models_and_search
+from transduce.cli import options
 from transduce.cli.serve import hosts_of, needed
 from transduce.core.errors import InputError
 
@@ -17,21 +17,14 @@ LOOPBACK = "127.0.0.1"
 
 
 def explore(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL|search.KEY=VALUE",
-            help="Run directories or model files, each also as name=path. search.KEY=VALUE sets any key of search, "
-            "such as search.beam=5.",
-        ),
-    ],
+    models: options.NamedModels,
     run: Annotated[
         Path | None,
         typer.Option(
             help="The run directory whose training to show, live while it runs. By default the first model's."
         ),
     ] = None,
-    port: Annotated[int, typer.Option(help="The port to listen on. 0 takes any free one.")] = 0,
+    port: options.Port = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     file: Annotated[
         Path | None, typer.Option(help="Write a single HTML file that works offline, and start no server.")
@@ -39,11 +32,8 @@ def explore(
     text: Annotated[
         list[str] | None, typer.Option(help="With --file, a sentence or sound file to show. Repeatable.")
     ] = None,
-    device: DeviceOption = "auto",
-    trust_code: Annotated[
-        bool,
-        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
-    ] = False,
+    device: options.Device = "auto",
+    trust_code: options.TrustCode = False,
 ) -> None:
     """See a model's predictions, search and attention in the browser.
 
@@ -57,7 +47,7 @@ def explore(
 
         if not file:  # told before a model is loaded
             import_module("transduce.serve.run")
-    models, search = models_and_search(models, {})
+    models, search = options.models_and_search(models, {})
     opened = Models.open(models, ModelUse(trust_code, device=device, files=True, search=search), run)
     if file:
         _write(opened, file, text or [])

@@ -2,11 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, models_and_search
+from transduce.cli import options
 
 
 def generate(
@@ -63,16 +63,11 @@ def generate(
     batch_size: Annotated[
         int, typer.Option(min=1, help="How many texts to sample at once. It changes speed and memory, not results.")
     ] = 64,
-    ensemble: Annotated[
-        Literal["probability", "log_probability"], typer.Option(help="What an ensemble averages over its models.")
-    ] = "probability",
-    precision: PrecisionOption = "fp32",
-    device: DeviceOption = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object a line.")] = False,
-    trust_code: Annotated[
-        bool,
-        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
-    ] = False,
+    ensemble: options.Ensemble = "probability",
+    precision: options.Precision = "fp32",
+    device: options.Device = "auto",
+    as_json: options.JsonLines = False,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Sample texts from a language model.
 
@@ -95,7 +90,7 @@ def generate(
         "min_length": min_length,
         "no_repeat_ngram": no_repeat_ngram,
     }
-    models, search = models_and_search(model, asked)
+    models, search = options.models_and_search(model, asked)
     if sys.stdout is None:
         raise InputError("there is nowhere to write to: standard output is closed.")
     pipeline = load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)

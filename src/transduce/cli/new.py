@@ -5,17 +5,7 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.data_files import (
-    Languages,
-    Separator,
-    SourceColumns,
-    SourceFile,
-    TargetColumn,
-    TargetFile,
-    Time,
-    named_files,
-)
-from transduce.cli.options import DeviceOption
+from transduce.cli import data_files, options
 
 
 def new(
@@ -24,14 +14,14 @@ def new(
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to decide yourself, such as model.d_model=256."),
     ] = None,
-    source: SourceFile = None,
-    target: TargetFile = None,
-    source_column: SourceColumns = None,
-    target_column: TargetColumn = None,
-    source_separator: Separator = None,
-    languages: Languages = None,
-    time: Time = None,
-    device: DeviceOption = "auto",
+    source: data_files.SourceFile = None,
+    target: data_files.TargetFile = None,
+    source_column: data_files.SourceColumns = None,
+    target_column: data_files.TargetColumn = None,
+    source_separator: data_files.Separator = None,
+    languages: data_files.Languages = None,
+    time: data_files.Time = None,
+    device: options.Device = "auto",
     force: Annotated[bool, typer.Option("--force", help="Replace a file of this name.")] = False,
 ) -> None:
     """Write a recipe for your data, each key with its reason.
@@ -60,7 +50,7 @@ def new(
     if problems or source is None:
         raise InputError(problems)
     use_device(device)
-    named = named_files(source, target, source_column, target_column, source_separator, languages)
+    named = data_files.named_files(source, target, source_column, target_column, source_separator, languages)
     minutes = parse_minutes(time) if time else None
     console = Console()
     plan = make_plan(named, overrides or [], minutes, Display(console), file.stem)

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 Named = TypeVar("Named", Path, str)
 SEARCH = "search."  # the beginning of an argument that is a key of search instead of a model
 
-TsvOption = Annotated[
+Tsv = Annotated[
     Path | None, typer.Option(help="One tab-separated file with both sides as columns, instead of two files.")
 ]
-SourceColumnOption = Annotated[
+SourceColumn = Annotated[
     int | None, typer.Option(min=0, help="The column of the source in --tsv, counted from 0. By default 0.")
 ]
-SourceColumnsOption = Annotated[
+SourceColumns = Annotated[
     list[int] | None,
     typer.Option(
         min=0,
@@ -26,27 +26,60 @@ SourceColumnsOption = Annotated[
         "of texts.",
     ),
 ]
-TargetColumnOption = Annotated[
+TargetColumn = Annotated[
     int | None, typer.Option(min=0, help="The column of the target in --tsv, counted from 0. By default 1.")
 ]
-PrecisionOption = Annotated[
+Precision = Annotated[
     Literal["fp32", "int8"],
     typer.Option(help="The precision of matrix products. int8 is faster and gives nearly the same results."),
 ]
-SplitOption = Annotated[
+Split = Annotated[
     Literal["auto", "sentences", "none"],
     typer.Option(
         help="Read each line sentence by sentence (sentences) or as a whole (none). auto reads by sentences if the "
         "model was trained on single sentences."
     ),
 ]
-DeviceOption = Annotated[
+Device = Annotated[
     str,
     typer.Option(
         metavar="[auto|cpu|cuda|mps]", help="The device to compute on. auto takes a CUDA GPU if there is one."
     ),
 ]
-PruneOption = Annotated[
+TrustCode = Annotated[
+    bool,
+    typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
+]
+NamedModels = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODEL|search.KEY=VALUE",
+        help="Run directories or model files, each also as name=path. search.KEY=VALUE sets any key of search, such as "
+        "search.beam=5.",
+    ),
+]
+Port = Annotated[int, typer.Option(help="The port to listen on. 0 takes any free one.")]
+Ensemble = Annotated[
+    Literal["probability", "log_probability"], typer.Option(help="What an ensemble averages over its models.")
+]
+JsonLines = Annotated[bool, typer.Option("--json", help="Write one JSON object a line.")]
+BatchSize = Annotated[
+    int, typer.Option(min=1, help="How many lines to search at once. It changes speed and memory, not results.")
+]
+Workers = Annotated[
+    int, typer.Option(min=1, help="How many workers translate in parallel, with one thread each. For many lines.")
+]
+To = Annotated[
+    str, typer.Option(help="The code of the language to write, such as fr, for a model that writes several.")
+]
+Shortlist = Annotated[
+    int | None,
+    typer.Option(
+        help="Allow only this many candidates for each source token, which is faster. See transduce shortlist."
+    ),
+]
+Beam = Annotated[int | None, typer.Option(help="The beam width. 1 is greedy search.")]
+Prune = Annotated[
     float | None,
     typer.Option(
         help="Drop hypotheses that are this many nats less likely than the best. 1.5 is faster and gives nearly the "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, SplitOption, models_and_search
+from transduce.cli import options
 
 if TYPE_CHECKING:
     from transduce.inference.prediction import Prediction
@@ -41,8 +41,8 @@ def predict(
         Literal["greedy", "beam", "sample", "mask_predict", "ctc"] | None,
         typer.Option(help="The search method. mask_predict and ctc are for models of these kinds."),
     ] = None,
-    beam: Annotated[int | None, typer.Option(help="The beam width. 1 is greedy search.")] = None,
-    prune: PruneOption = None,
+    beam: options.Beam = None,
+    prune: options.Prune = None,
     length_rule: Annotated[
         Literal["power", "gnmt", "none"] | None,
         typer.Option(
@@ -65,12 +65,7 @@ def predict(
     no_repeat_ngram: Annotated[
         int | None, typer.Option(help="Forbid that a sequence of this many tokens appears twice in an output.")
     ] = None,
-    shortlist: Annotated[
-        int | None,
-        typer.Option(
-            help="Allow only this many candidates for each source token, which is faster. See transduce shortlist."
-        ),
-    ] = None,
+    shortlist: options.Shortlist = None,
     must: Annotated[
         list[str] | None, typer.Option(help="A phrase that must appear in every output. Repeatable.")
     ] = None,
@@ -99,26 +94,18 @@ def predict(
     ] = None,
     iterations: Annotated[int | None, typer.Option(help="With mask_predict, the number of iterations.")] = None,
     lengths: Annotated[int | None, typer.Option(help="With mask_predict, the number of output lengths to try.")] = None,
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="How many lines to search at once. It changes speed and memory, not results.")
-    ] = 64,
-    workers: Annotated[
-        int, typer.Option(min=1, help="How many workers translate in parallel, with one thread each. For many lines.")
-    ] = 1,
-    to: Annotated[
-        str, typer.Option(help="The code of the language to write, such as fr, for a model that writes several.")
-    ] = "",
-    split: SplitOption = "auto",
+    batch_size: options.BatchSize = 64,
+    workers: options.Workers = 1,
+    to: options.To = "",
+    split: options.Split = "auto",
     long: Annotated[
         Literal["split", "truncate", "refuse"],
         typer.Option(help="What to do with a line that is longer than the model can read."),
     ] = "split",
-    ensemble: Annotated[
-        Literal["probability", "log_probability"], typer.Option(help="What an ensemble averages over its models.")
-    ] = "probability",
-    precision: PrecisionOption = "fp32",
-    device: DeviceOption = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object a line.")] = False,
+    ensemble: options.Ensemble = "probability",
+    precision: options.Precision = "fp32",
+    device: options.Device = "auto",
+    as_json: options.JsonLines = False,
     draw: Annotated[
         bool,
         typer.Option(
@@ -129,10 +116,7 @@ def predict(
     lattice: Annotated[
         bool, typer.Option(help="With --json, write every hypothesis that the beam search considered.")
     ] = False,
-    trust_code: Annotated[
-        bool,
-        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
-    ] = False,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Translate or continue each line of standard input.
 
@@ -180,7 +164,7 @@ def predict(
         "iterations": iterations,
         "lengths": lengths,
     }
-    models, search = models_and_search(model, asked)
+    models, search = options.models_and_search(model, asked)
     pipeline = load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
     file = pipeline.task.read_inputs(source) if source else None
     lines = [text] if text is not None else file.texts if file else [] if at_terminal else read_source(source)

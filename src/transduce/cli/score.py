@@ -1,11 +1,11 @@
 """`transduce score MODEL --source A --target B`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption, SourceColumnsOption, TargetColumnOption, TsvOption, columns
+from transduce.cli import options
 
 
 def score(
@@ -14,21 +14,16 @@ def score(
     ],
     target: Annotated[Path | None, typer.Option(help="The texts to score, one a line.")] = None,
     source: Annotated[Path | None, typer.Option(help="Their sources, one a line. A language model has none.")] = None,
-    tsv: TsvOption = None,
-    source_column: SourceColumnsOption = None,
-    target_column: TargetColumnOption = None,
+    tsv: options.Tsv = None,
+    source_column: options.SourceColumns = None,
+    target_column: options.TargetColumn = None,
     batch_size: Annotated[int, typer.Option(min=1, help="How many lines to score at once.")] = 64,
-    ensemble: Annotated[
-        Literal["probability", "log_probability"], typer.Option(help="What an ensemble averages over its models.")
-    ] = "probability",
-    device: DeviceOption = "auto",
+    ensemble: options.Ensemble = "probability",
+    device: options.Device = "auto",
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object a line, and the summary last.")
     ] = False,
-    trust_code: Annotated[
-        bool,
-        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
-    ] = False,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Write the log-probability of each text, and the perplexity.
 
@@ -42,7 +37,7 @@ def score(
     from transduce.inference.likelihood import Likelihood
     from transduce.pipeline.pipeline import load
 
-    sides = columns(tsv, source_column, target_column)
+    sides = options.columns(tsv, source_column, target_column)
     if bool(sides) == bool(target) or (sides and source):
         raise InputError("name --target (and --source, if the model reads one), or a --tsv with both as columns.")
     texts, given = sides[::-1] if sides else (target, source)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, PruneOption, models_and_search
+from transduce.cli import options
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 
@@ -19,18 +19,11 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 def serve(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL|search.KEY=VALUE",
-            help="Run directories or model files, each also as name=path. search.KEY=VALUE sets any key of search, "
-            "such as search.beam=5.",
-        ),
-    ],
+    models: options.NamedModels,
     host: Annotated[
         str, typer.Option(help="The address to listen on. The default answers only this machine.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on. 0 takes any free one.")] = 8000,
+    port: options.Port = 8000,
     allow_host: Annotated[
         list[str] | None, typer.Option(help="A further host name that requests may call the server by. Repeatable.")
     ] = None,
@@ -70,16 +63,11 @@ def serve(
     threads: Annotated[
         int | None, typer.Option(help="How many threads the model uses. By default torch decides.")
     ] = None,
-    precision: PrecisionOption = "fp32",
-    device: DeviceOption = "auto",
-    shortlist: Annotated[
-        int | None, typer.Option(help="Allow only this many candidates for each source token. See transduce shortlist.")
-    ] = None,
-    prune: PruneOption = None,
-    trust_code: Annotated[
-        bool,
-        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
-    ] = False,
+    precision: options.Precision = "fp32",
+    device: options.Device = "auto",
+    shortlist: options.Shortlist = None,
+    prune: options.Prune = None,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Serve models over HTTP.
 
@@ -107,7 +95,7 @@ def serve(
         from transduce.serve.run import run
     from transduce.explore.page_file import page
 
-    models, search = models_and_search(models, {"prune": prune, "shortlist": shortlist})
+    models, search = options.models_and_search(models, {"prune": prune, "shortlist": shortlist})
     opened = Models.open(models, ModelUse(trust_code, precision, device, search))
     for model in opened:
         tell(f"{model.name}: {model.path}")

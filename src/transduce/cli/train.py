@@ -5,17 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.data_files import (
-    Languages,
-    Separator,
-    SourceColumns,
-    SourceFile,
-    TargetColumn,
-    TargetFile,
-    Time,
-    named_files,
-)
-from transduce.cli.options import DeviceOption
+from transduce.cli import data_files, options
 
 if TYPE_CHECKING:
     from transduce.planning.inputs import Named
@@ -32,18 +22,18 @@ def train(
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Recipe keys to change, such as training.updates=2000."),
     ] = None,
-    source: SourceFile = None,
-    target: TargetFile = None,
-    source_column: SourceColumns = None,
-    target_column: TargetColumn = None,
-    source_separator: Separator = None,
-    languages: Languages = None,
-    time: Time = None,
+    source: data_files.SourceFile = None,
+    target: data_files.TargetFile = None,
+    source_column: data_files.SourceColumns = None,
+    target_column: data_files.TargetColumn = None,
+    source_separator: data_files.Separator = None,
+    languages: data_files.Languages = None,
+    time: data_files.Time = None,
     run: Annotated[Path | None, typer.Option(help="The run directory. By default runs/<recipe name>.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the recipe, parameters, memory and batches, and train nothing.")
     ] = False,
-    device: DeviceOption = "auto",
+    device: options.Device = "auto",
     force: Annotated[
         bool, typer.Option("--force", help="Train even if the examination of the data found errors.")
     ] = False,
@@ -73,7 +63,7 @@ def train(
         given, recipe = [recipe, *given], None
     _refuse_mixed(recipe, source, any(each is not None for each in data))
     if source is not None:
-        named = named_files(source, target, source_column, target_column, source_separator, languages)
+        named = data_files.named_files(source, target, source_column, target_column, source_separator, languages)
         _train_planned(named, given, time, run, dry_run, force, finish)
         return
     path, run = _of_run(Path(recipe or ""), run, finish)
@@ -89,8 +79,7 @@ def _train(resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish:
 
     from transduce.core.model_file import NAME
     from transduce.data.files import fingerprint
-    from transduce.distillation.backtranslation import finish_backtranslated, reverse_of, train_backtranslated
-    from transduce.distillation.pipeline import finish_taught, teachers_of, train_taught
+    from transduce.distillation.pipeline import finish_recipe, first_recipes, train_recipe
     from transduce.runtime.allocator import keep_freed_memory
     from transduce.training.display import Display
     from transduce.training.examination import examine_data
@@ -103,14 +92,12 @@ def _train(resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish:
     if dry_run:
         from transduce.training.dry_run import dry_run as show
 
-        first = [reverse_of(resolved)] if resolved.backtranslation else teachers_of(resolved)[:1]
-        for each in [*first, resolved]:  # its teachers differ by their seeds alone
+        for each in [*first_recipes(resolved)[:1], resolved]:  # its teachers differ by their seeds alone
             show(each, Display(console))
         return None
 
     keep_freed_memory()
-    back = (finish_backtranslated if finish else train_backtranslated) if resolved.backtranslation else None
-    report = (back or (finish_taught if finish else train_taught))(resolved, folder, Display(console))
+    report = (finish_recipe if finish else train_recipe)(resolved, folder, Display(console))
     tell_summary(resolved, folder, report, Display(console))
     path = folder / NAME  # `transduce shortlist` may have added to it: its hash is not always the report's
     console.print(f"{path}  sha256 {fingerprint(path)}", highlight=False, soft_wrap=True)
@@ -133,6 +120,7 @@ def _train_planned(
     from transduce.training.display import Display
     from transduce.training.examination import examine_data
     from transduce.training.run import cache_folder
+    from transduce.training.run_directory import check_recipe
 
     console, minutes = Console(), parse_minutes(time) if time else None
     folder = run or Path("runs") / resolve_inputs(named).name
@@ -145,7 +133,7 @@ def _train_planned(
     recipe = plan.recipe
     console.print(plan.promised.sentence(), highlight=False)
     if not begun and not dry_run:
-        _refuse_other(recipe, folder)
+        check_recipe(folder, recipe)
         examine_data(recipe, cache_folder(), Display(console).warn, force)  # nothing is written for wrong data
         keep_plan(folder, plan, asked)
     report = _train(recipe, folder, dry_run, force, finish)
@@ -154,13 +142,6 @@ def _train_planned(
         write_json(folder / REPORT, {**report, "plan": took})
         told = in_words(took["took_seconds"]), in_words(took["promised_seconds"])
         console.print(f"It took {told[0]}; {told[1]} were promised.", highlight=False)
-
-
-def _refuse_other(recipe: "Recipe", folder: Path) -> None:
-    """Raises InputError where the folder holds a training of a recipe."""
-    from transduce.training.run_directory import check_recipe
-
-    check_recipe(folder, recipe)
 
 
 def _is_data(name: str) -> bool:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption, PrecisionOption, models_and_search
+from transduce.cli import options
+from transduce.cli.distill import translated
 
 
 def translate_back(
@@ -24,18 +25,11 @@ def translate_back(
         str, typer.Option(help="The word that stands before these sources in training. An empty one is no tag.")
     ] = "<BT>",
     beam: Annotated[int | None, typer.Option(help="The beam width. By default the model's.")] = None,
-    precision: PrecisionOption = "fp32",
-    device: DeviceOption = "auto",
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="How many lines to search at once. It changes speed and memory, not results.")
-    ] = 128,
-    workers: Annotated[
-        int, typer.Option(min=1, help="How many workers translate in parallel, with one thread each.")
-    ] = 1,
-    trust_code: Annotated[
-        bool,
-        typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
-    ] = False,
+    precision: options.Precision = "fp32",
+    device: options.Device = "auto",
+    batch_size: options.BatchSize = 128,
+    workers: options.Workers = 1,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Make training pairs of texts in your target language.
 
@@ -44,33 +38,19 @@ def translate_back(
     A model of the other direction writes a source for each text. The same command continues where it stopped. With a
     table [backtranslation] in a recipe, `transduce train` trains that model and does all of this.
     """
-    from transduce.cli.text import bar, tell
+    from transduce.cli.text import tell
     from transduce.core.errors import InputError
-    from transduce.core.model_file import find_model_file
     from transduce.data.corpus import PairFiles, TextFile
-    from transduce.data.files import count_lines, fingerprint
-    from transduce.distillation.translations import BACKTRANSLATION, distil
-    from transduce.pipeline.pipeline import load
-    from transduce.runtime.allocator import keep_freed_memory
-    from transduce.runtime.devices import use_device
-    from transduce.search.settings import search_settings
+    from transduce.distillation.translations import BACKTRANSLATION
 
-    keep_freed_memory()
-    use_device(device)
     if tag and len(tag.split()) != 1:
         raise InputError(f"--tag {tag!r}: expected one word without white space.")
-    models, asked = models_and_search(model, {"beam": beam})
-    files = [find_model_file(each) for each in models]
-    pipeline = load(files, trust_code=trust_code, precision=precision, device=device)
-    search = search_settings(pipeline.recipe.search, {"nbest": 1, **asked})
-    checksum = "+".join(fingerprint(file) for file in files)
+    models, asked = options.models_and_search(model, {"beam": beam})
     texts = [TextFile(text=str(path)) for path in text]
-    with bar("translating back", sum(count_lines(path) for path in text)) as advance:
-        report = distil(
-            pipeline, checksum, texts, Path(), output, search, batch_size, advance, workers, BACKTRANSLATION
-        )
-    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report["counts"].items())
-    tell(f"{output}: {report['lines']:,} lines; {counts}. To train on these pairs, add to the recipe's data.train:")
+    use = {"trust_code": trust_code, "precision": precision, "device": device}
+    how = {"batch_size": batch_size, "workers": workers, "method": BACKTRANSLATION}
+    told = translated(models, use, asked, texts, Path(), output, **how)
+    tell(f"{told} To train on these pairs, add to the recipe's data.train:")
     pairs = PairFiles(source=f"{output}/target.gz", target=f"{output}/source.gz", tag=tag or None)
     entry = pairs.model_dump(exclude_none=True, exclude_defaults=True)
     typer.echo(

@@ -129,20 +129,14 @@ def _pass(model: nn.Module, length: int, reads: str | None) -> Callable[[], None
     reads: the kind of the source; None = there is none.
     """
     generator = torch.Generator().manual_seed(length)
-    if reads == "frames":
-        frames_BSF = torch.randn(1, length, VOCABULARY, generator=generator)
-        source: Padded | Graphs | Forest | None = Padded(frames_BSF, torch.tensor([length]))
-        target = _random(-(-length // FRAMES_A_TOKEN), generator)
+    source: Padded | Graphs | Forest | None = None
+    if reads in ("frames", "vectors"):
+        source = Padded(torch.randn(1, length, VOCABULARY, generator=generator), torch.tensor([length]))
     elif reads in ("graph", "node"):
-        source, target = _ring(length, generator, chosen=reads == "node"), _random(length, generator)
-    elif reads == "vectors":
-        vectors_BSF = torch.randn(1, length, VOCABULARY, generator=generator)
-        source, target = Padded(vectors_BSF, torch.tensor([length])), _random(length, generator)
-    elif reads == "tree_nodes":
-        source, target = _tree(length, generator), _random(length, generator)
-    else:
-        source = _random(length, generator) if reads else None
-        target = _random(length, generator)
+        source = _ring(length, generator, chosen=reads == "node")
+    elif reads:
+        source = (_tree if reads == "tree_nodes" else _random)(length, generator)
+    target = _random(-(-length // FRAMES_A_TOKEN) if reads == "frames" else length, generator)
 
     def step() -> None:
         _logits(model, source, target, reads).logsumexp(-1).sum().backward()  # type: ignore[no-untyped-call]

@@ -4,84 +4,49 @@
     RUN/backtranslated/   its translations of the texts in [backtranslation], beside them
     RUN/                  the model's run, with its own ordinary recipe.toml; it learns from both kinds of pairs
 
-The sources that a model wrote begin with a tag, so that the model tells them from real ones (Caswell et al. 2019). Each
-stage continues where it was stopped, and a finished stage is not repeated.
+The sources that a model wrote begin with a tag, so that the model tells them from real ones (Caswell et al. 2019).
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.core.model_file import find_model_file
 from transduce.data.corpus import TextFile
-from transduce.data.files import count_lines, existing_file, fingerprint
-from transduce.distillation.translations import BACKTRANSLATION, distil, is_searched_so, read_distillation, taught_pairs
-from transduce.pipeline.pipeline import load
+from transduce.data.files import existing_file, fingerprint
+from transduce.distillation.stages import Stages
+from transduce.distillation.translations import BACKTRANSLATION, taught_pairs
 from transduce.recipe.recipe import Recipe, lay_over, parse_recipe
 from transduce.recipe.training import Backtranslation
-from transduce.runtime.event_log import REPORT
-from transduce.runtime.settings import repeatable
-from transduce.search.settings import Search
 from transduce.tasks.translation import TranslationData
-from transduce.training.batch_size import with_earlier_batch
-from transduce.training.display import Display
-from transduce.training.finished import finished_report, tell_finished
-from transduce.training.lock import alone_in
-from transduce.training.parallel_runs import PATIENCE
-from transduce.training.run import finish_training, run_training, train_in
-from transduce.training.run_directory import claim, is_begun, make_directory
+from transduce.training.finished import Report
 
-Report = dict[str, Any]
 REVERSE, PAIRS = "reverse", "backtranslated"
 
 
-def train_backtranslated(recipe: Recipe, run: Path, display: Display) -> Report:
-    """Train the reverse model, translate the texts with it, then train the model, in the directory `run`.
+class Backtranslating(Stages):
+    """Of a recipe with [backtranslation]. Raises InputError if it is not for translation, or that is wrong."""
 
-    Returns the model's report, which names the reverse model and counts the translations.
+    learns, translates, method = "model", "the reverse model", BACKTRANSLATION
 
-    Raises:
-        InputError: see `run_training`; or the recipe is not for translation, or has what does not go with
-            [backtranslation].
-    """
-    reverse, learner = reverse_of(recipe), with_earlier_batch(with_pairs(recipe, run), run)
-    given = _asked(recipe).model
-    report = finished_report(run, learner)
-    if report is not None and _is_translated_so(recipe, reverse, run):
-        tell_finished(run, learner, report, display)
-        return report
-    make_directory(run)
-    with alone_in(run, PATIENCE), repeatable(recipe.training.threads):
-        claim(run, learner)  # before the reverse model is trained
-        if given is None:
-            display.tell(f"The reverse model, in {run / REVERSE}.")
-            run_training(reverse, run / REVERSE, Display(display.console), PATIENCE)
-        model, translated = _translated(recipe, reverse.search, run, display)
-        report = finished_report(run, learner)
-        if report is None:
-            display.tell(f"The model, in {run}.")
-            report = train_in(run, learner, Display(display.console))
-        report |= {"reverse": model, "backtranslations": translated}
-        write_json(run / REPORT, report)
-        return report
+    def __init__(self, recipe: Recipe, run: Path) -> None:
+        asked, reverse = _asked(recipe), reverse_of(recipe)
+        self.learner, self.folder = with_pairs(recipe, run), run / PAIRS
+        self.given, self.first = asked.model, {} if asked.model else {run / REVERSE: reverse}
+        self.models = [asked.model or run / REVERSE]
+        self.texts, self.root = [TextFile(text=name) for name in asked.text], Path(getattr(recipe.data, "root", "."))
+        self.search, self.precision = reverse.search, asked.precision
 
-
-def finish_backtranslated(recipe: Recipe, run: Path, display: Display) -> Report:
-    """`transduce.training.run.finish_training` of the model.
-
-    Raises:
-        InputError: see `finish_training`; or the model's training has not begun.
-    """
-    if not is_begun(run) and is_begun(run / REVERSE):
-        raise InputError(
-            f"{run}: the model has no checkpoint yet. To finish the reverse model: transduce train --finish "
-            f"{run / REVERSE}."
+    def is_of(self, report: Report, noted: Report | None) -> bool:
+        if noted is None:
+            return True
+        texts = [fingerprint(self.root / each.text) for each in self.texts]
+        return texts == [each["sha256"] for each in noted["sources"]] and (
+            not self.given or noted["teacher"]["sha256"] == fingerprint(find_model_file(self.given))
         )
-    return finish_training(with_pairs(recipe, run), run, display)
+
+    def told(self, models: list[Report], translations: Report) -> Report:
+        return {"reverse": models[0], "backtranslations": translations}
 
 
 def reverse_of(recipe: Recipe) -> Recipe:
@@ -150,41 +115,3 @@ def _asked(recipe: Recipe) -> Backtranslation:
 def _exchanged(files: dict[str, Any]) -> dict[str, Any]:
     names = {"source": "target", "target": "source", "source_column": "target_column", "target_column": "source_column"}
     return {names.get(key, key): value for key, value in files.items()}
-
-
-def _is_translated_so(recipe: Recipe, reverse: Recipe, run: Path) -> bool:
-    """Whether the translations that there are, are those that are asked for. What was deleted is not made again."""
-    asked, noted, root = _asked(recipe), read_distillation(run / PAIRS), Path(getattr(recipe.data, "root", "."))
-    if asked.model is None and (run / REVERSE).exists() and finished_report(run / REVERSE, reverse) is None:
-        return False
-    if noted is None:
-        return True
-    texts = [each["sha256"] for each in noted["sources"]] == [fingerprint(root / name) for name in asked.text]
-    model = asked.model is None or noted["teacher"]["sha256"] == fingerprint(find_model_file(asked.model))
-    return texts and model and is_searched_so(noted, reverse.search, asked.precision)
-
-
-def _translated(recipe: Recipe, search: Search, run: Path, display: Display) -> tuple[Report, Report]:
-    """Translate the texts, unless that is done. Returns which model did it, and the counts."""
-    asked, root = _asked(recipe), Path(getattr(recipe.data, "root", "."))
-    file = find_model_file(run / REVERSE if asked.model is None else asked.model)
-    checksum = fingerprint(file)
-    pipeline = load(file, trust_code=asked.model is None, precision=asked.precision)  # of our own: code it has just run
-    texts = [TextFile(text=name) for name in asked.text]
-    with display.count("translating back", sum(count_lines(root / name) for name in asked.text)) as advance:
-        found = distil(
-            pipeline,
-            checksum,
-            texts,
-            root,
-            run / PAIRS,
-            search,
-            advance=advance,
-            workers=torch.get_num_threads() if pipeline.device.type == "cpu" else 1,
-            method=BACKTRANSLATION,
-        )
-    model: Report = {"name": pipeline.recipe.name, "sha256": checksum}
-    if asked.model is None:
-        trained = json.loads((run / REVERSE / REPORT).read_text(encoding="utf-8"))
-        model["seconds"] = trained["training"]["seconds"]
-    return model, {each: found[each] for each in ("lines", "counts")}

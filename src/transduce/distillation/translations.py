@@ -53,7 +53,7 @@ def distil(
 
     Args:
         teacher: the model or ensemble.
-        checksum: SHA-256 of the teacher's file; those of an ensemble are joined by "+".
+        checksum: see `checksum_of`.
         sources: the files to translate.
         root: the directory to which their names are relative.
         folder: the directory for the translations.
@@ -106,6 +106,16 @@ def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
     return found
 
 
+def count_texts(sources: Sequence[TextFile], root: Path) -> int:
+    """How many lines all of the files have."""
+    return sum(count_lines(root / file.text) for file in sources)
+
+
+def checksum_of(files: Sequence[Path]) -> str:
+    """SHA-256 of a model's file; those of an ensemble are joined by "+"."""
+    return "+".join(fingerprint(file) for file in files)
+
+
 def taught_pairs(folder: Path) -> dict[str, str]:
     """The translations in `folder` as an entry of data.train, which is valid for any data.root."""
     here = folder.absolute().as_posix()
@@ -143,7 +153,7 @@ def _plan(
         "method": method,
         "teacher": {"name": teacher.recipe.name, "sha256": checksum},
         "sources": named,
-        "lines": sum(count_lines(root / file.text) for file in sources),
+        "lines": count_texts(sources, root),
         "lines_a_part": PART,
         "search": _settings(search),
         "precision": teacher.precision,

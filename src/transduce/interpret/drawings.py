@@ -4,7 +4,8 @@ A drawing is a class in this folder. A task names its file (`drawing`), and note
 """
 
 from dataclasses import replace
-from typing import Any, Protocol, Self
+from pathlib import Path
+from typing import Any, Protocol, Self, runtime_checkable
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from torch import nn
@@ -38,6 +39,15 @@ class Drawing(Protocol):
     def _repr_html_(self) -> str: ...
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult: ...
+
+
+@runtime_checkable
+class HasFigure(Drawing, Protocol):
+    """A drawing that a finished training keeps, if it is all that is shown of the task."""
+
+    def write_figure(self, folder: Path) -> None:
+        """Write it as a file of its own name. Raises InputError where there is no matplotlib, if it takes that."""
+        ...
 
 
 def drawing_name(model: nn.Module, task: Task) -> str:

@@ -21,14 +21,13 @@ from transduce.core.templates import render
 from transduce.data.stories import story_of
 from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import Attention
-from transduce.interpret.drawing import in_style, new_figure
+from transduce.interpret.drawing import in_style, new_figure, save
 from transduce.interpret.shaded_text import Array, colours
 from transduce.interpret.terminal import ASCII_SHADES, LONGEST_LABEL, SHADES, as_printed, bar_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HOPS = "hop_shading"
 TEMPLATE = Path(__file__).with_name("hop_shading.html.jinja")
 BARS = 5  # answers with a bar, the likeliest
 FACT = "*"  # marks a supporting fact
@@ -78,6 +77,10 @@ class HopShading:
     def plot(self) -> "Figure":
         """A matplotlib figure. Raises InputError where there is no matplotlib."""
         return hop_figure(self)
+
+    def write_figure(self, folder: Path) -> None:
+        """As hops.png."""
+        save(self.plot(), folder / "hops.png")
 
     def _repr_html_(self) -> str:
         lines = [

@@ -23,7 +23,7 @@ from transduce.core.templates import render
 from transduce.inference.prediction import Prediction
 from transduce.inference.vectors import VectorPrediction
 from transduce.interpret.attention import Attention
-from transduce.interpret.drawing import in_style, new_figure
+from transduce.interpret.drawing import in_style, new_figure, save
 from transduce.interpret.notebook import png
 from transduce.interpret.numbers import packed
 from transduce.interpret.terminal import ASCII_SHADES, SHADES
@@ -31,7 +31,6 @@ from transduce.interpret.terminal import ASCII_SHADES, SHADES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MEMORY = "memory_drawing"
 TEMPLATE = Path(__file__).with_name("memory_drawing.html.jinja")
 LOOKED_AT, FEW = 0.05, 16  # a slot is shown if a head gave it more once; where there is none, the heaviest few
 PIXELS = 6  # of a number
@@ -91,6 +90,10 @@ class MemoryDrawing:
     def plot(self) -> "Figure":
         """A matplotlib figure. Raises InputError where there is no matplotlib."""
         return memory_figure(self)
+
+    def write_figure(self, folder: Path) -> None:
+        """As memory.png."""
+        save(self.plot(), folder / "memory.png")
 
     def _repr_html_(self) -> str:
         panels = [

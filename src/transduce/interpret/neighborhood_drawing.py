@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
+from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
 from transduce.core.templates import render
 from transduce.inference.graph_labels import EdgeTrace, GraphLabelPrediction
@@ -29,7 +30,6 @@ from transduce.interpret.terminal import bar_line
 if TYPE_CHECKING:
     from transduce.interpret.attention import Attention
 
-NEIGHBORHOOD = "neighborhood_drawing"
 AROUND, WHOLE = 40, 200  # nodes that are shown at most: around one, of a whole graph
 LENGTH, APART, WIDEST = 80.0, 36.0, 1100.0  # pixels: of an edge; between nodes, where the whole is not wider than that
 EDGE, RADIUS, THICK = 28, 14, 7.0  # pixels: around the picture; of a node; of an edge with the weight 1
@@ -116,6 +116,10 @@ class NeighborhoodDrawing:
             "names": list(self.names),
             "probabilities": self.probabilities,
         }
+
+    def write_figure(self, folder: Path) -> None:
+        """As graph.svg, with the weights of the last layer."""
+        write_text(folder / "graph.svg", self.svg())
 
     def svg(self, layer: int = -1) -> str:
         """The picture of a layer's mean heads; self-contained, without scripts."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,9 +22,8 @@ from transduce.interpret.steps import steps
 from transduce.pipeline.pipeline import Pipeline
 from transduce.runtime.event_log import trained
 from transduce.serve import explorer_schemas as schemas
-from transduce.serve.guards import key_needed
-from transduce.serve.reading import route_class
-from transduce.serve.schemas import Problem, search_of
+from transduce.serve.reading import keyed_router
+from transduce.serve.schemas import search_of
 from transduce.serve.service import Service
 from transduce.serve.work import Work
 
@@ -33,13 +32,7 @@ Answers = Callable[[Work], dict[str, Any]]
 
 def routes(service: Service) -> APIRouter:
     """/v1/explore/.."""
-    router = APIRouter(
-        route_class=route_class(service.aside, service.settings.characters),
-        prefix="/v1/explore",
-        tags=["Explorer"],
-        dependencies=[Depends(key_needed(service.settings))],
-        responses={"4XX": {"model": Problem}},
-    )
+    router = keyed_router(service, "/v1/explore", "Explorer")
     known: dict[tuple[str, int], dict[str, Any]] = {}  # descriptions, by name and version
 
     async def done(request: Request, name: str | None, texts: list[str], do: Answers) -> Response:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
@@ -12,10 +12,9 @@ from transduce.core.errors import InputError
 from transduce.inference.prediction import Prediction
 from transduce.pipeline.generation import check, generate
 from transduce.serve.events import EVENT, event, heard
-from transduce.serve.guards import key_needed
 from transduce.serve.models import Loaded
-from transduce.serve.reading import route_class
-from transduce.serve.schemas import GenerateRequest, Problem, search_of
+from transduce.serve.reading import keyed_router
+from transduce.serve.schemas import GenerateRequest, search_of
 from transduce.serve.service import Service, left
 from transduce.serve.work import Ask, Hear, Work
 
@@ -25,13 +24,7 @@ EVENTS = """Server-sent events: `token` with `delta`, the text that a token adds
 
 def routes(service: Service) -> APIRouter:
     """/v1/generate."""
-    router = APIRouter(
-        route_class=route_class(service.aside, service.settings.characters),
-        prefix="/v1",
-        tags=["Transduce"],
-        dependencies=[Depends(key_needed(service.settings))],
-        responses={"4XX": {"model": Problem}},
-    )
+    router = keyed_router(service, "/v1", "Transduce")
 
     @router.post(
         "/generate",

@@ -4,12 +4,16 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
+from fastapi import APIRouter, Depends
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from transduce.data.patterns import SURROGATE
+from transduce.serve.guards import key_needed
+from transduce.serve.schemas import Problem
+from transduce.serve.service import Service
 
 KEYS = 64  # of an object; no request has as many
 BESIDES = 1000  # commas and brackets that a body may have beside those in its texts
@@ -46,6 +50,17 @@ def route_class(aside: Aside, characters: int) -> type[APIRoute]:
             return read
 
     return Route
+
+
+def keyed_router(service: Service, prefix: str, tag: str) -> APIRouter:
+    """A router of JSON behind the API key, if there is one."""
+    return APIRouter(
+        route_class=route_class(service.aside, service.settings.characters),
+        prefix=prefix,
+        tags=[tag],
+        dependencies=[Depends(key_needed(service.settings))],
+        responses={"4XX": {"model": Problem}},
+    )
 
 
 def read_json(body: bytes, parts: int) -> Any:

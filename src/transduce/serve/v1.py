@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -16,9 +16,8 @@ from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split, rejoined
 from transduce.interpret.attention import Layer
 from transduce.serve.events import EVENT, event, heard
-from transduce.serve.guards import key_needed
 from transduce.serve.models import Loaded
-from transduce.serve.reading import route_class
+from transduce.serve.reading import keyed_router
 from transduce.serve.schemas import (
     AttentionAnswer,
     ModelState,
@@ -26,7 +25,6 @@ from transduce.serve.schemas import (
     PredictAnswer,
     PredictionAnswer,
     PredictRequest,
-    Problem,
     StreamRequest,
     search_of,
 )
@@ -41,13 +39,7 @@ HALF = "\ufffd"  # stands for bytes that are not a whole character
 
 def routes(service: Service) -> APIRouter:
     """/v1/predict, /v1/stream and /v1/models."""
-    router = APIRouter(
-        route_class=route_class(service.aside, service.settings.characters),
-        prefix="/v1",
-        tags=["Transduce"],
-        dependencies=[Depends(key_needed(service.settings))],
-        responses={"4XX": {"model": Problem}},
-    )
+    router = keyed_router(service, "/v1", "Transduce")
 
     @router.post("/predict", response_model=PredictAnswer)
     async def predict(request: Request, asked: PredictRequest) -> Response:

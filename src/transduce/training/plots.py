@@ -1,13 +1,14 @@
 """What a finished run looks like: `figures/training.png`, `figures/attention.png` of one held-out sentence,
-`figures/exposure_bias.png` where it was measured, for vectors `figures/memory.png`, for graphs `figures/graph.svg`,
-for stories `figures/hops.png`, and for labels `figures/confusion.png` of a test set.
+or the picture of it that its task draws; `figures/exposure_bias.png` where it was measured, and for labels
+`figures/confusion.png` of a test set.
 
 Shapes: T target positions, S source positions.
 """
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
 from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import attention_of
 from transduce.interpret.confusion import confusion_figure
 from transduce.interpret.drawing import save
+from transduce.interpret.drawings import HasFigure, drawn
 from transduce.interpret.exposure_figure import exposure_figure
 from transduce.interpret.figures import attention_figure, training_curves
 from transduce.interpret.fonts import FontWarning
-from transduce.interpret.hop_shading import HOPS, HopShading
-from transduce.interpret.memory_drawing import MEMORY, MemoryDrawing
-from transduce.interpret.neighborhood_drawing import NEIGHBORHOOD, NeighborhoodDrawing
 from transduce.metrics.confusion import Confusion
 from transduce.models.protocols import writes_at_once
 from transduce.runtime.event_log import read_log
@@ -49,39 +47,16 @@ def write_figures(
     Args:
         tests: of the report.
     """
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always", FontWarning)
-        _write_figures(run, model, task, data, tests, tell)
-    for each in warned:
-        if issubclass(each.category, FontWarning):
-            tell(str(each.message))
-        else:
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-
-
-def _write_figures(
-    run: Path,
-    model: nn.Module,
-    task: Task,
-    data: TaskData,
-    tests: Mapping[str, Mapping[str, Any]],
-    tell: Callable[[str], None],
-) -> None:
-    try:
+    with _left_out_told(tell):
         records = read_log(run / "log.jsonl")
         save(training_curves(records), run / "figures" / "training.png")
         by_position = [test["errors_by_position"] for test in tests.values() if "errors_by_position" in test]
         if by_position:
             save(exposure_figure(records, by_position[0]), run / "figures" / "exposure_bias.png")
         first = sentence(data)
-        if task.drawing == MEMORY and first:
-            [prediction] = task.predictor.predict(model.eval(), [first])
-            save(MemoryDrawing.of(prediction).plot(), run / "figures" / "memory.png")
-        if task.drawing == HOPS and first:
-            save(HopShading.of(looked_at(model, task, first)).plot(), run / "figures" / "hops.png")
-        if task.drawing == NEIGHBORHOOD and first:
-            [prediction] = task.predictor.predict(model.eval(), [first])
-            write_text(run / "figures" / "graph.svg", NeighborhoodDrawing.of(prediction).svg())
+        drawing = drawn(model, task, looked_at(model, task, first)) if first and task.drawn_alone else None
+        if isinstance(drawing, HasFigure):
+            drawing.write_figure(run / "figures")
         pairs = shown(model, task, first) if first and not task.drawn_alone else None
         if pairs:
             title = "What each word of the output attends to: mean of all layers and heads"
@@ -91,8 +66,22 @@ def _write_figures(
             which = "-" + re.sub(r"[^\w.-]", "_", name) if len(confused) > 1 else ""
             file = f"confusion{which}.png"
             save(confusion_figure(confusion, f"What was taken for what: {name}"), run / "figures" / file)
-    except (InputError, OSError) as error:
-        tell(f"Figures left out: {error}")
+
+
+@contextmanager
+def _left_out_told(tell: Callable[[str], None]) -> Iterator[None]:
+    """What ends the drawing inside is told, and which fonts are missing."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", FontWarning)
+        try:
+            yield
+        except (InputError, OSError) as error:
+            tell(f"Figures left out: {error}")
+    for each in warned:
+        if issubclass(each.category, FontWarning):
+            tell(str(each.message))
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 def looked_at(model: nn.Module, task: Task, text: str) -> Prediction:
@@ -113,10 +102,10 @@ def shown(model: nn.Module, task: Task, text: str) -> tuple[list[str], list[str]
 
     None where nothing attends to a source.
     """
-    [prediction] = task.predictor.predict(model.eval(), [text])
+    prediction = looked_at(model, task, text)
     if not prediction.tokens and writes_at_once(model):
         return None
-    found = attention_of(model, task, prediction)
+    found = prediction.attention()
     weights_TS = found.alignment()
     if weights_TS is None:
         return None

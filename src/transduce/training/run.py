@@ -27,7 +27,7 @@ from transduce.inference.inputs import batches_of
 from transduce.inference.sentences import LOOKED_AT, examined
 from transduce.kernels.native import kernels
 from transduce.pipeline.outline import load_weights, make_task
-from transduce.recipe.recipe import Recipe, parse_recipe, unmeasured
+from transduce.recipe.recipe import STAGES, Recipe, parse_recipe, unmeasured
 from transduce.runtime.environment import library_versions
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT, Log, read_log
@@ -85,7 +85,7 @@ def run_training(
 
     Raises:
         InputError: the data is wrong; `run` holds a training of another recipe, or somebody trains there; the recipe
-            has [teachers], which `transduce.distillation.pipeline.train_taught` trains first, or a search.shortlist.
+            has stages before its own, see `transduce.distillation.pipeline.train_recipe`, or a search.shortlist.
         Interrupted: stopped by a signal; saved.
     """
     _check(recipe)
@@ -179,14 +179,8 @@ def _as_planned(recipe: Recipe, run: Path) -> Recipe:
 
 def _check(recipe: Recipe) -> None:
     """Raises InputError for what training does not do."""
-    if recipe.teachers:
-        raise InputError(
-            f"{recipe.name}: [teachers] must be trained first; `transduce train` or train_taught does both."
-        )
-    if recipe.backtranslation:
-        raise InputError(
-            f"{recipe.name}: [backtranslation] comes first; `transduce train` or train_backtranslated does both."
-        )
+    if first := next((section for section in STAGES if getattr(recipe, section)), None):
+        raise InputError(f"{recipe.name}: [{first}] comes first; `transduce train` or train_recipe does both.")
     if recipe.search.shortlist is not None:
         raise InputError(
             f"{recipe.name}: search.shortlist needs a trained model: leave it out here, run `transduce shortlist` on "
