@@ -8,6 +8,12 @@ from typing import Any
 from markdown_table import markdown_table
 
 RECIPES = Path(__file__).parents[1] / "recipes"
+HEAD = """
+## Languages
+
+Each table is one run of `python benchmarks/languages.py recipes/NAME.toml`: the recipe is trained on the files of each
+language and with each seed. An ensemble is of all seeds of a language.
+"""
 Record = dict[str, Any]
 
 

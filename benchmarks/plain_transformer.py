@@ -1,22 +1,24 @@
 """A plain Transformer of torch's own modules, as a course's laboratory builds it, on the files of a recipe.
 
     python benchmarks/plain_transformer.py recipes/tatoeba-en-zh.toml --folder /tmp/plain [--epochs 20] [KEY=VALUE ..]
-    transduce evaluate RUN --source /tmp/plain/tatoeba.source --reference /tmp/plain/tatoeba.reference \\
-        --outputs /tmp/plain/tatoeba.outputs --metric bleu
+    python benchmarks/plain_transformer.py recipes/tatoeba-en-zh.toml --folder /tmp/plain --against RUN [--record]
 
 torch.nn.Transformer: 4 + 4 layers of width 128, feed-forward 512, 4 heads, sinusoidal positions, dropout 0.1, label
 smoothing 0.1; Adam with 4,000 updates of warm-up and then the inverse square root; batches of 64 pairs, 20 epochs; the
 weights of the last epoch; greedy search. Each side has a tokenizer of its own, learnt from the training files:
 characters where words are not written apart, else BPE.
 
-The second command above compares a model of Transduce with it, by a paired bootstrap on the same sentences. The same
-command goes on after the last whole epoch, with the same result, and trains nothing where all is done. The report in
-the folder says scores, parameters, minutes, machine and versions.
+The same command goes on after the last whole epoch, with the same result, and trains nothing where all is done. The
+folder has the outputs beside sources and references, one a line, for `transduce evaluate --outputs`, and a report of
+scores, parameters, minutes, machine and versions. `--against` compares a training of the recipe with it, by a paired
+bootstrap on the same sentences; `--record` writes that to benchmarks/results/plain_transformer/RECIPE.json, for
+`python docs/make_results.py`.
 """
 
 import argparse
 import json
 import math
+import sys
 import time
 from collections.abc import Sequence
 from datetime import date
@@ -29,15 +31,21 @@ from safetensors.torch import save_file
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor, nn
 
+import transduce
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
-from transduce.data.files import fingerprint
-from transduce.metrics.evaluate import evaluate
+from transduce.data.files import fingerprint, read_lines
+from transduce.metrics.evaluate import evaluate, tallies
+from transduce.metrics.paired import paired_bootstrap
 from transduce.planning.facts import facts_of
 from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.runtime.environment import library_versions, machine, source_commit
 from transduce.tasks.translation import TranslationData
 
+sys.path.insert(0, str(Path(__file__).parent))
+from plain_tables import in_words, table
+
+RECORDS = Path(__file__).with_name("results") / "plain_transformer"
 PAD, START, END = 0, 1, 2
 SPECIAL = ["<pad>", "<s>", "</s>", "<unk>"]
 WIDTH, LAYERS, HIDDEN, HEADS, DROPOUT, SMOOTHING, WARM_UP, ROWS = 128, 4, 512, 4, 0.1, 0.1, 4000, 64
@@ -213,6 +221,10 @@ def main() -> None:
     parser.add_argument("--source-unit", choices=UNITS, help="by default by the script")
     parser.add_argument("--target-unit", choices=UNITS, help="by default by the script")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--against", type=Path, metavar="RUN", help="a finished training of the recipe, to compare with"
+    )
+    parser.add_argument("--record", action="store_true", help="with --against: put both on record for docs/results.md")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="of the recipe, such as data.root=FOLDER")
     asked = parser.parse_intermixed_args()
     torch.set_num_threads(asked.threads)
@@ -225,6 +237,8 @@ def main() -> None:
         settings = settings_of(recipe, asked)
     except InputError as error:
         parser.error(str(error))
+    if asked.record and not asked.against:
+        parser.error("--record: expected --against RUN, the training that it is compared with")
     noted, finished = asked.folder / "settings.json", asked.folder / "report.json"
     if noted.is_file() and json.loads(noted.read_text()) != settings:
         parser.error(f"{asked.folder}: holds a training with other settings or files; expected another --folder")
@@ -233,7 +247,15 @@ def main() -> None:
     if not finished.is_file():
         report = trained(recipe, asked, settings, train_pairs, tests)
         finished.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    tell(json.loads(finished.read_text(encoding="utf-8")), asked.folder)
+    report = json.loads(finished.read_text(encoding="utf-8"))
+    tell(report, asked.folder)
+    if asked.against:
+        record = {**report, "scores": compared(report, asked.folder, asked.against)}
+        print(f"\n{table([record], {score['signature']: score['name'] for score in record['scores']})}")
+        if asked.record:
+            RECORDS.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+            (RECORDS / f"{recipe.name}.json").write_text(text, encoding="utf-8")
 
 
 def pairs_of(recipe: Recipe) -> tuple[Pairs, dict[str, Pairs]]:
@@ -309,12 +331,7 @@ def trained(
 
 def tell(report: dict[str, Any], folder: Path) -> None:
     """What a reader wants to know, and how to compare."""
-    settings, named = report["settings"], machine_in_words(report)
-    print(
-        f"{settings['recipe']}: {report['parameters']:,} parameters, tokens: {' and '.join(settings['units'])}, seed "
-        f"{settings['seed']}, {settings['epochs']} epochs of {report['pairs']:,} pairs, {report['updates']:,} updates, "
-        f"{report['training_minutes']:.1f} minutes, and {report['search_minutes']:.1f} for the tests. {named}"
-    )
+    print(f"{report['settings']['recipe']}: {in_words(report)}")
     for test, scores in report["tests"].items():
         for score in scores.values():
             interval = " [{:.2f}, {:.2f}]".format(*score["interval"]) if score["interval"] else ""
@@ -326,11 +343,30 @@ def tell(report: dict[str, Any], folder: Path) -> None:
         print(f"To compare: transduce evaluate RUN {files} {metrics}{language}")
 
 
-def machine_in_words(report: dict[str, Any]) -> str:
-    """Processor, threads, versions."""
-    found, versions = report["machine"], report["versions"]
-    threads = f"{found['threads']} thread{'s' * (found['threads'] > 1)}"
-    return f"{found['processor']}, {threads}, Python {versions['python']}, torch {versions['torch']}."
+def compared(report: dict[str, Any], folder: Path, run: Path) -> list[dict[str, Any]]:
+    """By test and metric: the scores of the training in `run`, with its own search, and of the plain one."""
+    pipeline, found = transduce.load(run), []
+    for test in report["tests"]:
+        sources, references, plain = (
+            list(read_lines(folder / f"{test}.{part}")) for part in ("source", "reference", "outputs")
+        )
+        ours = [each.text for each in pipeline.predict(sources, split="none")]
+        several, language = [[each] for each in references], report["language"] or None
+        both = [tallies(report["metrics"], texts, several, language) for texts in (ours, plain)]
+        for metric, one, other in zip(report["metrics"], *both, strict=True):
+            found.append(
+                {
+                    "test": test,
+                    "metric": metric,
+                    "name": one.name,
+                    "signature": one.signature,
+                    "lower_is_better": one.lower_is_better,
+                    "model": one.score().to_dict(),
+                    "plain": other.score().to_dict(),
+                    "difference": paired_bootstrap(other, one).to_dict(),
+                }
+            )
+    return found
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import language_tables
 import no_recipe_tables
+import plain_tables
 from markdown_table import markdown_table
 
 PAGE = Path(__file__).with_name("results.md")
@@ -28,6 +29,7 @@ RECORDS = Path(__file__).parents[1] / "benchmarks" / "results" / "recipes"
 COMPARISONS = RECORDS.with_name("compare")
 LANGUAGES = RECORDS.with_name("languages")
 NO_RECIPE = RECORDS.with_name("no_recipe")
+PLAIN = RECORDS.with_name("plain_transformer")
 RECIPES = Path(__file__).parents[1] / "recipes" / "compare"
 HEAD = """# Results
 
@@ -41,20 +43,6 @@ with one seed: `transduce train recipes/NAME.toml`, with the settings in the col
 
 `python docs/make_results.py` makes this page from the records that `python benchmarks/publish.py RUN` and
 `python benchmarks/publish_comparison.py DIR` write.
-"""
-OF_LANGUAGES = """
-## Languages
-
-Each table is one run of `python benchmarks/languages.py recipes/NAME.toml`: the recipe is trained on the files of each
-language and with each seed. An ensemble is of all seeds of a language.
-"""
-WITHOUT_RECIPE = """
-## Without a recipe
-
-`python benchmarks/no_recipe.py`: three systems learn from the same files and translate the same test. *No recipe* is
-`transduce train --source .. --time T` ([how it decides](planning.md)), *the recipe* that of the repository, and
-Seq2SeqTrainer that of Hugging Face with its defaults, for a Marian from scratch. T is given in minutes, to training and
-tests; Seq2SeqTrainer trains for T alone. Differences have the 95 % interval of a paired bootstrap.
 """
 COMPARED = """
 ## Comparisons
@@ -118,15 +106,17 @@ def page() -> str:
     """The whole page."""
     records = read_records()
     comparisons, languages, no_recipe = _read(COMPARISONS), _read(LANGUAGES), _read(NO_RECIPE)
+    plain = _read(PLAIN)
     scores = [score for each in records for score in _all_scores(each)]
-    scores += [score for each in [*comparisons, *languages, *no_recipe] for score in each["scores"]]
+    scores += [score for each in [*comparisons, *languages, *no_recipe, *plain] for score in each["scores"]]
     metrics = {score["signature"]: score["name"] for score in scores}
     letters = {signature: f"{name} ({number})" for number, (signature, name) in enumerate(_ordered(metrics), start=1)}
     sections = "".join(_section(recipe, records, letters) for recipe in sorted({each["recipe"] for each in records}))
     by_language = "".join(language_tables.section(each, letters) for each in languages)
     compared = "".join(comparison_section(each, letters) for each in comparisons)
-    more = OF_LANGUAGES + by_language if languages else ""
-    more += WITHOUT_RECIPE + no_recipe_tables.section(no_recipe, letters) if no_recipe else ""
+    more = language_tables.HEAD + by_language if languages else ""
+    more += no_recipe_tables.HEAD + no_recipe_tables.section(no_recipe, letters) if no_recipe else ""
+    more += plain_tables.HEAD + plain_tables.section(plain, letters) if plain else ""
     more += COMPARED + compared if comparisons else ""
     return HEAD + sections + more + _signatures(letters) + _trainings(records)
 

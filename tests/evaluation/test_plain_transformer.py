@@ -50,6 +50,34 @@ def test_its_outputs_are_compared_with_a_model_of_transduce(finished: Path, tiny
     assert {"machine", "versions", "commit", "training_minutes"} <= report.keys()
 
 
+def test_a_training_is_compared_with_it_on_record(
+    plain: ModuleType, finished: Path, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(plain, "RECORDS", tmp_path / "records")
+    with pytest.raises(SystemExit) as left:
+        run(plain, monkeypatch, tiny_run / "recipe.toml", finished, "--record")
+    assert left.value.code == 2
+    run(plain, monkeypatch, tiny_run / "recipe.toml", finished, "--against", str(tiny_run), "--record")
+    shown = capsys.readouterr().out
+    [path] = (tmp_path / "records").iterdir()
+    record = json.loads(path.read_text(encoding="utf-8"))
+    theirs = json.loads((tiny_run / "report.json").read_text(encoding="utf-8"))["tests"]["held_out"]["scores"]
+    for score in record["scores"]:
+        one, other = theirs[score["metric"]]["value"], record["tests"]["held_out"][score["metric"]]["value"]
+        assert (score["model"]["value"], score["plain"]["value"]) == (one, other)
+        assert score["difference"]["value"] == pytest.approx(one - other)
+    page = loaded("docs/make_results.py")
+    for name in ("RECORDS", "COMPARISONS"):
+        monkeypatch.setattr(page, name, tmp_path / "none")
+    monkeypatch.setattr(page, "PLAIN", tmp_path / "records")
+    text = page.page()
+    for score in record["scores"]:
+        [row] = [line for line in text.splitlines() if f"| held_out | {score['name']} (" in line]
+        figures = row.partition(f"{score['name']} (")[2].partition("| ")[2]
+        assert figures.startswith(f"{score['model']['value']:.2f} | {score['plain']['value']:.2f} | ")
+        assert figures in shown
+
+
 def test_a_stopped_training_ends_in_the_same_weights(
     plain: ModuleType, finished: Path, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
