@@ -11,6 +11,12 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import language_tables
+import no_recipe_tables
+import plain_tables
+from markdown_table import markdown_table
+
 PAGE = Path(__file__).with_name("results.md")
 READMES = {  # each with the head of its table, and the colon of its language
     Path(__file__).parents[1] / "README.md": (["recipe", "greedy", "beam 5", "published, greedy"], ": "),
@@ -21,6 +27,9 @@ READMES = {  # each with the head of its table, and the colon of its language
 }
 RECORDS = Path(__file__).parents[1] / "benchmarks" / "results" / "recipes"
 COMPARISONS = RECORDS.with_name("compare")
+LANGUAGES = RECORDS.with_name("languages")
+NO_RECIPE = RECORDS.with_name("no_recipe")
+PLAIN = RECORDS.with_name("plain_transformer")
 RECIPES = Path(__file__).parents[1] / "recipes" / "compare"
 HEAD = """# Results
 
@@ -66,7 +75,11 @@ SHOWN = {  # recipe -> what it is, in the language of each README; what bentreve
 
 def read_records() -> list[dict[str, Any]]:
     """All that is on record."""
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDS.glob("*.json"))]
+    return _read(RECORDS)
+
+
+def _read(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
 
 
 def readme(path: Path) -> str:
@@ -80,7 +93,7 @@ def readme(path: Path) -> str:
     ]
     text = path.read_text(encoding="utf-8")
     before, after = text.index(BEGIN) + len(BEGIN), text.index(END)
-    return text[:before] + _table(head, rows) + text[after:]
+    return text[:before] + markdown_table(head, rows) + text[after:]
 
 
 def _shown(record: dict[str, Any], words: str, published: str) -> list[str]:
@@ -92,14 +105,20 @@ def _shown(record: dict[str, Any], words: str, published: str) -> list[str]:
 def page() -> str:
     """The whole page."""
     records = read_records()
-    comparisons = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(COMPARISONS.glob("*.json"))]
+    comparisons, languages, no_recipe = _read(COMPARISONS), _read(LANGUAGES), _read(NO_RECIPE)
+    plain = _read(PLAIN)
     scores = [score for each in records for score in _all_scores(each)]
-    scores += [score for each in comparisons for score in each["scores"]]
+    scores += [score for each in [*comparisons, *languages, *no_recipe, *plain] for score in each["scores"]]
     metrics = {score["signature"]: score["name"] for score in scores}
     letters = {signature: f"{name} ({number})" for number, (signature, name) in enumerate(_ordered(metrics), start=1)}
     sections = "".join(_section(recipe, records, letters) for recipe in sorted({each["recipe"] for each in records}))
+    by_language = "".join(language_tables.section(each, letters) for each in languages)
     compared = "".join(comparison_section(each, letters) for each in comparisons)
-    return HEAD + sections + (COMPARED + compared) * bool(compared) + _signatures(letters) + _trainings(records)
+    more = language_tables.HEAD + by_language if languages else ""
+    more += no_recipe_tables.HEAD + no_recipe_tables.section(no_recipe, letters) if no_recipe else ""
+    more += plain_tables.HEAD + plain_tables.section(plain, letters) if plain else ""
+    more += COMPARED + compared if comparisons else ""
+    return HEAD + sections + more + _signatures(letters) + _trainings(records)
 
 
 def _ordered(metrics: dict[str, str]) -> Iterable[tuple[str, str]]:
@@ -121,7 +140,7 @@ def _section(recipe: str, records: list[dict[str, Any]], letters: dict[str, str]
     if not any(score["search"] for record in chosen for score in record["scores"]):
         head, rows = _without(head, rows, "search")
     more = [text for record in chosen for text in (*_restarts(record, letters), *_groups(record, letters))]
-    return "\n\n".join([f"\n## {recipe}", _table(head, rows).rstrip(), *more]) + "\n"
+    return "\n\n".join([f"\n## {recipe}", markdown_table(head, rows).rstrip(), *more]) + "\n"
 
 
 def _restarts(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
@@ -140,7 +159,7 @@ def _restarts(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
             [seed, f"{one['training_loss']:.4f}", *(f"{each[seed]:.2f}" for each in values.values())]
             for seed, one in found.items()
         ]
-        yield _table(["seed", "training loss", *values], rows).rstrip()
+        yield markdown_table(["seed", "training loss", *values], rows).rstrip()
 
 
 def _groups(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
@@ -152,7 +171,7 @@ def _groups(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
             values = {score["signature"]: _figure(score) for score in group["scores"].values()}
             rows.append([name, *(values.get(each, "") for each in used), f"{group['examples']:,}"])
         yield f"By group of {test}, seed {record['seed']}:"
-        yield _table(["", *(letters[each] for each in used), "examples"], rows).rstrip()
+        yield markdown_table(["", *(letters[each] for each in used), "examples"], rows).rstrip()
 
 
 def _all_scores(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -194,7 +213,7 @@ def _figure(score: dict[str, Any]) -> str:
 
 def _signatures(letters: dict[str, str]) -> str:
     rows = [[letter, f"`{signature.replace('|', chr(92) + '|')}`"] for signature, letter in letters.items()]
-    return "\n## Signatures\n\n" + _table(["", "signature"], rows)
+    return "\n## Signatures\n\n" + markdown_table(["", "signature"], rows)
 
 
 def _trainings(records: list[dict[str, Any]]) -> str:
@@ -215,7 +234,7 @@ def _trainings(records: list[dict[str, Any]]) -> str:
         _training(each) for each in sorted(records, key=lambda each: (each["recipe"], each["change"], each["seed"]))
     ]
     note = "\n## Trainings\n\nMinutes are wall-clock time, on machines that may have done other work too.\n\n"
-    return note + _table(head, rows)
+    return note + markdown_table(head, rows)
 
 
 def _sorted(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -308,7 +327,7 @@ def _compared(record: dict[str, Any], shown: list[dict[str, Any]], letters: dict
         [f"`{name}`", *(cell for score in shown for cell in _cells(score, name, variant)), *_costs(variant)]
         for name, variant in record["variants"].items()
     ]
-    return _table([*head, "parameters", "training tokens/s"], rows)
+    return markdown_table([*head, "parameters", "training tokens/s"], rows)
 
 
 def _cells(score: dict[str, Any], name: str, variant: dict[str, Any]) -> list[str]:
@@ -347,11 +366,6 @@ def _kernels_and_threads(record: dict[str, Any]) -> str:
     machine = record["machine"]
     threads = f"{machine['threads']} thread{'s' * (machine['threads'] > 1)}"
     return f"{machine['kernels']} kernels, {record['precision']}, {threads}"
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 if __name__ == "__main__":

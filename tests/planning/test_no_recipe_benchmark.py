@@ -1,0 +1,133 @@
+"""benchmarks/no_recipe.py: the files of a recipe, named without it; the same test for all; what is said of times."""
+
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import DIGITS
+from scripts import ROOT, loaded
+from tiny_recipe import TINY_RECIPE
+from transduce.recipe.recipe import load_recipe
+
+SETTINGS = ("training.updates=30", "training.precision=fp32", "training.validate_every=15")
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two columns of sources, the target between them."""
+    folder = tmp_path_factory.mktemp("no_recipe")
+    for part, numbers in {"train": range(60), "dev": range(60, 70), "test": range(70, 90)}.items():
+        rows = [(" ".join(str(n)), " ".join(DIGITS[int(d)] for d in str(n)), f"N;{n % 2}") for n in numbers]
+        (folder / f"{part}.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    columns = "source_column = [0, 2], target_column = 1"
+    _, _, rest = TINY_RECIPE.partition("[tokenizer]")
+    path = folder / "toy.toml"
+    path.write_text(
+        f'[task]\nmetrics = ["exact_match", "per"]\n[data]\nroot = {json.dumps(str(folder))}\n'
+        f'train = [{{ tsv = "train.tsv", {columns} }}]\nvalidation = {{ tsv = "dev.tsv", {columns} }}\n'
+        f'test = {{ words = {{ tsv = "test.tsv", {columns} }} }}\n[tokenizer]{rest}',
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_a_recipe_and_none_are_compared_on_one_test(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    script = loaded("benchmarks/no_recipe.py")
+    monkeypatch.setattr(script, "RECORDS", tmp_path / "records")
+    both = [word for setting in SETTINGS for word in ("--both", setting)]
+    asked = [str(recipe), "--runs", str(tmp_path), "--who", "recipe", "plan", "--time", "1h", "--record", *both]
+    monkeypatch.setattr(sys, "argv", ["no_recipe.py", *asked])
+    script.main()
+    shown = capfd.readouterr().out
+    [path] = (tmp_path / "records").iterdir()
+    record = json.loads(path.read_text(encoding="utf-8"))
+    reports = {who: json.loads((tmp_path / "toy" / who / "report.json").read_text()) for who in ("recipe", "plan")}
+    planned: Any = load_recipe(tmp_path / "toy" / "plan" / "recipe.toml")
+    original: Any = load_recipe(recipe)
+    for files, others in (
+        (planned.data.train, original.data.train),
+        ([planned.data.validation], [original.data.validation]),
+        (planned.data.test.values(), original.data.test.values()),
+    ):
+        for one, other in zip(files, others, strict=True):
+            assert Path(one.tsv) == recipe.parent / other.tsv
+            assert (one.sources, one.target_column) == (other.sources, other.target_column)
+    assert not planned.data.hold_out
+    assert (record["test"], record["sentences"], record["minutes"]) == ("words", 20, 60)
+    assert [each["metric"] for each in record["scores"]] == ["exact_match", "per"]
+    for each in record["scores"]:
+        theirs = reports["recipe"]["tests"]["words"]["scores"][each["metric"]]
+        assert each["systems"]["recipe"] == theirs
+        less = each["systems"]["plan"]["value"] - theirs["value"]
+        assert each["differences"]["recipe"]["value"] == pytest.approx(less)
+    plan = reports["plan"]["plan"]
+    assert record["systems"]["plan"]["minutes"] == pytest.approx(plan["took_seconds"] / 60)
+    ratio = plan["took_seconds"] / plan["promised_seconds"]
+    [row] = [line for line in shown.partition("Minutes:")[2].splitlines() if line.startswith("| `toy` ")]
+    assert row.split(" | ")[4] == f"{ratio:.2f}"
+
+    page = loaded("docs/make_results.py")
+    for name in ("RECORDS", "COMPARISONS", "LANGUAGES"):
+        monkeypatch.setattr(page, name, tmp_path / "none")
+    monkeypatch.setattr(page, "NO_RECIPE", tmp_path / "records")
+    text = page.page()
+    assert row in text
+    assert "| `toy` | exact match (2) | " in text
+    assert "| exact match (2) | `nrefs:1" in text
+
+    before = {each: each.stat().st_mtime_ns for each in tmp_path.rglob("*.safetensors")}
+    script.main()  # nothing is trained again
+    assert capfd.readouterr().out.endswith(shown[shown.index("| data set of") :])
+    assert {each: each.stat().st_mtime_ns for each in tmp_path.rglob("*.safetensors")} == before
+
+
+@pytest.mark.parametrize("name", ["multi30k-de-en", "tatoeba-zh-en", "g2p", "inflection", "aeslc"])
+def test_the_files_of_recipes_can_be_named_without_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from transduce.planning.inputs import is_data
+
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    script = loaded("benchmarks/no_recipe.py")
+    recipe: Any = load_recipe(ROOT / "recipes" / f"{name}.toml")
+    command = script.plan_command(recipe, Path("plan"), 20.0, SimpleNamespace(threads=1, both=[]))
+    words = dict(zip(command[4::2], command[5::2], strict=False))
+    files = recipe.data.train[0]
+    assert Path(words["--source"]) == Path(recipe.data.root) / (files.source or files.tsv or files.jsonl)
+    assert ("--target" in words) == files.of_two_files != is_data(Path(words["--source"]))
+    columns = [each for word, each in pairwise(command) if word == "--source-column"]
+    assert tuple(columns) == (() if files.sources == (0,) and files.target_column == 1 else files.sources)
+    if recipe.task.source:
+        assert f"{recipe.task.source}-{recipe.task.target}" in command
+    assert command[command.index("--time") + 1] == "20.00m"
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        (["--who", "trainer"], "--who: expected recipe or plan beside trainer"),
+        (["--who", "plan"], "--time: expected a time such as 20m"),
+        (["--time", "soon"], 'expected a time such as 2h, 90m or 1h30m; got "soon"'),
+        ([str(ROOT / "recipes" / "scan.toml")], "data.train: separator: has no option"),
+        ([str(ROOT / "recipes" / "low-resource.toml")], "no stage before the training"),
+        ([str(ROOT / "recipes" / "sst2.toml")], "expected a recipe for translation"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_first(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, more: list[str], wanted: str
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    script = loaded("benchmarks/no_recipe.py")
+    monkeypatch.setattr(sys, "argv", ["no_recipe.py", str(recipe), "--runs", str(tmp_path / "runs"), *more])
+    with pytest.raises(SystemExit) as left:
+        script.main()
+    assert left.value.code == 2
+    assert wanted in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
