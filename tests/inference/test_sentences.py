@@ -64,6 +64,21 @@ def test_sentences_of_many_languages(language: str, expected: list[str], space: 
     assert [text[a:b] for a, b in sentences(text, language)] == expected
 
 
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("en", ["Come with me.", "Tom will."]),
+        ("en", ["He said no.", "“It is OK.”", "I left."]),
+        ("en", ["See no. 5 of them.", "They moved to Bangor, Me. 04401."]),
+        ("fr", ["C'est du vol.", "Et l'art, etc.", "Élodie part, vol. 2 sous le bras."]),
+        ("cs", ["Lidé na jízdních kol.", "Žena čeká."]),
+    ],
+)
+def test_words_that_are_abbreviations_elsewhere_end_sentences(language: str, expected: list[str]) -> None:
+    text = " ".join(expected)
+    assert [text[start:end] for start, end in sentences(text, language)] == expected
+
+
 @pytest.mark.parametrize("text", ["B\u00a0.é]", "a\ud800. B"])
 def test_what_sentencex_cannot_take_is_a_text_like_others(text: str) -> None:
     assert rejoined(text, sentences(text), [text[a:b] for a, b in sentences(text)]) == text

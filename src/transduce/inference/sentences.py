@@ -17,6 +17,11 @@ SPACE = re.compile(r"\s|[\ud800-\udfff]")  # what sentencex is shown as a space
 NO_SENTENCE = re.compile(r"\W*(?:\d+|[^\W\d_])\W*")  # "1.", "M.": the next words belong to it
 ENDED = re.compile(r"[.!?…。！？｡؟۔।॥።][\"'”’»)\]」』）]*$")
 GOES_ON = {"fr": re.compile(r"(?:^|\W)M\.$")}  # Monsieur, which sentencex does not know
+ALSO_WORDS = {  # what sentencex takes for abbreviations alone (Maine, number, Oklahoma); behind it a capital begins anew
+    "cs": re.compile(r"(?<![\w.])kol\.[\"'”’»)]* +(?=[\"'“‘«(]*[A-ZÁČĎÉĚÍŇÓŘŠŤÚŮÝŽ])"),
+    "en": re.compile(r"(?<![\w.])(?:me|no|ok|OK|ill|op)\.[\"'”’)]* +(?=[\"'“‘(]*[A-Z])"),
+    "fr": re.compile(r"(?<![\w.])(?:vol|sec|etc)\.[\"'”’»)]* +(?=[\"'“‘«(]*[A-ZÀ-Ý])"),
+}
 WINDOW = 2000  # characters that sentencex is shown at once
 
 MANY = 0.1  # of the training sources, that hold several sentences: pairs are no single sentences then
@@ -128,6 +133,7 @@ def _ends(text: str, start: int, end: int, code: str) -> Iterator[int]:
     """
     from sentencex import segment
 
+    also = ALSO_WORDS.get(code)
     while start < end:
         shown = SPACE.sub(" ", text[start : min(end, start + WINDOW)])
         parts = segment(code, shown)
@@ -137,6 +143,7 @@ def _ends(text: str, start: int, end: int, code: str) -> Iterator[int]:
             parts.pop()  # the last goes on behind the window
             unfinished = False
         for part in parts:
+            yield from (start + match.end() for match in also.finditer(part)) if also else ()
             start += len(part)
             if not unfinished:
                 yield start
