@@ -84,7 +84,7 @@ class ProcessGroup:
             flat = torch.cat([_gradient(each).reshape(-1) for each in bucket])
             with self._together():
                 torch.distributed.all_reduce(flat)
-            for each, part in zip(bucket, flat.split([each.numel() for each in bucket]), strict=True):
+            for each, part in zip(bucket, torch.split(flat, [each.numel() for each in bucket]), strict=True):
                 each.grad = part.view_as(each).to(each.dtype)
 
     def gathered(self, value: Value) -> list[Value]:
@@ -137,10 +137,10 @@ class ProcessGroup:
         self.from_first(lambda: own.append(make()))
         return own[0] if self.first else make()
 
-    def share_out(self, items: Sequence[Any], work: Callable[[list[Any]], list[Any]]) -> list[Any]:
+    def share_out(self, items: Sequence[Any], work: Callable[[list[Any]], Sequence[Any]]) -> list[Any]:
         """`work` on this process' share of the items; the results of all of them, in order, everywhere."""
         if self.world == 1:
-            return work(list(items))
+            return list(work(list(items)))
         parts = self.gathered(work(list(items[self.rank :: self.world])))
         return [parts[place % self.world][place // self.world] for place in range(len(items))]
 
@@ -205,12 +205,15 @@ def started_group(resize: bool = False) -> Iterator[ProcessGroup]:
             f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but {', '.join(missing)} is not set: start several processes "
             "by torchrun --nproc-per-node N -m transduce train .., or unset WORLD_SIZE."
         )
-    store, rank, world = next(torch.distributed.rendezvous("env://"))
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    store, rank, world = next(rendezvous("env://"))
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    shared = torch.distributed.PrefixStore("group", store)
+    shared = PrefixStore("group", store)
     torch.distributed.init_process_group(backend, store=shared, rank=rank, world_size=world, timeout=LONGEST)
     group = ProcessGroup(rank, world, resize)
-    watchdog = Watchdog(torch.distributed.PrefixStore("watchdog", store.clone()), rank, world, group.pulse)
+    watchdog = Watchdog(PrefixStore("watchdog", store.clone()), rank, world, group.pulse)
     watchdog.start()
     try:
         yield group
