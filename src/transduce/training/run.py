@@ -38,13 +38,14 @@ from transduce.tasks.learnt import cached_columns
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.translation import TranslationData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
+from transduce.training.beginning import begun
 from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.diagnostics import few_draws
 from transduce.training.display import Display
 from transduce.training.examples import examples
 from transduce.training.fine_tuning import columns_of_start
-from transduce.training.finished import Report, finished_report, note_plan, set_aside, tell_finished
-from transduce.training.initialization import check_embeddings, count_embeddings, device, new_training
+from transduce.training.finished import Report, finished_report, note_plan, tell_finished
+from transduce.training.initialization import check_embeddings, device, new_training
 from transduce.training.lock import alone_in
 from transduce.training.loop import Callbacks, train, why_ended
 from transduce.training.plots import write_figures
@@ -135,7 +136,7 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str],
     trained = replace(new_training(recipe, task, display.tell), group=group)
     task.check_examples(trained.model, data)
     checkpoints = Checkpoints(run, recipe.training.keep)
-    trained = _begun(recipe, run, task, data, trained, checkpoints, display)
+    trained = begun(recipe, run, task, data, trained, checkpoints, display)
     for each in few_draws(recipe.training.sampled_words, task.columns["target"].spec.size, recipe.training.updates):
         display.warn(each)
     note_plan(recipe, trained.progress, display)
@@ -160,46 +161,6 @@ def _with_batch(recipe: Recipe, run: Path, task: Task, data: TaskData, display: 
     recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
     write_chosen(recipe, run)
     return recipe
-
-
-def _begun(
-    recipe: Recipe,
-    run: Path,
-    task: Task,
-    data: TaskData,
-    trained: TrainingState,
-    checkpoints: Checkpoints,
-    display: Display,
-) -> TrainingState:
-    """Where the training stands: at its newest checkpoint, or at its start; the same in all processes."""
-    group = trained.group
-
-    def restored() -> Progress:
-        progress = checkpoints.restore_newest(trained, display.warn)
-        _check_size(run, progress, group)
-        set_aside(run, display)
-        if progress:
-            display.tell(f"Going on after update {progress.update}.")
-        elif recipe.training.embeddings == "cooccurrence":
-            count_embeddings(trained, recipe, task, data, display)
-        return progress or trained.progress
-
-    trained = replace(trained, progress=group.from_first(restored))
-    trained.progress.world = group.world
-    if group.world > 1:
-        tensors = group.copy_from_first(trained.tensors() if group.first else None, device())
-        trained.restore(tensors)
-    return trained
-
-
-def _check_size(run: Path, progress: Progress | None, group: ProcessGroup) -> None:
-    """Raises InputError where another number of processes has trained there, and nobody said that it may change."""
-    before = (progress.world or 1) if progress else group.world
-    if before != group.world and not group.resize:
-        raise InputError(
-            f"{run}: trained by {before} process{'es' if before > 1 else ''} so far; got {group.world}. Start as many "
-            "again, or go on with --resize: the same data in the same order, but other dropout."
-        )
 
 
 def finish_training(recipe: Recipe, run: Path, display: Display) -> Report:
