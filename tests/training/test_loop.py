@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,10 +22,11 @@ from transduce.data.store import Store, write_store
 from transduce.objectives.text import text_objective
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import Log, read_log
+from transduce.runtime.process_group import ProcessGroup
 from transduce.training import loop
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import Checkpoints, TrainingState
-from transduce.training.loop import Callbacks, Workers, make_update, train
+from transduce.training.loop import Callbacks, make_update, train
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
 from transduce.training.signals import StopRequest
@@ -83,7 +85,7 @@ class Ran:
         )
         batches = Batches([(store, 1.0)], BatchConfig(tokens=20), 1)
         self.reason = train(
-            config, self.trained, batches, load, self.checkpoints, log, callbacks, StopRequest(), "fp32", Workers()
+            config, self.trained, batches, load, self.checkpoints, log, callbacks, StopRequest(), "fp32"
         )
         log.close()
         self.progress, self.log = self.trained.progress, read_log(log.path)
@@ -184,9 +186,9 @@ def test_random_numbers_of_an_update_follow_seed_update_and_rank(store: Store) -
 
     def loss(seed: int = 1, update: int = 0, rank: int = 0) -> float:
         config = settings(seed=seed)
-        trained = new(config, dropout=0.5)
+        trained = replace(new(config, dropout=0.5), group=ProcessGroup(rank))
         trained.progress.update = update
-        return make_update(config, trained, [batch], "fp32", Workers(rank, 2))[0]
+        return make_update(config, trained, [batch], "fp32")[0]
 
     assert loss() == loss()
     assert len({loss(), loss(seed=2), loss(update=1), loss(rank=1)}) == 4

@@ -10,6 +10,7 @@ from transduce.cli import data_files, options
 if TYPE_CHECKING:
     from transduce.planning.inputs import Named
     from transduce.recipe.recipe import Recipe
+    from transduce.runtime.process_group import ProcessGroup
     from transduce.training.finished import Report
 
 
@@ -44,6 +45,9 @@ def train(
             help="Stop training: write the model file, report and figures from the best checkpoint so far.",
         ),
     ] = False,
+    resize: Annotated[
+        bool, typer.Option("--resize", help="Go on with a training that another number of processes began.")
+    ] = False,
 ) -> None:
     """Train the model that a recipe describes, or the best one for two files.
 
@@ -68,13 +72,17 @@ def train(
         return
     path, run = _of_run(Path(recipe or ""), run, finish)
     from transduce.recipe.recipe import load_recipe
+    from transduce.runtime.process_group import started_group
 
-    resolved = load_recipe(path, given)
-    _train(resolved, run or Path("runs") / resolved.name, dry_run, force, finish)
+    with started_group(resize) as group:
+        resolved = group.from_first(lambda: load_recipe(path, given))
+        _train(resolved, run or Path("runs") / resolved.name, dry_run, force, finish, group)
 
 
-def _train(resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish: bool) -> "Report | None":
-    """The recipe into the folder; None where nothing was trained."""
+def _train(
+    resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish: bool, group: "ProcessGroup"
+) -> "Report | None":
+    """The recipe into the folder; None where nothing was trained, or another process has the report."""
     from rich.console import Console
 
     from transduce.core.model_file import NAME
@@ -86,8 +94,11 @@ def _train(resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish:
     from transduce.training.run import cache_folder
     from transduce.training.summary import tell_summary
 
-    console = Console()
-    examine_data(resolved, cache_folder(), Display(console).warn, force or dry_run or finish)
+    console = Console(quiet=not group.first)
+    warn = Display(console).warn
+    group.from_first(lambda: examine_data(resolved, cache_folder(), warn, force or dry_run or finish))
+    if not group.first and (dry_run or finish):
+        return None
 
     if dry_run:
         from transduce.training.dry_run import dry_run as show
@@ -97,7 +108,10 @@ def _train(resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish:
         return None
 
     keep_freed_memory()
-    report = (finish_recipe if finish else train_recipe)(resolved, folder, Display(console))
+    display = Display(console)
+    report = finish_recipe(resolved, folder, display) if finish else train_recipe(resolved, folder, display, group)
+    if not group.first:
+        return None
     tell_summary(resolved, folder, report, Display(console))
     path = folder / NAME  # `transduce shortlist` may have added to it: its hash is not always the report's
     console.print(f"{path}  sha256 {fingerprint(path)}", highlight=False, soft_wrap=True)
@@ -117,11 +131,13 @@ def _train_planned(
     from transduce.planning.writing import decisions_table
     from transduce.runtime.allocator import keep_freed_memory
     from transduce.runtime.event_log import REPORT
+    from transduce.runtime.process_group import ALONE, refuse_several
     from transduce.training.display import Display
     from transduce.training.examination import examine_data
     from transduce.training.run import cache_folder
     from transduce.training.run_directory import check_recipe
 
+    refuse_several("training without a recipe; write one by `transduce new` first, and train that by torchrun")
     console, minutes = Console(), parse_minutes(time) if time else None
     folder = run or Path("runs") / resolve_inputs(named).name
     asked = {**named.to_dict(), "minutes": minutes, "overrides": overrides}
@@ -136,7 +152,7 @@ def _train_planned(
         check_recipe(folder, recipe)
         examine_data(recipe, cache_folder(), Display(console).warn, force)  # nothing is written for wrong data
         keep_plan(folder, plan, asked)
-    report = _train(recipe, folder, dry_run, force, finish)
+    report = _train(recipe, folder, dry_run, force, finish, ALONE)
     if report is not None and not finish:
         took = taken(report, plan.promised.total)
         write_json(folder / REPORT, {**report, "plan": took})

@@ -52,18 +52,22 @@ class Rows(NamedTuple):
     rows: Numbers
     follows: bool = False
 
+    def share(self, rank: int, world: int) -> "Rows":
+        """The rows of process number `rank` of `world`: every `world`-th. Together they have each row once."""
+        return Rows(self.stores[rank::world], self.rows[rank::world], self.follows)
+
 
 class BatchPlan(Protocol):
     """Which examples go into which batch."""
 
     stores: list[Store]
 
-    def epoch(self, number: int, start: int = 0, rank: int = 0, world: int = 1) -> Iterator[Rows]:
-        """The batches of this process in an epoch, from its `start`-th on."""
+    def epoch(self, number: int, start: int = 0) -> Iterator[Rows]:
+        """The batches of an epoch, from the `start`-th on."""
         ...
 
-    def count(self, number: int, world: int = 1) -> int:
-        """How many batches each process has in this epoch."""
+    def count(self, number: int) -> int:
+        """How many batches this epoch has."""
         ...
 
 
@@ -106,18 +110,13 @@ class Batches:
             raise InputError('batch.tokens = "auto" is measured by training; give a number here.')
         self._budget = config.tokens
 
-    def epoch(self, number: int, start: int = 0, rank: int = 0, world: int = 1) -> Iterator[Rows]:
-        """The batches of this process, from its `start`-th on.
+    def epoch(self, number: int, start: int = 0) -> Iterator[Rows]:
+        """The batches of an epoch, from the `start`-th on."""
+        return islice(self._plan(number), start, None)
 
-        Step by step, `world` processes share the epoch: every rank gets the same number of batches, and
-        together they get every row. Where the last step has too few batches for all, its batches are halved.
-        """
-        steps = _shared(self._plan(number), world)
-        return (step[rank] for step in islice(steps, start, None))
-
-    def count(self, number: int, world: int = 1) -> int:
-        """How many batches each process has in this epoch; plans it to the end."""
-        return sum(1 for _ in _shared(self._plan(number), world))
+    def count(self, number: int) -> int:
+        """How many batches this epoch has; plans it to the end."""
+        return sum(1 for _ in self._plan(number))
 
     def _plan(self, number: int) -> Iterator[Rows]:
         visits = self._visits()
@@ -179,17 +178,16 @@ class SizedBatches:
         self.stores = [store]
         self._size, self._seed = size, seed
 
-    def epoch(self, number: int, start: int = 0, rank: int = 0, world: int = 1) -> Iterator[Rows]:
+    def epoch(self, number: int, start: int = 0) -> Iterator[Rows]:
         """See `Batches`."""
         random = np.random.Generator(np.random.PCG64([self._seed, number]))
         order = _shuffled(len(self.stores[0]), random)
         batches = (order[first : first + self._size] for first in range(0, len(order), self._size))
-        steps = _shared((Rows(np.zeros(len(rows), np.int64), rows) for rows in batches), world)
-        return (step[rank] for step in islice(steps, start, None))
+        return islice((Rows(np.zeros(len(rows), np.int64), rows) for rows in batches), start, None)
 
-    def count(self, number: int, world: int = 1) -> int:
-        """How many batches each process has in this epoch."""
-        return -(-len(self.stores[0]) // (self._size * world))
+    def count(self, number: int) -> int:
+        """How many batches each epoch has."""
+        return -(-len(self.stores[0]) // self._size)
 
 
 def _shuffled(size: int, random: np.random.Generator) -> Numbers:
@@ -224,21 +222,3 @@ def _cut(pool: _Pool, order: Numbers, budget: int, share: float) -> list[Rows]:
     cuts.append(len(longer))
     stores, rows = pool.rows.stores[order], pool.rows.rows[order]
     return [Rows(stores[a:b], rows[a:b]) for a, b in pairwise(cuts) if b > a]
-
-
-def _shared(batches: Iterator[Rows], world: int) -> Iterator[list[Rows]]:
-    """`world` batches at a time."""
-    while step := list(islice(batches, world)):
-        yield step if len(step) == world else _spread(step, world)
-
-
-def _spread(step: list[Rows], world: int) -> list[Rows]:
-    """Halve the largest batch until there are `world`; single rows that cannot be halved are shown again."""
-    while len(step) < world:
-        step = sorted(step, key=lambda batch: -len(batch.rows))
-        stores, rows, _ = step[0]
-        half = len(rows) // 2
-        if half == 0:
-            return (step * world)[:world]
-        step = [*step[1:], Rows(stores[:half], rows[:half]), Rows(stores[half:], rows[half:])]
-    return step

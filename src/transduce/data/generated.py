@@ -57,15 +57,15 @@ class DrawnBatches:
         self.stores = [store]
         self._size = size
 
-    def epoch(self, number: int, start: int = 0, rank: int = 0, world: int = 1) -> Iterator[Rows]:
-        """The batches of this process, from its `start`-th on."""
-        for step in range(start, self.count(number, world)):
-            first = (number * EPOCH + step * world + rank) * self._size
+    def epoch(self, number: int, start: int = 0) -> Iterator[Rows]:
+        """The batches of an epoch, from the `start`-th on."""
+        for step in range(start, EPOCH):
+            first = (number * EPOCH + step) * self._size
             yield Rows(np.zeros(self._size, np.int64), np.arange(first, first + self._size))
 
-    def count(self, number: int, world: int = 1) -> int:
-        """As many as each of `world` processes gets."""
-        return EPOCH // world
+    def count(self, number: int) -> int:
+        """How many batches each epoch has."""
+        return EPOCH
 
 
 def drawn(low: int, high: int, random: np.random.Generator) -> int:

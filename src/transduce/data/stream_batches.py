@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from transduce.core.errors import InputError
 from transduce.data.batches import Rows
 from transduce.data.store import BLOCK, Store
 
@@ -29,20 +28,14 @@ class StreamBatches:
         self._lengths[: rows % streams] += 1
         self._firsts = np.cumsum(self._lengths) - self._lengths
 
-    def epoch(self, number: int, start: int = 0, rank: int = 0, world: int = 1) -> Iterator[Rows]:
-        """The batches from the `start`-th on; all but the first go on where the one before stopped.
-
-        Raises:
-            InputError: several processes; a stream has one reader.
-        """
-        if world > 1:
-            raise InputError("a carried state: expected one process; streams are not shared among several.")
+    def epoch(self, number: int, start: int = 0) -> Iterator[Rows]:
+        """The batches from the `start`-th on; all but the first go on where the one before stopped."""
         for step in range(start, self.count(number)):
             firsts = self._firsts[self._lengths > step]
             yield Rows(np.zeros(len(firsts), dtype=np.int64), firsts + step, step > 0)
             if step % BLOCK == BLOCK - 1:
                 self.stores[0].release()
 
-    def count(self, number: int, world: int = 1) -> int:
+    def count(self, number: int) -> int:
         """Rows of the longest stream."""
         return int(self._lengths[0])

@@ -2,25 +2,35 @@
 
 from pathlib import Path
 
+from transduce.core.errors import InputError
 from transduce.distillation.backtranslation import Backtranslating, reverse_of
 from transduce.distillation.stages import Stages
 from transduce.distillation.teachers import Teaching, teachers_of
 from transduce.recipe.recipe import Recipe
+from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.training.display import Display
 from transduce.training.finished import Report
 from transduce.training.run import finish_training, run_training
 
 
-def train_recipe(recipe: Recipe, run: Path, display: Display) -> Report:
+def train_recipe(recipe: Recipe, run: Path, display: Display, group: ProcessGroup = ALONE) -> Report:
     """Train the models that come first, if there are any, then the model, in the directory `run`.
 
     Returns the model's report, which names those models with the cost of each.
 
     Raises:
-        InputError: see `run_training`; or what the recipe asks for first does not go with the rest of it.
+        InputError: see `run_training`; or what the recipe asks for first does not go with the rest of it, or with
+            several processes.
     """
     stages = _stages(recipe, run)
-    return stages.train(run, display) if stages else run_training(recipe, run, display)
+    if stages is None:
+        return run_training(recipe, run, display, group=group)
+    if group.world > 1:
+        raise InputError(
+            f"{recipe.name}: a recipe with [teachers] or [backtranslation] is trained by one process; got "
+            f"{group.world}. Start it without torchrun."
+        )
+    return stages.train(run, display)
 
 
 def finish_recipe(recipe: Recipe, run: Path, display: Display) -> Report:

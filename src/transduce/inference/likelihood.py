@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +20,7 @@ from transduce.inference.inputs import check_batch_size, sources
 from transduce.inference.protocols import Advance
 from transduce.models.protocols import Fills
 from transduce.objectives.protocols import CarriesState, Objective
+from transduce.runtime.process_group import ALONE, ProcessGroup
 
 EVALUATION_BATCH = BatchConfig(tokens=8192)
 
@@ -92,29 +94,38 @@ def log_probabilities(objective: Objective, model: nn.Module, batch: Batch) -> T
     return objective.log_probabilities(model.eval(), batch.to(next(model.parameters()).device))
 
 
-def dataset_likelihood(model: nn.Module, task: Judged, store: Store) -> Likelihood:
-    """The likelihood of all examples of a store."""
-    total = Likelihood(0.0, 0, unit=task.objective(model).unit)
-    for batch, each_BN in dataset_log_probabilities(model, task, store):
-        nats, count = total.log_probability + float(each_BN.sum()), total.tokens + batch.units
-        total = replace(total, log_probability=nats, tokens=count)
-    return total
+def dataset_likelihood(model: nn.Module, task: Judged, store: Store, group: ProcessGroup = ALONE) -> Likelihood:
+    """The likelihood of all examples of a store, whose batches the processes of a group share."""
+    own = [
+        (place * group.world + group.rank, float(each_BN.sum()), batch.units)
+        for place, (batch, each_BN) in enumerate(dataset_log_probabilities(model, task, store, group))
+    ]
+    nats, count = 0.0, 0
+    for _, summed, units in sorted(each for part in group.gathered(own) for each in part):
+        nats, count = nats + summed, count + units
+    return Likelihood(nats, count, unit=task.objective(model).unit)
 
 
-def dataset_log_probabilities(model: nn.Module, task: Judged, store: Store) -> Iterator[tuple[Batch, Tensor]]:
+def dataset_log_probabilities(
+    model: nn.Module, task: Judged, store: Store, group: ProcessGroup = ALONE
+) -> Iterator[tuple[Batch, Tensor]]:
     """Every batch of a store with (B, N), the log-probability of each unit of each example.
 
-    Where the objective carries a state, the store is read as one stream, in order.
+    Where the objective carries a state, the store is read as one stream, in order, and by one process.
+
+    group: only this process' batches.
     """
     objective, device = task.objective(model), next(model.parameters()).device
     if isinstance(objective, CarriesState):
+        if not group.first:
+            return
         state = None
         for rows in StreamBatches(store, 1).epoch(0):
             batch = collate([store], rows, task.columns)
             each_BN, state = objective.evaluated(model.eval(), batch.to(device).after(state))
             yield batch, each_BN
         return
-    for rows in Batches([(store, 1.0)], EVALUATION_BATCH, seed=0).epoch(0):
+    for rows in islice(Batches([(store, 1.0)], EVALUATION_BATCH, seed=0).epoch(0), group.rank, None, group.world):
         batch = collate([store], rows, task.columns)
         yield batch, log_probabilities(objective, model, batch)
 

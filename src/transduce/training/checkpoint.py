@@ -14,6 +14,7 @@ from transduce.core.model_file import check_weights, lasting_tensors
 from transduce.core.padded import leaves, map_tree
 from transduce.core.tensor_file import canonical_json, read_metadata, read_tensors, write_tensors
 from transduce.objectives.protocols import Objective
+from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.training.average import MovingAverage
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
@@ -39,14 +40,18 @@ class TrainingState:
     average: MovingAverage
     progress: Progress
     carried: Carried = field(default_factory=Carried)
+    group: ProcessGroup = ALONE
 
     def tensors(self) -> dict[str, Tensor]:
-        """All tensors by `model/...`, `optimizer/...`, `average/...` and `carried/...`."""
+        """All tensors by `model/...`, `optimizer/...`, `average/...` and `carried/...`; all processes must ask."""
         parts: dict[str, dict[str, Tensor]] = {
             "model": {name: weight.detach() for name, weight in lasting_tensors(self.model).items()},
             "optimizer": self.optimizers.tensors(),
             "average": self.average.tensors(),
-            "carried": {f"{place:06d}": leaf.contiguous() for place, leaf in enumerate(leaves(self.carried.state))},
+            "carried": {
+                f"{place:06d}": self.group.joined_rows(leaf).contiguous()
+                for place, leaf in enumerate(leaves(self.carried.state))
+            },
         }
         return {f"{part}/{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
@@ -70,7 +75,8 @@ class TrainingState:
             like = self.model.initial_state(1)  # type: ignore[operator]
             if len(leaves(like)) != len(held):
                 raise ValueError(f"expected a carried state of {len(leaves(like))} tensors; got {len(held)}")
-            self.carried.state = map_tree(lambda _: next(left).to(device), like)
+            own = slice(self.group.rank, None, self.group.world)
+            self.carried.state = map_tree(lambda _: next(left)[own].to(device), like)
 
 
 class Checkpoints:
@@ -91,8 +97,10 @@ class Checkpoints:
         Raises:
             TransduceError: the disk is full, or another failure of the system; older checkpoints are intact.
         """
-        path = self.folder / f"update-{trained.progress.update:08d}.safetensors"
-        write_tensors(path, trained.tensors(), {"progress": canonical_json(trained.progress.to_dict())})
+        path, tensors = self.folder / f"update-{trained.progress.update:08d}.safetensors", trained.tensors()
+        if not trained.group.first:
+            return
+        write_tensors(path, tensors, {"progress": canonical_json(trained.progress.to_dict())})
         for old in self._newest_first()[self.keep :]:
             old.unlink()
         self._delete_unused_bests()

@@ -26,22 +26,15 @@ from transduce.data.collate import Batch
 from transduce.models.protocols import FollowsUpdates
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import Log
+from transduce.runtime.process_group import ProcessGroup
 from transduce.training.checkpoint import Checkpoints, TrainingState
-from transduce.training.microbatches import ExampleTooLarge, MicrobatchPlan, add_gradients, whole
+from transduce.training.microbatches import ExampleTooLarge, MicrobatchPlan, add_gradients, running_statistics, whole
 from transduce.training.progress import Progress
 from transduce.training.schedule import learning_rate
 from transduce.training.signals import StopRequest
 from transduce.training.timed_schedule import TimedSchedule
 
 Metrics = dict[str, float]
-
-
-@dataclass(frozen=True)
-class Workers:
-    """This process among those that train together: number `rank` of `world`."""
-
-    rank: int = 0
-    world: int = 1
 
 
 @dataclass(frozen=True)
@@ -72,11 +65,12 @@ def train(
     callbacks: Callbacks,
     stop: StopRequest,
     precision: str,
-    workers: Workers = Workers(),
     cuts: Mapping[int, MicrobatchPlan] = MappingProxyType({}),
     plans: Iterable[Mapping[str, Any]] = (),
 ) -> str:
     """Train until the updates, the minutes or the patience are used up; says which.
+
+    Every process of `trained.group` calls this, with the same batches, and does the same updates.
 
     Args:
         cuts: how the batches of these updates were cut when they were made before, for want of memory.
@@ -86,21 +80,23 @@ def train(
         Interrupted: someone asked to stop; everything is saved.
         TransduceError: the loss is not a number any more, or an example alone does not fit into memory.
     """
-    progress = trained.progress
-    stream = _stream(batches, progress, workers)
-    clock = _Clock(progress)
+    progress, group = trained.progress, trained.group
+    stream = _stream(batches, progress)
+    clock = _Clock(progress, group)
     meter = _Meter(progress.seconds)
     schedule = TimedSchedule(config, plans, progress)
     while (reason := why_ended(config, progress)) is None:
+        group.pulse.beat()
         rows = list(islice(stream, config.accumulate))
-        loaded, before = [load(each) for _, _, each in rows], cuts.get(progress.update + 1)
+        own = [share for _, _, each in rows if (share := group.share(each)) is not None]
+        loaded, before = [load(each) for each in own], cuts.get(progress.update + 1)
         rate = schedule.next(progress, log)
         try:
-            loss, tokens, cut = make_update(config, trained, loaded, precision, workers, before, rate)
+            loss, tokens, cut = make_update(config, trained, loaded, precision, before, rate)
         except ExampleTooLarge as error:
-            raise _named(error, rows[error.batch][2], callbacks) from None
+            raise _named(error, own[error.batch], callbacks) from None
         progress.update += 1
-        _note_cuts(cut, progress, log, callbacks)
+        _note_cuts(cut, group, progress, log, callbacks)
         progress.tokens += tokens
         progress.epoch, progress.batch = rows[-1][0], rows[-1][1] + 1
         clock.tick()
@@ -110,12 +106,13 @@ def train(
             _log(log, progress, meter, rate)
             meter = _Meter(progress.seconds, meter)
         last = why_ended(config, progress) is not None
+        group.pulse.rest()
         if callbacks.validate and (progress.update % config.validate_every == 0 or last):
             _validate(config, trained, checkpoints, log, callbacks.validate, callbacks.lower_is_better)
             clock.tick()
             meter = _Meter(progress.seconds, meter)
             last = why_ended(config, progress) is not None  # patience, or minutes that the validation took
-        asked = bool(stop)  # looked at once: a signal may come between the next two lines
+        asked = group.total(bool(stop))[0] > 0  # looked at once: a signal may come between the next two lines
         if progress.update % config.checkpoint_every == 0 or last or asked:
             checkpoints.save(trained)
         if asked and not last:
@@ -128,36 +125,41 @@ def make_update(
     trained: TrainingState,
     batches: list[Batch],
     precision: str,
-    workers: Workers = Workers(),
     cuts: MicrobatchPlan | None = None,
     rate: float | None = None,
 ) -> tuple[float, int, MicrobatchPlan]:
     """One update from `batches`: the loss in nats a target token, how many tokens, how the batches were cut.
 
+    Loss and tokens are those of all processes; batches and cuts are this process' own.
+
     rate: the learning rate; None: the schedule's.
     """
-    update = trained.progress.update + 1
-    torch.manual_seed(derived_seed(config.seed, update, workers.rank))
+    update, group = trained.progress.update + 1, trained.group
+    torch.manual_seed(derived_seed(config.seed, update, group.rank))
     trained.model.train()
     if isinstance(trained.model, FollowsUpdates):
         trained.model.begin_update(update)
     model, cuts = trained.model, cuts or whole(batches)
-    loss, cuts = add_gradients(model, trained.objective, batches, cuts, precision, trained.carried)
+    (units,) = group.total(sum(batch.units for batch in batches))
+    loss, cuts = add_gradients(model, trained.objective, batches, cuts, precision, trained.carried, units)
+    (loss,) = group.total(loss)
     if not math.isfinite(loss):
         raise TransduceError(
             f"The loss of update {update} is {loss}. A lower training.learning_rate, a longer training.warmup or "
             "training.clip usually helps; the last checkpoint is intact."
         )
+    group.sum_gradients(model.parameters())
+    group.copy_from_first_in_place(running_statistics(model).values())
     if config.clip:
         nn.utils.clip_grad_norm_(trained.model.parameters(), config.clip)
     trained.optimizers.step(learning_rate(config, update) if rate is None else rate)
     trained.average.update(update)
-    return loss, sum(batch.units for batch in batches), cuts
+    return loss, int(units), cuts
 
 
 def _interrupted(stop: StopRequest, progress: Progress) -> Interrupted:
     saved = f"after update {progress.update}; saved. The same command goes on from here."
-    return Interrupted(f"Stopped by {stop.signal} {saved}")
+    return Interrupted(f"Stopped by {stop.signal or 'a signal to another process'} {saved}")
 
 
 def _named(error: ExampleTooLarge, rows: Rows, callbacks: Callbacks) -> TransduceError:
@@ -170,19 +172,21 @@ def _log(log: Log, progress: Progress, meter: "_Meter", rate: float) -> None:
     log.write("train", progress.update, epoch=progress.epoch, seconds=progress.seconds, **values)
 
 
-def _note_cuts(cuts: MicrobatchPlan, progress: Progress, log: Log, callbacks: Callbacks) -> None:
+def _note_cuts(cuts: MicrobatchPlan, group: ProcessGroup, progress: Progress, log: Log, callbacks: Callbacks) -> None:
     """Batches that were trained on in pieces are counted, logged with their pieces, and the first one is told."""
     pieces = [rows for rows in cuts if len(rows) > 1]
-    if not pieces:
+    (found,) = group.total(len(pieces))
+    if not found:
         return
-    if not progress.in_pieces:
+    if not progress.in_pieces and pieces:
         callbacks.warn(
             f"Update {progress.update}: out of memory with {sum(pieces[0])} examples at once, so they were trained on "
             f"in pieces of {', '.join(map(str, pieces[0]))}. More such updates stand in log.jsonl. A smaller "
             'batch.tokens, or "auto", is faster.'
         )
-    progress.in_pieces += len(pieces)
-    log.write("in_pieces", progress.update, rows=cuts)
+    progress.in_pieces += int(found)
+    every = group.gathered(cuts)
+    log.write("in_pieces", progress.update, rows=every[0] if group.world == 1 else every)
 
 
 def derived_seed(*parts: int) -> int:
@@ -190,11 +194,11 @@ def derived_seed(*parts: int) -> int:
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def _stream(batches: BatchPlan, progress: Progress, workers: Workers) -> Iterator[tuple[int, int, Any]]:
+def _stream(batches: BatchPlan, progress: Progress) -> Iterator[tuple[int, int, Any]]:
     """(epoch, batch, rows) from where `progress` stands, without end."""
     start = progress.batch
     for epoch in count(progress.epoch):
-        plan = batches.epoch(epoch, start, workers.rank, workers.world)
+        plan = batches.epoch(epoch, start)
         yield from ((epoch, number, rows) for number, rows in enumerate(plan, start))
         start = 0
 
@@ -218,7 +222,8 @@ def _validate(
         log.write("validation", progress.update, tokens=progress.tokens, seconds=progress.seconds, **metrics)
         if not progress.best or _is_better(metrics[config.best], progress.best[config.best], lower_is_better):
             progress.best, progress.stale = {"update": progress.update, **metrics}, 0
-            checkpoints.save_best(lasting_tensors(trained.model), progress.update)
+            if trained.group.first:
+                checkpoints.save_best(lasting_tensors(trained.model), progress.update)
         else:
             progress.stale += 1
 
@@ -239,15 +244,16 @@ def why_ended(config: TrainingConfig, progress: Progress) -> str | None:
 
 
 class _Clock:
-    """Adds the time that passes to `progress.seconds`."""
+    """Adds the time that passes to `progress.seconds`; all processes go by that of the first."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    def __init__(self, progress: Progress, group: ProcessGroup) -> None:
+        self._progress, self._group = progress, group
         self._last = time.monotonic()
 
     def tick(self) -> None:
         now = time.monotonic()
-        self._progress.seconds += now - self._last
+        (passed,) = self._group.total(now - self._last if self._group.first else 0.0)
+        self._progress.seconds += passed
         self._last = now
 
 

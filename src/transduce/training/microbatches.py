@@ -57,6 +57,7 @@ def add_gradients(
     cuts: MicrobatchPlan,
     precision: str,
     carried: Carried | None = None,
+    units: float | None = None,
 ) -> tuple[float, MicrobatchPlan]:
     """The gradient of the mean loss over all `batches` into the parameters, which have none; the loss reported.
 
@@ -65,17 +66,19 @@ def add_gradients(
 
     Args:
         carried: the state that the batches go on from, where the objective carries one; then that after them.
+        units: what both are divided by, where other processes have a part of the batches; None = those of `batches`.
 
     Raises:
         ExampleTooLarge: a piece of one example does not fit.
     """
-    before = {name: tensor.clone() for name, tensor in _running_statistics(model).items()}
-    device = batches[0].device
+    before = {name: tensor.clone() for name, tensor in running_statistics(model).items()}
+    device = next(model.parameters()).device
+    units = sum(batch.units for batch in batches) if units is None else units
     drawn, drawn_there = torch.get_rng_state(), torch.cuda.get_rng_state() if device.type == "cuda" else None
     carried = carried or Carried()
-    while isinstance(found := _attempt(model, objective, batches, cuts, precision, carried), _Full):
+    while isinstance(found := _attempt(model, objective, batches, cuts, precision, carried, units), _Full):
         model.zero_grad(set_to_none=True)
-        for name, tensor in _running_statistics(model).items():
+        for name, tensor in running_statistics(model).items():
             tensor.copy_(before[name])
         if drawn_there is not None:
             torch.cuda.empty_cache()
@@ -92,8 +95,8 @@ def _attempt(
     cuts: MicrobatchPlan,
     precision: str,
     carried: Carried,
+    units: float,
 ) -> float | _Full:
-    units = sum(batch.units for batch in batches)
     loss, state = 0.0, carried.state
     for number, (given, rows) in enumerate(zip(batches, cuts, strict=True)):
         batch, states = given.after(state), []
@@ -142,6 +145,6 @@ def _halved(cuts: MicrobatchPlan, full: _Full, batch: Batch) -> MicrobatchPlan:
     return [*cuts[: full.batch], halves, *cuts[full.batch + 1 :]]
 
 
-def _running_statistics(model: nn.Module) -> dict[str, Tensor]:
+def running_statistics(model: nn.Module) -> dict[str, Tensor]:
     """What a forward pass in training changes, besides gradients."""
     return {name: each for name, each in lasting_tensors(model).items() if not isinstance(each, nn.Parameter)}

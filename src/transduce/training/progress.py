@@ -17,6 +17,7 @@ class Progress:
     in_pieces: batches that were trained on in pieces, for want of memory.
     planned: the training.updates that the learning rate followed; 0 in checkpoints of earlier versions.
     raised: [update, planned until then] for each time that the training went on with more of them.
+    world: processes that train together; 0 in checkpoints of earlier versions, which were of one.
     """
 
     update: int = 0
@@ -29,6 +30,7 @@ class Progress:
     in_pieces: int = 0
     planned: int = 0
     raised: list[list[int]] = field(default_factory=list)
+    world: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -1,5 +1,6 @@
 """A training from recipe to model file: open the data, train, choose the best weights, test, write the report."""
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -30,19 +31,21 @@ from transduce.pipeline.outline import load_weights, make_task
 from transduce.recipe.recipe import STAGES, Recipe, parse_recipe, unmeasured
 from transduce.runtime.environment import library_versions
 from transduce.runtime.event_log import NAME as LOG
-from transduce.runtime.event_log import REPORT, Log, read_log
+from transduce.runtime.event_log import REPORT, Log, SilentLog, read_log
+from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.runtime.settings import repeatable
 from transduce.tasks.learnt import cached_columns
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.translation import TranslationData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
+from transduce.training.beginning import begun
 from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.diagnostics import few_draws
 from transduce.training.display import Display
 from transduce.training.examples import examples
 from transduce.training.fine_tuning import columns_of_start
-from transduce.training.finished import Report, finished_report, note_plan, set_aside, tell_finished
-from transduce.training.initialization import check_embeddings, count_embeddings, device, new_training
+from transduce.training.finished import Report, finished_report, note_plan, tell_finished
+from transduce.training.initialization import check_embeddings, device, new_training
 from transduce.training.lock import alone_in
 from transduce.training.loop import Callbacks, train, why_ended
 from transduce.training.plots import write_figures
@@ -72,7 +75,12 @@ def cache_folder() -> Path:
 
 
 def run_training(
-    recipe: Recipe, run: Path, display: Display, patience: float = 0.0, first: Sequence[str] = ()
+    recipe: Recipe,
+    run: Path,
+    display: Display,
+    patience: float = 0.0,
+    first: Sequence[str] = (),
+    group: ProcessGroup = ALONE,
 ) -> Report:
     """Train `recipe` into the directory `run`, or go on where a stopped training of it stands; returns the report.
 
@@ -82,6 +90,8 @@ def run_training(
     Args:
         patience: seconds to wait for another process that trains there, and may only be saving.
         first: of the examples in the model file; behind them come validation sources.
+        group: the processes that train together, all of which call this; the first one alone writes and returns more
+            than an empty report.
 
     Raises:
         InputError: the data is wrong; `run` holds a training of another recipe, or somebody trains there; the recipe
@@ -89,46 +99,68 @@ def run_training(
         Interrupted: stopped by a signal; saved.
     """
     _check(recipe)
+    report = group.from_first(lambda: _finished(recipe, run, display))
+    if report is not None:
+        return report
+    with contextlib.ExitStack() as stack:
+        group.from_first(lambda: _enter(stack, run, patience))
+        return train_in(run, recipe, display, first, group)
+
+
+def _finished(recipe: Recipe, run: Path, display: Display) -> Report | None:
+    """The report of a run that is left as it is, which is told."""
     report = finished_report(run, recipe)
     if report is not None:
         tell_finished(run, recipe, report, display)
-        return report
+    return report
+
+
+def _enter(stack: contextlib.ExitStack, run: Path, patience: float) -> None:
     make_directory(run)
-    with alone_in(run, patience):
-        return train_in(run, recipe, display, first)
+    stack.enter_context(alone_in(run, patience))
 
 
-def train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str] = ()) -> Report:
+def train_in(
+    run: Path, recipe: Recipe, display: Display, first: Sequence[str] = (), group: ProcessGroup = ALONE
+) -> Report:
     """As `run_training`, into a run that is not finished, where the caller is alone."""
     with repeatable(recipe.training.threads):
-        return _train_in(run, recipe, display, first)
+        return _train_in(run, recipe, display, first, group)
 
 
-def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str]) -> Report:
-    recipe = with_earlier_batch(recipe, run)
-    claim(run, recipe)
-    task, data = open_task(recipe, display)
+def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str], group: ProcessGroup) -> Report:
+    recipe = group.from_first(lambda: _claimed(recipe, run))
+    task, data = group.first_before_others(lambda: open_task(recipe, display))
     lower_is_better = _check_metrics(recipe, task, data, display)
-    claim_data(run, {**data.provenance, **fingerprints_of(recipe)})
-    if recipe.batch.tokens == "auto":
-        recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
-        write_chosen(recipe, run)
-    trained = new_training(recipe, task, display.tell)
+    recipe = group.from_first(lambda: _with_batch(recipe, run, task, data, display))
+    trained = replace(new_training(recipe, task, display.tell), group=group)
     task.check_examples(trained.model, data)
     checkpoints = Checkpoints(run, recipe.training.keep)
-    progress = checkpoints.restore_newest(trained, display.warn)
-    set_aside(run, display)
-    if progress:
-        trained = replace(trained, progress=progress)
-        display.tell(f"Going on after update {progress.update}.")
-    elif recipe.training.embeddings == "cooccurrence":
-        count_embeddings(trained, recipe, task, data, display)
+    trained = begun(recipe, run, task, data, trained, checkpoints, display)
     for each in few_draws(recipe.training.sampled_words, task.columns["target"].spec.size, recipe.training.updates):
         display.warn(each)
     note_plan(recipe, trained.progress, display)
     end = _train(recipe, run, task, data, trained, checkpoints, display, lower_is_better)
+    if not group.first:
+        return {}
     display.tell(f"Training ended: {end}.")
     return _finish(recipe, run, task, data, trained, checkpoints, display, end, first)
+
+
+def _claimed(recipe: Recipe, run: Path) -> Recipe:
+    recipe = with_earlier_batch(recipe, run)
+    claim(run, recipe)
+    return recipe
+
+
+def _with_batch(recipe: Recipe, run: Path, task: Task, data: TaskData, display: Display) -> Recipe:
+    """With a number for batch.tokens = "auto"; the data is noted first."""
+    claim_data(run, {**data.provenance, **fingerprints_of(recipe)})
+    if recipe.batch.tokens != "auto":
+        return recipe
+    recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
+    write_chosen(recipe, run)
+    return recipe
 
 
 def finish_training(recipe: Recipe, run: Path, display: Display) -> Report:
@@ -240,7 +272,12 @@ def _train(
     precision = resolve_precision(config.precision, device())
     events = read_log(run / LOG)
     cuts = {event["update"]: event["rows"] for event in events if event["event"] == "in_pieces"}
-    log = Log(run, trained.progress.update, config.tensorboard)  # which forgets what came after that update
+    if trained.group.world > 1:
+        cuts = {update: every[trained.group.rank] for update, every in cuts.items()}
+    group = trained.group
+    log = (
+        Log(run, trained.progress.update, config.tensorboard) if group.first else SilentLog()
+    )  # forgets what came later
 
     def keep(shown: list[tuple[str, str, str]]) -> None:
         names = ("source", "output", "reference")
@@ -249,7 +286,7 @@ def _train(
     validate = None
     if data.validation:
         entropy = target_entropy(batches.stores[0], task.columns["target"])
-        validate = Validator(trained.model, task, data.validation, config, display, entropy, keep)
+        validate = Validator(trained.model, task, data.validation, config, display, entropy, keep, group)
     name = partial(_name, batches.stores, data)
     callbacks = Callbacks(validate, display.show, display.warn, name, lower_is_better)
     try:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from transduce.data.store import Store
 from transduce.inference.likelihood import dataset_likelihood
 from transduce.inference.teacher_forcing import exposure, reports_exposure
 from transduce.recipe.training import TrainingConfig
+from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.tasks.protocols import Dataset, Task
 from transduce.training.diagnostics import alarms, unigram_entropy
 from transduce.training.display import Display
@@ -28,6 +30,7 @@ class Validator:
 
     entropy: unigram entropy of the training targets, nats a token.
     keep: given the sources, outputs and references that are shown.
+    group: the processes that share the work; all get the same results, those of one.
     """
 
     model: nn.Module
@@ -37,15 +40,16 @@ class Validator:
     display: Display
     entropy: float
     keep: Callable[[list[tuple[str, str, str]]], None] = lambda shown: None
+    group: ProcessGroup = ALONE
 
     def __call__(self) -> dict[str, float]:
         """`loss` (nats a token), `perplexity` (e^loss), and the task's metrics by name; tells what a person wants."""
-        likelihood = dataset_likelihood(self.model, self.task, self.dataset.store)
+        likelihood = dataset_likelihood(self.model, self.task, self.dataset.store, self.group)
         loss, unit = likelihood.loss, likelihood.unit
         metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
         texts = spread(self.dataset.texts, self.config.decode_sentences)
         sources, references = [source for source, _ in texts], [reference for _, reference in texts]
-        predictions = self.task.predictor.predict(self.model, sources)
+        predictions = self.group.share_out(sources, partial(self.task.predictor.predict, self.model))
         outputs = [each.text for each in predictions]
         if texts:
             every = spread(self.dataset.references, self.config.decode_sentences)

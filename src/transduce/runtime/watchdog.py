@@ -1,0 +1,139 @@
+"""Nobody waits for ever: a process that stands still is named, with its machine and its stack, and all leave.
+
+Every process says every two seconds where it stands, in the store that torchrun keeps. In a step of work, standing
+still means that its number stays the same; elsewhere, as in a validation, that it computes nothing. A process that
+waits for others stands still by right.
+"""
+
+import json
+import os
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+OFTEN = 2.0  # seconds between two looks
+VARIABLE = "TRANSDUCE_HANG_SECONDS"
+LIMIT = 45.0  # seconds without a move, or
+FRAMES = 40  # of a stack that are shown
+SLOWER = 10.0  # so many times the longest step so far
+
+
+@dataclass
+class Pulse:
+    """Where the main thread is: written by it, read by the watchdog.
+
+    step: counts what was done; longest: seconds of the longest step so far; waits: for other processes.
+    """
+
+    step: int = 0
+    longest: float = 0.0
+    begun: float = field(default_factory=time.monotonic)
+    waits: bool = False
+    in_step: bool = False
+
+    def beat(self) -> None:
+        """A step is done, and the next one begins."""
+        now = time.monotonic()
+        if self.in_step:
+            self.longest = max(self.longest, now - self.begun)
+        self.step, self.begun, self.in_step = self.step + 1, now, True
+
+    def rest(self) -> None:
+        """What comes now may take as long as it wants, as long as it computes."""
+        self.in_step = False
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """For others."""
+        self.waits = True
+        try:
+            yield
+        finally:
+            self.waits = False
+
+
+class Watchdog(threading.Thread):
+    """Looks after this process and the others, from a thread of its own.
+
+    Args:
+        store: a key-value store that all processes share.
+        limit: seconds without a move; None = those of `TRANSDUCE_HANG_SECONDS`, or 45.
+    """
+
+    def __init__(self, store: Any, rank: int, world: int, pulse: Pulse, limit: float | None = None) -> None:
+        super().__init__(name="watchdog", daemon=True)
+        self._store, self._rank, self._world, self._pulse = store, rank, world, pulse
+        self._limit = limit or float(os.environ.get(VARIABLE, LIMIT))
+        self._seen: dict[int, tuple[Any, float]] = {}  # how each stood, and since when
+        self._last: dict[int, dict[str, Any]] = {}
+        self._main = threading.main_thread().ident
+        self._done = threading.Event()
+
+    def stop(self) -> None:
+        """The work of this process is done: it need not move any more."""
+        self._done.set()
+        self.join()
+        with suppress(RuntimeError):
+            self._store.delete_key(f"pulse/{self._rank}")
+
+    def run(self) -> None:
+        """Until `stop`; ends the process where another one stands still."""
+        while not self._done.wait(OFTEN):
+            try:
+                self._say()
+                still = self._standing_still()
+            except (RuntimeError, OSError, ValueError):
+                return  # the store is gone: torchrun ends this process
+            if still and not self._done.is_set():
+                self._leave(still)
+
+    def _say(self) -> None:
+        frame = sys._current_frames().get(self._main or 0)
+        state = {
+            "step": self._pulse.step,
+            "in_step": self._pulse.in_step,
+            "waits": self._pulse.waits,
+            "longest": self._pulse.longest,
+            "computed": round(time.process_time()),
+            "beat": time.time(),
+            "host": socket.gethostname(),
+            "stack": "".join(traceback.format_stack(frame)[-FRAMES:]) if frame else "",
+        }
+        self._store.set(f"pulse/{self._rank}", json.dumps(state))
+
+    def _standing_still(self) -> list[int]:
+        """The processes that have not moved for too long, and do not wait for others."""
+        now, still = time.monotonic(), []
+        for rank in range(self._world):
+            if not self._store.check([f"pulse/{rank}"]):  # not begun, or done
+                self._seen.pop(rank, None)
+                continue
+            state = json.loads(self._store.get(f"pulse/{rank}"))
+            self._last[rank] = state
+            stands = (state["step"], None if state["in_step"] else state["computed"], state["waits"] and state["beat"])
+            before, since = self._seen.get(rank, (None, now))
+            self._seen[rank] = (stands, now if stands != before else since)
+            patience = max(self._limit, SLOWER * state["longest"])
+            if now - self._seen[rank][1] > patience:
+                still.append(rank)
+        return still
+
+    def _leave(self, still: list[int]) -> None:
+        others = [rank for rank in range(self._world) if rank not in still]
+        if self._rank == min(others, default=self._rank):
+            for rank in still:
+                state = self._last[rank]
+                sys.stderr.write(
+                    f"transduce: process {rank} of {self._world}, on {state['host']}, has not moved for "
+                    f"{time.monotonic() - self._seen[rank][1]:.0f} s, so all leave. The last checkpoint is intact; the "
+                    f"same command goes on from there. Where it stood last:\n{state['stack']}"
+                )
+            with suppress(OSError):
+                sys.stderr.flush()
+        os._exit(1)

@@ -1,0 +1,179 @@
+"""Several processes that train together, started by torchrun, beside one process with the whole batches."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from random_models import translator
+from trained import sha256
+from transduce.core.padded import Padded
+from transduce.data.collate import Batch
+from transduce.objectives.text import text_objective
+from transduce.training.finished import read_report
+from transduce.training.microbatches import add_gradients, whole
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
+
+STEADY = ("model.dropout=0", "training.average=0.9", "training.updates=50")
+WITHOUT_GRADIENT = "key_value.bias"  # its keys' half: softmax forgets what all keys have in common
+
+
+def command(processes: int, *arguments: object) -> list[str]:
+    together = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m", "--"]
+    return [sys.executable, "-m", *(together if processes > 1 else []), "transduce", *map(str, arguments)]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", **more}
+
+
+def train(processes: int, recipe: Path, run: Path, *overrides: str) -> subprocess.CompletedProcess[str]:
+    arguments = command(processes, "train", recipe, *overrides, "--run", run)
+    return subprocess.run(arguments, check=False, env=environment(), capture_output=True, text=True, timeout=300)
+
+
+def trained(processes: int, recipe: Path, run: Path, *overrides: str) -> Path:
+    done = train(processes, recipe, run, *overrides)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return run
+
+
+def difference(one: Path, other: Path, leave_out: str = " ") -> float:
+    """Of the tensors of two models, the largest, relative to the tensor."""
+    ours, theirs = (load_file(run / "model.safetensors") for run in (one, other))
+    assert ours.keys() == theirs.keys()
+    kept = [(ours[name].astype(float), theirs[name]) for name in ours if leave_out not in name]
+    return max(float(np.linalg.norm(a - b) / max(np.linalg.norm(a), 1e-12)) for a, b in kept)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "leave_out"),
+    [
+        (("training.optimizer=sgd", "training.learning_rate=0.5"), " "),
+        (("training.optimizer=adamw",), WITHOUT_GRADIENT),
+    ],
+    ids=["sgd", "adamw"],
+)
+def test_two_and_four_processes_learn_what_one_does(
+    optimizer: tuple[str, ...], leave_out: str, tiny_recipe: Path, tmp_path: Path
+) -> None:
+    runs = {count: trained(count, tiny_recipe, tmp_path / str(count), *STEADY, *optimizer) for count in (1, 2, 4)}
+    alone = read_report(runs[1])
+    assert alone
+    for count in (2, 4):
+        assert difference(runs[1], runs[count], leave_out) < 1e-6
+        report = read_report(runs[count])
+        assert report
+        assert report["training"]["target_tokens"] == alone["training"]["target_tokens"]
+        assert report["tests"]["held_out"]["scores"] == alone["tests"]["held_out"]["scores"]
+
+
+@pytest.mark.parametrize("world", [2, 64])
+def test_gradients_of_all_shares_add_up_to_those_of_the_whole(world: int) -> None:
+    """Simulated processes: each has its share of the rows, and divides by the units of all."""
+    drawn = torch.Generator().manual_seed(3)
+    source, target = (
+        Padded(torch.randint(4, 60, (100, 9), generator=drawn), torch.randint(3, 10, (100,), generator=drawn))
+        for _ in "st"
+    )
+    batch = Batch(source, target, int(target.lengths.sum()) - 100)
+
+    def gradients(parts: list[Batch]) -> tuple[float, dict[str, torch.Tensor]]:
+        model = translator(model={"dropout": 0.0}).model.double().train()
+        objective = text_objective(model)
+        losses = [add_gradients(model, objective, [each], whole([each]), "fp32", units=batch.units) for each in parts]
+        found = {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
+        return sum(loss for loss, _ in losses), found
+
+    loss, expected = gradients([batch])
+    shared, found = gradients([batch.rows(slice(rank, None, world)) for rank in range(world)])
+    assert shared == pytest.approx(loss, rel=1e-6)
+    assert found.keys() == expected.keys()
+    for name, gradient in expected.items():
+        assert float((found[name] - gradient).norm()) <= 1e-6 * float(gradient.norm()) + 1e-12, name
+
+
+def test_state_is_carried_by_each_process_for_its_streams(tmp_path: Path) -> None:
+    words = [f"w{number * 7 % 13}" for number in range(4000)]
+    (tmp_path / "text").write_text("".join(" ".join(words[at : at + 20]) + "\n" for at in range(0, 4000, 20)))
+    recipe = tmp_path / "carried.toml"
+    recipe.write_text(
+        f'[task]\nkind = "language_modelling"\ncontext = 10\ncarry_state = true\n[data]\nroot = "{tmp_path}"\n'
+        'train = [{ text = "text" }]\nvalidation = { text = "text" }\n[tokenizer]\nkind = "whitespace"\n'
+        '[batch]\ntokens = 70\n[model]\nkind = "rnn_decoder"\nd_model = 8\nlayers = 1\ndropout = 0\n'
+        '[training]\nupdates = 30\nthreads = 1\nprecision = "fp32"\noptimizer = "sgd"\nlearning_rate = 1.0\n'
+        "validate_every = 10\ncheckpoint_every = 10\naverage = 0\nlabel_smoothing = 0\n"
+    )
+    alone = trained(1, recipe, tmp_path / "alone")
+    both = trained(2, recipe, tmp_path / "both")
+    assert difference(alone, both) < 1e-6
+    half = trained(2, recipe, tmp_path / "half", "training.minutes=0.0001")
+    refused = train(1, recipe, half)
+    assert refused.returncode == 2
+    assert re.search(r"trained by 2 processes so far; got 1\..*--resize", refused.stderr.replace("\n", " "))
+    trained(1, recipe, half, "--resize")
+    assert difference(alone, half) < 1e-6
+
+
+def trainers(process: subprocess.Popen[str], run: Path, update: int = 1) -> list[psutil.Process]:
+    """The processes that train, by rank, once there is a checkpoint of this update or a later one."""
+    deadline = time.monotonic() + 120
+    while not any(int(path.stem[-8:]) >= update for path in (run / "checkpoints").glob("update-*.safetensors")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    children = psutil.Process(process.pid).children()
+    return sorted(children, key=lambda each: int(each.environ()["RANK"]))
+
+
+LONG = ("training.updates=3000", "training.validate_every=3000", "training.checkpoint_every=5")
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_process_ends_all_and_the_same_command_goes_on_to_the_same_bytes(
+    rank: int, tiny_recipe: Path, tmp_path: Path
+) -> None:
+    short = ("training.updates=60", "training.checkpoint_every=5")
+    wanted = sha256(trained(2, tiny_recipe, tmp_path / "whole", *short))
+    run = tmp_path / "run"
+    started = command(2, "train", tiny_recipe, *short, "--run", run)
+    with subprocess.Popen(started, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+        trainers(process, run)[rank].kill()
+        _, told = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert f"rank      : {rank}" in told
+    assert not (run / "model.safetensors").exists()
+    assert sha256(trained(2, tiny_recipe, run, *short)) == wanted
+
+
+def test_a_process_that_hangs_is_named_with_its_stack(tiny_recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    started, hang = command(2, "train", tiny_recipe, *LONG, "--run", run), environment(TRANSDUCE_HANG_SECONDS="6")
+    with subprocess.Popen(started, env=hang, stderr=subprocess.PIPE, text=True) as process:
+        found = trainers(process, run, 300)  # seconds, so that it has told where it stands
+        found[1].send_signal(signal.SIGSTOP)
+        gone, _ = psutil.wait_procs([found[0]], timeout=60)
+        assert gone, "the other one leaves"
+        found[1].kill()  # as torchrun does in half a minute
+        _, told = process.communicate(timeout=120)
+    assert re.search(r"process 1 of 2, on \S+, has not moved for \d+ s, so all leave", told)
+    assert "loop.py" in told, told
+    assert not (run / "model.safetensors").exists()
+    assert list((run / "checkpoints").glob("update-*"))
+
+
+def test_what_is_wrong_is_said_once(tiny_recipe: Path, tmp_path: Path) -> None:
+    done = train(2, tiny_recipe, tmp_path / "run", "training.best=nothing")
+    assert done.returncode != 0
+    assert done.stderr.count("training.best") == 1
+    assert not (tmp_path / "run" / "model.safetensors").exists()
