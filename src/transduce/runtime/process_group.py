@@ -151,14 +151,17 @@ class ProcessGroup:
                 with self._together():
                     torch.distributed.broadcast(each, 0)
 
-    def copy_from_first(self, tensors: dict[str, Tensor] | None, device: torch.device) -> dict[str, Tensor]:
-        """The first process' tensors, for all."""
-        shapes = self.from_first(lambda: [(name, each.shape, each.dtype) for name, each in (tensors or {}).items()])
+    def copy_from_first(self, own: dict[str, Tensor] | None) -> dict[str, Tensor]:
+        """The first process' tensors, for all; the others have none to give."""
+        given = own or {}
+        kinds = self.from_first(
+            lambda: [(key, each.shape, each.dtype, each.device.type) for key, each in given.items()]
+        )
         found = {}
-        for name, shape, dtype in shapes:
-            found[name] = tensors[name] if tensors and self.first else torch.empty(shape, dtype=dtype, device=device)
+        for key, shape, dtype, device in kinds:
+            found[key] = given[key].contiguous() if self.first else torch.empty(shape, dtype=dtype, device=device)
             with self._together():
-                torch.distributed.broadcast(found[name], 0)
+                torch.distributed.broadcast(found[key], 0)
         return found
 
 

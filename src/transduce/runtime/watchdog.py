@@ -1,8 +1,7 @@
 """Nobody waits for ever: a process that stands still is named, with its machine and its stack, and all leave.
 
-Every process says every two seconds where it stands, in the store that torchrun keeps. In a step of work, standing
-still means that its number stays the same; elsewhere, as in a validation, that it computes nothing. A process that
-waits for others stands still by right.
+Every process says every two seconds where it stands, in the store that torchrun keeps. It stands still when it computes
+nothing, or when a step of its work takes far longer than all before. A process that waits for others does so by right.
 """
 
 import json
@@ -19,9 +18,9 @@ from typing import Any
 
 OFTEN = 2.0  # seconds between two looks
 VARIABLE = "TRANSDUCE_HANG_SECONDS"
-LIMIT = 45.0  # seconds without a move, or
+LIMIT = 45.0  # seconds without computing anything
+SLOWER = 10.0  # times the limit, or the longest step so far: then one that computes hangs, too
 FRAMES = 40  # of a stack that are shown
-SLOWER = 10.0  # so many times the longest step so far
 
 
 @dataclass
@@ -63,14 +62,15 @@ class Watchdog(threading.Thread):
 
     Args:
         store: a key-value store that all processes share.
-        limit: seconds without a move; None = those of `TRANSDUCE_HANG_SECONDS`, or 45.
+        limit: seconds without computing anything; None = those of `TRANSDUCE_HANG_SECONDS`, or 45.
     """
 
     def __init__(self, store: Any, rank: int, world: int, pulse: Pulse, limit: float | None = None) -> None:
         super().__init__(name="watchdog", daemon=True)
         self._store, self._rank, self._world, self._pulse = store, rank, world, pulse
         self._limit = limit or float(os.environ.get(VARIABLE, LIMIT))
-        self._seen: dict[int, tuple[Any, float]] = {}  # how each stood, and since when
+        self._moved: dict[int, tuple[Any, float]] = {}  # how much each had computed, and since when
+        self._stepped: dict[int, tuple[Any, float]] = {}  # at which step it was, and since when
         self._last: dict[int, dict[str, Any]] = {}
         self._main = threading.main_thread().ident
         self._done = threading.Event()
@@ -109,18 +109,17 @@ class Watchdog(threading.Thread):
 
     def _standing_still(self) -> list[int]:
         """The processes that have not moved for too long, and do not wait for others."""
-        now, still = time.monotonic(), []
+        still = []
         for rank in range(self._world):
             if not self._store.check([f"pulse/{rank}"]):  # not begun, or done
-                self._seen.pop(rank, None)
+                self._moved.pop(rank, None)
+                self._stepped.pop(rank, None)
                 continue
-            state = json.loads(self._store.get(f"pulse/{rank}"))
-            self._last[rank] = state
-            stands = (state["step"], None if state["in_step"] else state["computed"], state["waits"] and state["beat"])
-            before, since = self._seen.get(rank, (None, now))
-            self._seen[rank] = (stands, now if stands != before else since)
-            patience = max(self._limit, SLOWER * state["longest"])
-            if now - self._seen[rank][1] > patience:
+            state = self._last[rank] = json.loads(self._store.get(f"pulse/{rank}"))
+            by_right = state["waits"] and state["beat"]
+            idle = _since(self._moved, rank, (state["computed"], state["step"], by_right))
+            slow = _since(self._stepped, rank, (state["step"], by_right, state["in_step"] or state["computed"]))
+            if idle > self._limit or slow > SLOWER * max(self._limit, state["longest"]):
                 still.append(rank)
         return still
 
@@ -131,9 +130,18 @@ class Watchdog(threading.Thread):
                 state = self._last[rank]
                 sys.stderr.write(
                     f"transduce: process {rank} of {self._world}, on {state['host']}, has not moved for "
-                    f"{time.monotonic() - self._seen[rank][1]:.0f} s, so all leave. The last checkpoint is intact; the "
-                    f"same command goes on from there. Where it stood last:\n{state['stack']}"
+                    f"{time.monotonic() - self._moved[rank][1]:.0f} s, so all leave. The last checkpoint is intact; "
+                    f"the same command goes on from there. Where it stood last:\n{state['stack']}"
                 )
             with suppress(OSError):
                 sys.stderr.flush()
         os._exit(1)
+
+
+def _since(seen: dict[int, tuple[Any, float]], rank: int, now: Any) -> float:
+    """For how many seconds a process has been as it is."""
+    before, since = seen.get(rank, (None, 0.0))
+    if now != before:
+        since = time.monotonic()
+    seen[rank] = now, since
+    return time.monotonic() - since

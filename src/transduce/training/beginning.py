@@ -5,12 +5,12 @@ from pathlib import Path
 
 from transduce.core.errors import InputError
 from transduce.recipe.recipe import Recipe
-from transduce.runtime.process_group import ProcessGroup
+from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.tasks.protocols import Task, TaskData
 from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.display import Display
 from transduce.training.finished import set_aside
-from transduce.training.initialization import count_embeddings, device
+from transduce.training.initialization import count_embeddings
 from transduce.training.progress import Progress
 
 
@@ -28,10 +28,10 @@ def begun(
     Raises:
         InputError: the checkpoint is of another training, or of another number of processes.
     """
-    group = trained.group
+    group, whole = trained.group, replace(trained, group=ALONE)  # with the state of all streams, if there is any
 
     def restored() -> Progress:
-        progress = checkpoints.restore_newest(trained, display.warn)
+        progress = checkpoints.restore_newest(whole, display.warn)
         _check_size(run, progress, group)
         set_aside(run, display)
         if progress:
@@ -43,8 +43,7 @@ def begun(
     trained = replace(trained, progress=group.from_first(restored))
     trained.progress.world = group.world
     if group.world > 1:
-        tensors = group.copy_from_first(trained.tensors() if group.first else None, device())
-        trained.restore(tensors)
+        trained.restore(group.copy_from_first(whole.tensors() if group.first else None))
     return trained
 
 
