@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.corpus import PairFiles, TsvColumn, lines_of, read_pairs
 from transduce.data.files import archived_names, fingerprint
 
 PAIRS = [(1, "two dogs", "mbwa wawili"), (2, "a, b", 'c "d"')]
@@ -55,6 +55,22 @@ def test_files_in_a_zip(tmp_path: Path) -> None:
     assert archived_names(tmp_path / "en-sw.zip") == ["X.en-sw.en", "X.en-sw.sw"]
     with pytest.raises(InputError, match=r'holds no such file. Did you mean "X\.en-sw\.en"'):
         of(tmp_path, source="en-sw.zip/X.en-sw.em", target="en-sw.zip/X.en-sw.sw")
+
+
+@pytest.mark.parametrize(
+    "keys", [{"source": "a.en", "target": "a.sw"}, {"tsv": "a.tsv"}, {"csv": "a.csv"}, {"jsonl": "a.jsonl"}]
+)
+def test_line_ends_of_windows_are_no_part_of_a_text(keys: dict[str, str], tmp_path: Path) -> None:
+    """Else no output would ever be the same as its reference."""
+    (tmp_path / "a.en").write_bytes(b"two dogs\r\na\rb\r\n")
+    (tmp_path / "a.sw").write_bytes(b"mbwa\r\nx\r\n")
+    (tmp_path / "a.tsv").write_bytes(b"two dogs\tmbwa\r\na\rb\tx\r\n")
+    (tmp_path / "a.csv").write_bytes(b'source,target\r\ntwo dogs,mbwa\r\n"a\rb",x\r\n')
+    (tmp_path / "a.jsonl").write_bytes(
+        b'{"source": "two dogs", "target": "mbwa"}\r\n{"source": "a\\rb", "target": "x"}\r\n'
+    )
+    assert [pair for _, *pair in of(tmp_path, **keys)] == [["two dogs", "mbwa"], ["a\rb", "x"]]
+    assert lines_of(tmp_path / "a.sw") == lines_of(TsvColumn(tmp_path / "a.tsv", 1)) == ["mbwa", "x"]
 
 
 def test_what_is_no_zip_is_told(tmp_path: Path) -> None:

@@ -156,6 +156,15 @@ def read_lines(path: str | Path) -> Iterator[str]:
             raise InputError(_not_utf8(path, bad)) from error
 
 
+def text_lines(path: str | Path) -> Iterator[str]:
+    """As `read_lines`, without the carriage return that Windows puts before each line's end: it is no part of a text.
+
+    Raises:
+        InputError: as `read_lines`.
+    """
+    return (line.removesuffix("\r") for line in read_lines(path))
+
+
 def is_utf8(raw: bytes) -> bool:
     """Whether the bytes are valid UTF-8."""
     try:

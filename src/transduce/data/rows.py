@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from transduce.core.errors import InputError
-from transduce.data.files import read_lines
+from transduce.data.files import read_lines, text_lines
 
 NAMED = 5  # lines of a message
 Key = int | str  # a column's number from 0, or its name
@@ -15,7 +15,7 @@ Row = tuple[int, list[str]]  # line number from 1, the columns asked for, in the
 
 def tsv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
     """Of a tab-separated file. Raises InputError naming lines with fewer columns; for a column by name."""
-    return _picked(path, keys, ((number, line.split("\t")) for number, line in enumerate(read_lines(path), 1)))
+    return _picked(path, keys, ((number, line.split("\t")) for number, line in enumerate(text_lines(path), 1)))
 
 
 def csv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
