@@ -49,6 +49,35 @@ def test_every_kind_gives_the_same_pairs(folder: Path, name: str) -> None:
     assert read(inputs) == [list(pair) for pair in zip(ENGLISH, SWAHILI, strict=True)]
 
 
+def test_columns_that_are_guessed_are_told(folder: Path) -> None:
+    """The header of a .csv is not learnt from, so a file without one loses a pair."""
+    (folder / "b.csv").write_text("two dogs,mbwa wawili\na cat,paka\n", encoding="utf-8")
+    [note] = resolve_inputs(Named(folder / "b.csv")).notes
+    assert '"two dogs" and "mbwa wawili" are the source and the target' in note
+    assert "The first line is a header" in note
+    (folder / "b.tsv").write_text("source\ttarget\tlicence\na cat\tpaka\tCC\n", encoding="utf-8")
+    columns, header = resolve_inputs(Named(folder / "b.tsv")).notes
+    assert "the first of its 3 columns is the source" in columns
+    assert "line 1: looks like a header" in header
+    assert not resolve_inputs(Named(folder / "b.tsv", columns=(1,), target_column=0)).notes
+    assert not resolve_inputs(Named(folder / "a.csv")).notes
+    assert not resolve_inputs(Named(folder / "a.tsv")).notes
+
+
+def test_of_many_columns_two_must_be_named(folder: Path) -> None:
+    (folder / "b.csv").write_text("id,en,sw\n1,a cat,paka\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"3 columns \(id, en, sw\).*--source-column en --target-column sw"):
+        resolve_inputs(Named(folder / "b.csv"))
+    inputs = resolve_inputs(Named(folder / "b.csv", columns=("en",), target_column="sw"))
+    assert read(inputs) == [["a cat", "paka"]]
+
+
+def test_tables_beside_parallel_files_are_no_languages(folder: Path) -> None:
+    for name in ("train.tsv", "train.csv"):
+        (folder / "moses" / name).write_text("a\tb\n", encoding="utf-8")
+    assert resolve_inputs(Named(folder / "moses" / "train")).languages == ("en", "sw")
+
+
 def test_two_files_have_their_languages_and_a_name(folder: Path) -> None:
     inputs = resolve_inputs(Named(folder / "moses" / "train.sw", folder / "moses" / "train.en"))
     assert (inputs.languages, inputs.name) == (("sw", "en"), "train-sw-en")

@@ -58,6 +58,8 @@ def make_plan(
     given = apply_overrides({}, overrides)
     inputs = resolve_inputs(named)
     train = (PairFiles.model_validate(inputs.train),)
+    for note in inputs.notes:
+        display.warn(note)
     facts = facts_of(train, Path(), inputs.languages)
     for line in facts.to_lines():
         display.tell(line)
