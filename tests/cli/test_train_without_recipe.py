@@ -46,6 +46,29 @@ def test_two_files_become_a_model(run: Run, files: tuple[str, ...], tmp_path: Pa
     assert fingerprint(tmp_path / "r" / "model.safetensors") == model
 
 
+def test_what_the_examination_finds_is_told_once_before_training(run: Run, tmp_path: Path) -> None:
+    lines = [f"{number:b} is {number}" for number in range(60)]
+    (tmp_path / "a").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (tmp_path / "b").write_text("".join(f"{line[::-1]}\u2028.\n" for line in lines), encoding="utf-8")
+    updates = ("training.updates=2", "training.threads=1")
+    done = run("train", "--source", tmp_path / "a", "--target", tmp_path / "b", *updates, "--run", tmp_path / "r")
+    assert done.code == 0, done.err
+    told = "60 lines of the target with a line separator"
+    assert done.out.count(told) == 1
+    assert done.out.index(told) < done.out.index("update 2 of 2")
+
+
+def test_phones_are_scored_by_their_own_error_rate(run: Run, tmp_path: Path) -> None:
+    words = [f"{number:b}".replace("0", "a").replace("1", "b") for number in range(60, 180)]
+    rows = "".join(f"{word}\t{' '.join(word.replace('a', 'A').replace('b', 'B'))}\n" for word in words)
+    (tmp_path / "g2p.tsv").write_text(rows, encoding="utf-8")
+    done = run("train", tmp_path / "g2p.tsv", *SMALL, "--run", tmp_path / "r")
+    assert done.code == 0, done.err
+    report = json.loads((tmp_path / "r" / "report.json").read_text(encoding="utf-8"))
+    assert [*report["tests"]["held_out"]["scores"]][:2] == ["exact_match", "per"]
+    assert "PER" in done.out
+
+
 def test_a_new_recipe_trains_the_same_model(run: Run, files: tuple[str, ...], tmp_path: Path) -> None:
     done = run("new", tmp_path / "same.toml", *files, *SMALL)
     assert done.code == 0, done.err

@@ -73,8 +73,10 @@ def train(
     _train(resolved, run or Path("runs") / resolved.name, dry_run, force, finish)
 
 
-def _train(resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish: bool) -> "Report | None":
-    """The recipe into the folder; None where nothing was trained."""
+def _train(
+    resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish: bool, examined: bool = False
+) -> "Report | None":
+    """The recipe into the folder; None where nothing was trained. examined: its data was looked at already."""
     from rich.console import Console
 
     from transduce.core.model_file import NAME
@@ -87,7 +89,8 @@ def _train(resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish:
     from transduce.training.summary import tell_summary
 
     console = Console()
-    examine_data(resolved, cache_folder(), Display(console).warn, force or dry_run or finish)
+    if not examined:
+        examine_data(resolved, cache_folder(), Display(console).warn, force or dry_run or finish)
 
     if dry_run:
         from transduce.training.dry_run import dry_run as show
@@ -132,11 +135,11 @@ def _train_planned(
     console.print(decisions_table(plan))
     recipe = plan.recipe
     console.print(plan.promised.sentence(), highlight=False)
-    if not begun and not dry_run:
+    if examined := not begun and not dry_run:
         check_recipe(folder, recipe)
         examine_data(recipe, cache_folder(), Display(console).warn, force)  # nothing is written for wrong data
         keep_plan(folder, plan, asked)
-    report = _train(recipe, folder, dry_run, force, finish)
+    report = _train(recipe, folder, dry_run, force, finish, examined)
     if report is not None and not finish:
         took = taken(report, plan.promised.total)
         write_json(folder / REPORT, {**report, "plan": took})

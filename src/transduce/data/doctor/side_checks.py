@@ -70,7 +70,7 @@ def mixed_chinese(side: ScannedSide, role: str) -> list[Finding]:
     often = len(rows) > MANY_MIXED * (old | new).sum()
     sentence = (
         f"{{lines}} of the {role} in {fewer} characters, where {int((old | new).sum()) - len(rows):,} are in {more} "
-        f"ones. To write all the same way: opencc -c {conversion}."
+        f"ones. To write all the same way: opencc -c {conversion} -i FILE -o NEW."
     )
     severity = Severity.WARNING if often else Severity.NOTE
     return about_rows("mixed_chinese", severity, sentence, rows, side=role, first_line=side.file.first_line)
