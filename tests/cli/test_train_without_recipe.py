@@ -69,6 +69,22 @@ def test_phones_are_scored_by_their_own_error_rate(run: Run, tmp_path: Path) -> 
     assert "PER" in done.out
 
 
+def test_a_model_to_start_from_decides_the_sizes(
+    run: Run, files: tuple[str, ...], tiny_run: Path, tmp_path: Path
+) -> None:
+    start = ("--source", files[1], "--target", files[3], f"training.start={tiny_run}")
+    done = run("train", *start, *SMALL, "--run", tmp_path / "r")
+    assert done.code == 0, done.err
+    assert "as in the model" in done.out
+    sizes = [transduce.load(path).recipe.to_table()["model"]["d_model"] for path in (tiny_run, tmp_path / "r")]
+    assert sizes[0] == sizes[1]
+    refused = run("train", *start, *SMALL, "model.d_model=24", "--run", tmp_path / "s")
+    assert refused.code == 2
+    assert refused.err.count("\n") == 1
+    assert "Expected in [model] what it has: d_model = 16 (here 24)" in refused.err
+    assert not (tmp_path / "s").exists()
+
+
 def test_a_new_recipe_trains_the_same_model(run: Run, files: tuple[str, ...], tmp_path: Path) -> None:
     done = run("new", tmp_path / "same.toml", *files, *SMALL)
     assert done.code == 0, done.err
