@@ -114,6 +114,7 @@ def test_a_data_file_where_a_recipe_is_meant(run: Run, tiny_corpus: Path, tmp_pa
 def test_all_that_is_wrong_is_told_at_once(run: Run, tiny_corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "short").write_text("one\ntwo\n", encoding="utf-8")
+    (tmp_path / "a.json").write_text("[]\n", encoding="utf-8")
     (tmp_path / "a.jsonl").write_text('{"en": "x", "sw": "y"}\n', encoding="utf-8")
     source = tiny_corpus / "train.digits"
     cases = {
@@ -135,6 +136,10 @@ def test_all_that_is_wrong_is_told_at_once(run: Run, tiny_corpus: Path, tmp_path
         ("my.toml", "--source", source): ["either a recipe or --source"],
         ("my.toml", "--time", "2h"): ["are for training without a recipe"],
         (): ["expected a recipe, a run directory, or data"],
+        (source, source.with_suffix(".words")): [f"--source {source} --target {source.with_suffix('.words')}"],
+        ("--source", source, source.with_suffix(".words")): [f"--target {source.with_suffix('.words')}"],
+        (source,): ["transduce train --source FILE --target FILE"],
+        ("--source", tmp_path / "a.json"): ["expected an object a line", ".jsonl"],
     }
     for arguments, wanted in cases.items():
         done = run("train", *arguments, *(("--run", tmp_path / "r") if arguments else ()))

@@ -8,7 +8,15 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
-from transduce.planning.inputs import Inputs, Named, is_data, language_of, parse_languages, resolve_inputs
+from transduce.planning.inputs import (
+    Inputs,
+    Named,
+    is_data,
+    language_of,
+    looks_like_data,
+    parse_languages,
+    resolve_inputs,
+)
 
 ENGLISH, SWAHILI = ["two dogs", "a cat", "red"], ["mbwa wawili", "paka", "nyekundu"]
 
@@ -124,6 +132,15 @@ def test_languages_are_two_codes() -> None:
     assert parse_languages("eng-sw") == ("en", "sw")
     with pytest.raises(InputError, match="as in en-sw"):
         parse_languages("english")
+
+
+def test_what_lies_where_a_recipe_may_be_is_looked_at(folder: Path) -> None:
+    assert all(looks_like_data(folder / name) for name in ("a.tsv", "tabs.txt", "moses", "sw-en.txt.zip"))
+    (folder / "run").mkdir()
+    for name in ("recipe.toml", "train.en", "train.sw"):
+        (folder / "run" / name).write_text("a\tb\n", encoding="utf-8")
+    others = ("run", "run/recipe.toml", "moses/train.en", "gone.tsv")
+    assert not any(looks_like_data(folder / name) for name in others)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`transduce train RECIPE [key=value ...] --run DIR`, or `transduce train --source FILE --target FILE`."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,6 +62,8 @@ def train(
         source, recipe = Path(recipe), None
     if source is not None and recipe is not None and "=" in recipe:
         given, recipe = [recipe, *given], None
+    if target is None:
+        _refuse_two_files(recipe, given, source)
     _refuse_mixed(recipe, source, any(each is not None for each in data))
     if source is not None:
         named = data_files.named_files(source, target, source_column, target_column, source_separator, languages)
@@ -148,11 +151,27 @@ def _train_planned(
 
 
 def _is_data(name: str) -> bool:
-    """Whether a file of pairs is named where a recipe may be."""
-    from transduce.planning.inputs import is_data
+    """Whether pairs are named where a recipe may be."""
+    from transduce.planning.inputs import looks_like_data
 
-    path = Path(name)
-    return "=" not in name and path.is_file() and is_data(path)
+    return "=" not in name and looks_like_data(Path(name))
+
+
+def _is_other(name: str) -> bool:
+    return name.endswith(".toml") or _is_data(name)
+
+
+def _refuse_two_files(recipe: str | None, given: list[str], source: Path | None) -> None:
+    """Raises InputError where the second of two text files is named without its option, or both are."""
+    from transduce.core.errors import InputError
+
+    unnamed = [name for name in (recipe, *given) if name and Path(name).is_file() and not _is_other(name)]
+    files = [str(each) for each in (source, *unnamed) if each is not None]
+    if unnamed and len(files) == 2:
+        raise InputError(
+            f"{' and '.join(files)}: expected the options --source and --target before two files: "
+            f"{shlex.join(['transduce', 'train', '--source', files[0], '--target', files[1]])}"
+        )
 
 
 def _refuse_mixed(recipe: str | None, source: Path | None, other: bool) -> None:

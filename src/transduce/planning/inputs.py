@@ -10,8 +10,9 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
-from transduce.data.files import archived_names, existing_file, read_lines, text_lines
+from transduce.data.files import archived_names, existing_file, read_blocks, read_lines, text_lines
 from transduce.data.rows import csv_header
+from transduce.training.run_directory import RESOLVED
 
 PACKERS = (".gz", ".xz", ".zst")
 TABLES = (".tsv", ".csv", ".jsonl")
@@ -75,6 +76,16 @@ def is_data(path: Path) -> bool:
     """Whether a file that is named where a recipe may be is data: by its suffix."""
     kinds = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKERS]
     return kinds[-1:] != [] and kinds[-1] in (*TABLES, ".zip") and path.suffix != ".toml"
+
+
+def looks_like_data(path: Path) -> bool:
+    """Whether what lies at a path, where a recipe may be named, is pairs: of a known kind, in columns, or a folder."""
+    if path.is_dir():
+        files = (each for each in path.iterdir() if each.is_file())
+        return not (path / RESOLVED).exists() and any(language_of(each) for each in files)
+    if not path.is_file() or path.suffix == ".toml":
+        return False
+    return is_data(path) or b"\t" in next(read_blocks(path), b"").partition(b"\n")[0]
 
 
 def resolve_inputs(named: Named) -> Inputs:
@@ -155,6 +166,8 @@ def _one(named: Named) -> Inputs:
         return _table(named, kind[1:])
     if "\t" in next(iter(read_lines(path)), ""):
         return _table(named, "tsv")
+    if kind == ".json":
+        raise InputError(f'{path}: expected an object a line ({{"source": .., "target": ..}}) in a .jsonl.')
     raise InputError(
         f"{path}: the target is missing. Name its file with --target; or name one file with both sides: tab-separated, "
         ".csv, .jsonl or a .zip of OPUS."
