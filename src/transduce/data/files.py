@@ -12,7 +12,7 @@ import io
 import lzma
 import zipfile
 import zlib
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -178,9 +178,17 @@ def _not_utf8(path: str | Path, bad: list[int]) -> str:
     named = ", ".join(map(str, bad[:BAD_LINES_NAMED])) + (", ..." if len(bad) > BAD_LINES_NAMED else "")
     lines = "1 line is" if len(bad) == 1 else f"{len(bad)} lines are"
     return (
-        f"{path}: {lines} not UTF-8 (line {named}). Convert the file (iconv -t UTF-8), "
-        "or write a cleaned copy with: transduce doctor."
+        f"{path}: {lines} not UTF-8 (line {named}). {_conversion(Path(path))}, or write a cleaned copy with: transduce "
+        "doctor."
     )
+
+
+def _conversion(path: Path) -> str:
+    """How to convert a file; its byte order mark tells UTF-16."""
+    begins = next(read_blocks(path), b"")[:2] if not path.is_fifo() else b""
+    if begins in (BOM_UTF16_LE, BOM_UTF16_BE):
+        return "It is UTF-16: convert it (iconv -f UTF-16 -t UTF-8 OLD > NEW)"
+    return "Convert it from its encoding (such as iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW)"
 
 
 def count_lines(path: str | Path) -> int:
