@@ -177,18 +177,18 @@ def is_utf8(raw: bytes) -> bool:
 def _not_utf8(path: str | Path, bad: list[int]) -> str:
     named = ", ".join(map(str, bad[:BAD_LINES_NAMED])) + (", ..." if len(bad) > BAD_LINES_NAMED else "")
     lines = "1 line is" if len(bad) == 1 else f"{len(bad)} lines are"
-    return (
-        f"{path}: {lines} not UTF-8 (line {named}). {_conversion(Path(path))}, or write a cleaned copy with: transduce "
-        "doctor."
-    )
+    return f"{path}: {lines} not UTF-8 (line {named}). {_conversion(Path(path))}"
 
 
 def _conversion(path: Path) -> str:
     """How to convert a file; its byte order mark tells UTF-16."""
     begins = next(read_blocks(path), b"")[:2] if not path.is_fifo() else b""
     if begins in (BOM_UTF16_LE, BOM_UTF16_BE):
-        return "It is UTF-16: convert it (iconv -f UTF-16 -t UTF-8 OLD > NEW)"
-    return "Convert it from its encoding (such as iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW)"
+        return "It is UTF-16: convert it (iconv -f UTF-16 -t UTF-8 OLD > NEW)."
+    return (
+        "Convert it from its encoding (such as iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW), or write a cleaned copy with "
+        "transduce doctor."
+    )
 
 
 def count_lines(path: str | Path) -> int:
