@@ -1,6 +1,7 @@
 """Pipelines with random weights: the hard case for equality, as their next tokens are all but equally likely."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from transduce.core.model_file import ModelFile, lasting_tensors
 from transduce.data.columns.frames import Frames
 from transduce.data.columns.packed import pack
 from transduce.data.columns.tokens import Tokens
+from transduce.data.tags import with_tags
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.pipeline.outline import make_model, make_task
 from transduce.pipeline.pipeline import Pipeline
@@ -26,12 +28,14 @@ def sentences(count: int, seed: int = 1, longest: int = 12) -> list[str]:
     return [" ".join(drawn.choices(SYLLABLES, k=drawn.randrange(longest + 1))) for _ in range(count)]
 
 
-def translator(kind: str = "whitespace", seed: int = 3, **sections: dict[str, Any]) -> Pipeline:
-    """An encoder-decoder of 2 + 2 layers."""
+def translator(
+    kind: str = "whitespace", seed: int = 3, tags: Sequence[str] = (), **sections: dict[str, Any]
+) -> Pipeline:
+    """An encoder-decoder of 2 + 2 layers. tags: tokens that may stand before a source."""
     model: dict[str, Any] = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "feed_forward": 24}
     model["tied"] = "none"  # a random model that reads and writes with one matrix repeats what it reads
     data = {"train": [{"source": "a", "target": "b"}]}
-    return _pipeline({"data": data, "model": model, **sections}, kind, seed)
+    return _pipeline({"data": data, "model": model, **sections}, kind, seed, tags)
 
 
 def language_model(seed: int = 1, context: int = 24) -> Pipeline:
@@ -79,10 +83,10 @@ def model_file(pipeline: Pipeline) -> ModelFile:
     return ModelFile(weights, pipeline.recipe.to_table(), tokenizers, {"seed": 1}, {"loss": 2.0}, columns=columns)
 
 
-def _pipeline(table: dict[str, Any], kind: str, seed: int) -> Pipeline:
+def _pipeline(table: dict[str, Any], kind: str, seed: int, tags: Sequence[str] = ()) -> Pipeline:
     tokenizer_table = {"kind": kind, "vocabulary": 90, "min_frequency": 1}
     recipe = parse_recipe({"name": "random", "tokenizer": tokenizer_table, "search": SHORT, **table}, "test")
-    tokenizer = train_tokenizer(TokenizerConfig(**tokenizer_table), sentences(200, seed=9))
+    tokenizer = with_tags(train_tokenizer(TokenizerConfig(**tokenizer_table), sentences(200, seed=9)), tags)
     reads = recipe.to_table()["task"]["kind"] != "language_modelling"
     task = make_task(recipe, text_columns(tokenizer if reads else None, tokenizer))
     torch.manual_seed(seed)

@@ -75,6 +75,9 @@ def test_tab_separated_and_single_text(sides: tuple[Path, Path], tmp_path: Path)
     tsv = tmp_path / "pairs.tsv"
     tsv.write_text("".join(f"{a}\t{b}\n" for a, b in rows))
     assert run("--tsv", tsv).exit_code == 0
+    assert run(tsv).output == run("--tsv", tsv).output
+    with pytest.raises(InputError, match="For files of text give --source and --target"):
+        run(sides[0])
     assert run("--text", sides[0], "--test-source", sides[1]).exit_code == 0
 
 

@@ -46,6 +46,45 @@ def test_two_files_become_a_model(run: Run, files: tuple[str, ...], tmp_path: Pa
     assert fingerprint(tmp_path / "r" / "model.safetensors") == model
 
 
+def test_what_the_examination_finds_is_told_once_before_training(run: Run, tmp_path: Path) -> None:
+    lines = [f"{number:b} is {number}" for number in range(60)]
+    (tmp_path / "a").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (tmp_path / "b").write_text("".join(f"{line[::-1]}\u2028.\n" for line in lines), encoding="utf-8")
+    updates = ("training.updates=2", "training.threads=1")
+    done = run("train", "--source", tmp_path / "a", "--target", tmp_path / "b", *updates, "--run", tmp_path / "r")
+    assert done.code == 0, done.err
+    told = "60 lines of the target with a line separator"
+    assert done.out.count(told) == 1
+    assert done.out.index(told) < done.out.index("update 2 of 2")
+
+
+def test_phones_are_scored_by_their_own_error_rate(run: Run, tmp_path: Path) -> None:
+    words = [f"{number:b}".replace("0", "a").replace("1", "b") for number in range(60, 180)]
+    rows = "".join(f"{word}\t{' '.join(word.replace('a', 'A').replace('b', 'B'))}\n" for word in words)
+    (tmp_path / "g2p.tsv").write_text(rows, encoding="utf-8")
+    done = run("train", tmp_path / "g2p.tsv", *SMALL, "--run", tmp_path / "r")
+    assert done.code == 0, done.err
+    report = json.loads((tmp_path / "r" / "report.json").read_text(encoding="utf-8"))
+    assert [*report["tests"]["held_out"]["scores"]][:2] == ["exact_match", "per"]
+    assert "PER" in done.out
+
+
+def test_a_model_to_start_from_decides_the_sizes(
+    run: Run, files: tuple[str, ...], tiny_run: Path, tmp_path: Path
+) -> None:
+    start = ("--source", files[1], "--target", files[3], f"training.start={tiny_run}")
+    done = run("train", *start, *SMALL, "--run", tmp_path / "r")
+    assert done.code == 0, done.err
+    assert "as in the model" in done.out
+    sizes = [transduce.load(path).recipe.to_table()["model"]["d_model"] for path in (tiny_run, tmp_path / "r")]
+    assert sizes[0] == sizes[1]
+    refused = run("train", *start, *SMALL, "model.d_model=24", "--run", tmp_path / "s")
+    assert refused.code == 2
+    assert refused.err.count("\n") == 1
+    assert "Expected in [model] what it has: d_model = 16 (here 24)" in refused.err
+    assert not (tmp_path / "s").exists()
+
+
 def test_a_new_recipe_trains_the_same_model(run: Run, files: tuple[str, ...], tmp_path: Path) -> None:
     done = run("new", tmp_path / "same.toml", *files, *SMALL)
     assert done.code == 0, done.err
@@ -75,6 +114,7 @@ def test_a_data_file_where_a_recipe_is_meant(run: Run, tiny_corpus: Path, tmp_pa
 def test_all_that_is_wrong_is_told_at_once(run: Run, tiny_corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "short").write_text("one\ntwo\n", encoding="utf-8")
+    (tmp_path / "a.json").write_text("[]\n", encoding="utf-8")
     (tmp_path / "a.jsonl").write_text('{"en": "x", "sw": "y"}\n', encoding="utf-8")
     source = tiny_corpus / "train.digits"
     cases = {
@@ -96,6 +136,10 @@ def test_all_that_is_wrong_is_told_at_once(run: Run, tiny_corpus: Path, tmp_path
         ("my.toml", "--source", source): ["either a recipe or --source"],
         ("my.toml", "--time", "2h"): ["are for training without a recipe"],
         (): ["expected a recipe, a run directory, or data"],
+        (source, source.with_suffix(".words")): [f"--source {source} --target {source.with_suffix('.words')}"],
+        ("--source", source, source.with_suffix(".words")): [f"--target {source.with_suffix('.words')}"],
+        (source,): ["transduce train --source FILE --target FILE"],
+        ("--source", tmp_path / "a.json"): ["expected an object a line", ".jsonl"],
     }
     for arguments, wanted in cases.items():
         done = run("train", *arguments, *(("--run", tmp_path / "r") if arguments else ()))

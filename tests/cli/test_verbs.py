@@ -14,6 +14,8 @@ import pytest
 
 import transduce
 from forked import Run
+from random_models import model_file, translator
+from transduce.core.model_file import save_model_file
 from transduce.kernels import native
 from transduce.kernels.cpu import bf16_is_faster, capabilities
 
@@ -28,6 +30,16 @@ def test_one_line_in_one_line_out_in_order(run: Run, tiny_run: Path) -> None:
     assert outputs.pop() == ""
     expected = transduce.load(tiny_run).predict(lines, method="greedy")
     assert outputs == [each.text for each in expected]
+
+
+def test_line_ends_of_windows_are_no_part_of_a_line(run: Run, tmp_path: Path) -> None:
+    """A model of characters would read the carriage return as one more."""
+    save_model_file(tmp_path / "a.safetensors", model_file(translator("character", seed=6)))
+    (tmp_path / "lines").write_bytes(b"ba de\r\nfi go\r\n")
+    expected = [each.text for each in transduce.load(tmp_path / "a.safetensors").predict(["ba de", "fi go"])]
+    done = run("predict", tmp_path / "a.safetensors", "--source", tmp_path / "lines")
+    piped = run("predict", tmp_path / "a.safetensors", given=(tmp_path / "lines").read_bytes())
+    assert done.out.split("\n")[:-1] == piped.out.split("\n")[:-1] == expected, done.err
 
 
 @pytest.mark.parametrize("triton", [True, False])

@@ -169,3 +169,11 @@ def test_writing_into_a_missing_folder_is_refused(tmp_path: Path) -> None:
         files.writing(tmp_path / "nowhere" / "x.gz"),
     ):
         pass
+
+
+@pytest.mark.parametrize(("encoding", "told"), [("utf-16", "-f UTF-16"), ("windows-1252", "-f WINDOWS-1252")])
+def test_the_command_that_converts_a_file_names_its_encoding(encoding: str, told: str, tmp_path: Path) -> None:
+    """iconv takes a file for what the terminal has, else, which is UTF-8."""
+    (tmp_path / "a").write_bytes("é\n".encode(encoding))
+    with pytest.raises(InputError, match=f"iconv {told} -t UTF-8"):
+        list(files.read_lines(tmp_path / "a"))

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.corpus import PairFiles, TsvColumn, lines_of, read_pairs
 from transduce.data.files import archived_names, fingerprint
 
 PAIRS = [(1, "two dogs", "mbwa wawili"), (2, "a, b", 'c "d"')]
@@ -39,6 +39,31 @@ def test_lines_without_the_keys_are_named(tmp_path: Path) -> None:
         of(tmp_path, jsonl="a.jsonl")
 
 
+@pytest.mark.parametrize("value", ['{"text": "x"}', '["x"]', "null"])
+def test_what_is_neither_text_nor_a_number_is_refused(value: str, tmp_path: Path) -> None:
+    """Python's spelling of an object is no text to learn from."""
+    (tmp_path / "a.jsonl").write_text(f'{{"source": {value}, "target": "y"}}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 1: expected an object .* of texts"):
+        of(tmp_path, jsonl="a.jsonl")
+
+
+def test_other_keys_are_named_and_may_be_those_of_an_object_in_an_object(tmp_path: Path) -> None:
+    lines = ['{"id": 7, "translation": {"en": "x", "sw": "y"}}', "", '{"translation": {"en": "a", "sw": 3}}', ""]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"It has texts in translation\.en, translation\.sw: name the columns"):
+        of(tmp_path, jsonl="a.jsonl")
+    found = of(tmp_path, jsonl="a.jsonl", source_column="translation.en", target_column="translation.sw")
+    assert found == [(1, "x", "y"), (3, "a", "3")]
+
+
+@pytest.mark.parametrize("between", [";", "\t"])
+def test_csv_with_other_separators(between: str, tmp_path: Path) -> None:
+    rows = [("source", "target"), ("two, three", "mbwa"), (f'"a{between}b"', "c")]
+    (tmp_path / "a.csv").write_text("".join(f"{between.join(row)}\n" for row in rows), encoding="utf-8")
+    wanted = [(2, "two, three", "mbwa"), (3, f"a{between}b", "c")]
+    assert of(tmp_path, csv="a.csv", source_column="source", target_column="target") == wanted
+
+
 def test_several_columns_are_one_source(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("walk\twalked\tV;PST\n", encoding="utf-8")
     assert of(tmp_path, tsv="a.tsv", source_column=[0, 2]) == [(1, "walk | V;PST", "walked")]
@@ -55,6 +80,22 @@ def test_files_in_a_zip(tmp_path: Path) -> None:
     assert archived_names(tmp_path / "en-sw.zip") == ["X.en-sw.en", "X.en-sw.sw"]
     with pytest.raises(InputError, match=r'holds no such file. Did you mean "X\.en-sw\.en"'):
         of(tmp_path, source="en-sw.zip/X.en-sw.em", target="en-sw.zip/X.en-sw.sw")
+
+
+@pytest.mark.parametrize(
+    "keys", [{"source": "a.en", "target": "a.sw"}, {"tsv": "a.tsv"}, {"csv": "a.csv"}, {"jsonl": "a.jsonl"}]
+)
+def test_line_ends_of_windows_are_no_part_of_a_text(keys: dict[str, str], tmp_path: Path) -> None:
+    """Else no output would ever be the same as its reference."""
+    (tmp_path / "a.en").write_bytes(b"two dogs\r\na\rb\r\n")
+    (tmp_path / "a.sw").write_bytes(b"mbwa\r\nx\r\n")
+    (tmp_path / "a.tsv").write_bytes(b"two dogs\tmbwa\r\na\rb\tx\r\n")
+    (tmp_path / "a.csv").write_bytes(b'source,target\r\ntwo dogs,mbwa\r\n"a\rb",x\r\n')
+    (tmp_path / "a.jsonl").write_bytes(
+        b'{"source": "two dogs", "target": "mbwa"}\r\n{"source": "a\\rb", "target": "x"}\r\n'
+    )
+    assert [pair for _, *pair in of(tmp_path, **keys)] == [["two dogs", "mbwa"], ["a\rb", "x"]]
+    assert lines_of(tmp_path / "a.sw") == lines_of(TsvColumn(tmp_path / "a.tsv", 1)) == ["mbwa", "x"]
 
 
 def test_what_is_no_zip_is_told(tmp_path: Path) -> None:

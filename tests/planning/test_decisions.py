@@ -25,7 +25,9 @@ PHONES = SideFacts(words=7, characters=14, longest=40, word_length=1.2, alphabet
 CHINESE = SideFacts(words=1.1, characters=14, longest=60, word_length=12, alphabet=3_000, types=9_000, unspaced=0.9)
 LONG = SideFacts(words=500, characters=2_800, longest=20_000, word_length=4.6, alphabet=120, types=40_000, closing=0.1)
 TITLE = SideFacts(words=5, characters=30, longest=90, word_length=5, alphabet=90, types=9_000, closing=0.03)
+COMMANDS = SideFacts(words=8, characters=50, longest=90, word_length=5.5, alphabet=20, types=12)
 CORPORA = {
+    "commands": Facts(10_000, COMMANDS, COMMANDS, shared=1, copied=0, ratio=3),
     "sentences": Facts(10_000, TEXT, TEXT, shared=0.95, copied=0.1, ratio=1.8, languages=("en", "sw")),
     "pronunciation": Facts(10_000, WORD, PHONES, shared=0.5, copied=0, ratio=3),
     "Korean words": Facts(
@@ -112,7 +114,8 @@ def test_metrics_follow_the_target() -> None:
     found: dict[str, Any] = {name: recipe(facts) for name, facts in CORPORA.items()}
     assert found["sentences"].task.metrics == found["Chinese"].task.metrics == ("bleu", "chrf")
     assert found["Chinese"].task.target == "zh"
-    assert found["pronunciation"].task.metrics == ("exact_match", "wer")
+    assert found["pronunciation"].task.metrics == ("exact_match", "per")
+    assert found["commands"].task.metrics == ("exact_match", "wer")
     assert found["inflection"].task.metrics == ("exact_match", "cer")
 
 

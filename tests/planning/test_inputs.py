@@ -8,7 +8,15 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
-from transduce.planning.inputs import Inputs, Named, is_data, language_of, parse_languages, resolve_inputs
+from transduce.planning.inputs import (
+    Inputs,
+    Named,
+    is_data,
+    language_of,
+    looks_like_data,
+    parse_languages,
+    resolve_inputs,
+)
 
 ENGLISH, SWAHILI = ["two dogs", "a cat", "red"], ["mbwa wawili", "paka", "nyekundu"]
 
@@ -47,6 +55,35 @@ def test_every_kind_gives_the_same_pairs(folder: Path, name: str) -> None:
     languages = ("en", "sw") if name == "sw-en.txt.zip" else None
     inputs = resolve_inputs(Named(folder / name, languages=languages))
     assert read(inputs) == [list(pair) for pair in zip(ENGLISH, SWAHILI, strict=True)]
+
+
+def test_columns_that_are_guessed_are_told(folder: Path) -> None:
+    """The header of a .csv is not learnt from, so a file without one loses a pair."""
+    (folder / "b.csv").write_text("two dogs,mbwa wawili\na cat,paka\n", encoding="utf-8")
+    [note] = resolve_inputs(Named(folder / "b.csv")).notes
+    assert '"two dogs" and "mbwa wawili" are the source and the target' in note
+    assert "The first line is a header" in note
+    (folder / "b.tsv").write_text("source\ttarget\tlicence\na cat\tpaka\tCC\n", encoding="utf-8")
+    columns, header = resolve_inputs(Named(folder / "b.tsv")).notes
+    assert "the first of its 3 columns is the source" in columns
+    assert "line 1: looks like a header" in header
+    assert not resolve_inputs(Named(folder / "b.tsv", columns=(1,), target_column=0)).notes
+    assert not resolve_inputs(Named(folder / "a.csv")).notes
+    assert not resolve_inputs(Named(folder / "a.tsv")).notes
+
+
+def test_of_many_columns_two_must_be_named(folder: Path) -> None:
+    (folder / "b.csv").write_text("id,en,sw\n1,a cat,paka\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"3 columns \(id, en, sw\).*--source-column en --target-column sw"):
+        resolve_inputs(Named(folder / "b.csv"))
+    inputs = resolve_inputs(Named(folder / "b.csv", columns=("en",), target_column="sw"))
+    assert read(inputs) == [["a cat", "paka"]]
+
+
+def test_tables_beside_parallel_files_are_no_languages(folder: Path) -> None:
+    for name in ("train.tsv", "train.csv"):
+        (folder / "moses" / name).write_text("a\tb\n", encoding="utf-8")
+    assert resolve_inputs(Named(folder / "moses" / "train")).languages == ("en", "sw")
 
 
 def test_two_files_have_their_languages_and_a_name(folder: Path) -> None:
@@ -95,6 +132,15 @@ def test_languages_are_two_codes() -> None:
     assert parse_languages("eng-sw") == ("en", "sw")
     with pytest.raises(InputError, match="as in en-sw"):
         parse_languages("english")
+
+
+def test_what_lies_where_a_recipe_may_be_is_looked_at(folder: Path) -> None:
+    assert all(looks_like_data(folder / name) for name in ("a.tsv", "tabs.txt", "moses", "sw-en.txt.zip"))
+    (folder / "run").mkdir()
+    for name in ("recipe.toml", "train.en", "train.sw"):
+        (folder / "run" / name).write_text("a\tb\n", encoding="utf-8")
+    others = ("run", "run/recipe.toml", "moses/train.en", "gone.tsv")
+    assert not any(looks_like_data(folder / name) for name in others)
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,17 @@ def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return corpus / "run"
 
 
+def test_figures_and_back_translations_without_a_language_are_refused(corpus: Path, run: Path, tmp_path: Path) -> None:
+    """They would be of outputs in no language in particular."""
+    files = ("--source", corpus / "small.de", "--reference", corpus / "small.zh")
+    done = command(tmp_path, "evaluate", run, *files)
+    assert (done.code, "say which, as in --to fr" in done.err) == (2, True), done.shown
+    assert command(tmp_path, "evaluate", run, *files, "--to", "zh").code == 0
+    done = command(tmp_path, "translate-back", run, "--text", corpus / "small.de", "--output", tmp_path / "bt")
+    assert (done.code, "expected one that writes a single language" in done.err) == (2, True), done.shown
+    assert not (tmp_path / "bt").exists()
+
+
 # ---- tags are tokens -------------------------------------------------------------------------------------
 
 

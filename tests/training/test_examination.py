@@ -12,6 +12,7 @@ import pytest
 
 import forked
 from transduce.core.errors import InputError
+from transduce.data.doctor import writing
 from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.training import examination
 from transduce.training.examination import examine_data
@@ -125,6 +126,37 @@ def test_the_same_files_are_examined_once(
         patch.setattr(examination, "examine", lambda *sides: pytest.fail("it was examined again"))
         assert refused(recipe(source, target), tmp_path / "cache") == first
     assert told(recipe(*corpus(401)), tmp_path / "cache") == []  # other files under the same names
+
+
+MIXED = [
+    *[f"这是第{n}个句子，我们还没有读过。" for n in range(20)],
+    *[f"這是第{n}個句子，我們還沒有讀過。" for n in range(5)],
+]
+
+
+def test_mixed_chinese_is_told_with_the_command_that_mends_it(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
+    pytest.importorskip("opencc")
+    source = [f"This is sentence number {n}, which we have not read." for n in range(25)]
+    [said] = told(recipe(source, MIXED), tmp_path / "cache")
+    assert "5 lines of the target in traditional characters, where 20 are in simplified ones" in said
+    assert "opencc -c t2s -i FILE -o NEW" in said
+
+
+def test_what_needs_a_library_is_told_until_it_is_there(
+    recipe: Callable[..., Recipe], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it would be said where OpenCC is not installed; later, what it finds."""
+    pytest.importorskip("opencc")
+    source = [f"This is sentence number {n}, which we have not read." for n in range(25)]
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "opencc", None)
+        writing.extras.cache_clear()
+        [said] = told(recipe(source, MIXED), tmp_path / "cache")
+    assert "not looked for: mixed simplified and traditional Chinese, which needs OpenCC" in said
+    assert "[doctor]" in said
+    writing.extras.cache_clear()
+    [said] = told(recipe(source, MIXED), tmp_path / "cache")
+    assert "5 lines of the target in traditional characters" in said
 
 
 def test_columns_are_examined_as_the_recipe_says(recipe: Callable[..., Recipe], tmp_path: Path) -> None:

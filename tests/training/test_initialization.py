@@ -47,7 +47,7 @@ def test_what_has_nothing_in_common_or_other_sizes_is_refused(tiny_recipe: Path,
     start = f"training.start={tiny_run}"
     with pytest.raises(InputError, match="another kind of model and shares no weight"):
         begun(load_recipe(tiny_recipe, [start, "model={kind='rnn', d_model=24}"]))
-    with pytest.raises(InputError, match=r"has shape \[32, 16\] in the file and \[48, 16\] in the model"):
+    with pytest.raises(InputError, match=r"Expected in \[model\] what it has: feed_forward = 32 \(here 48\)"):
         begun(load_recipe(tiny_recipe, [start, "model.feed_forward=48"]))
 
 

@@ -34,7 +34,10 @@ TestTarget = Annotated[Path | None, typer.Option(help="The target side of the te
 CleanSource = Annotated[Path | None, typer.Option(help="Write the cleaned source side to this file.")]
 CleanTarget = Annotated[Path | None, typer.Option(help="Write the cleaned target side to this file.")]
 SpeechRecipe = Annotated[
-    Path | None, typer.Argument(help="A recipe of speech recognition, whose recordings are examined instead of texts.")
+    Path | None,
+    typer.Argument(
+        help="A recipe of speech recognition, whose recordings are examined instead of texts; or a .tsv, as with --tsv."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print only the report, as JSON.")]
 
@@ -69,6 +72,8 @@ def doctor(
     Exit code 0: no finding of severity "error". 1: at least one. 2: wrong arguments or files.
     """
     held_out, cleans = (test_source, test_target), (clean_source, clean_target)
+    if recipe is not None and ".tsv" in recipe.suffixes and tsv is None:
+        recipe, tsv = None, recipe
     if recipe is not None:
         _check_alone(recipe, [source, target, tsv, text, test_tsv, *held_out, *cleans])
         _tell(_of_recordings(recipe), None, as_json)
@@ -113,12 +118,12 @@ def _of_recordings(path: Path) -> "Report":
     from transduce.recipe.recipe import load_recipe
     from transduce.tasks.speech_recognition import SpeechData
 
+    advice = "For files of text give --source and --target, --tsv or --text."
+    if path.is_file() and path.suffix != ".toml":
+        raise InputError(f"{path}: expected a recipe of speech_recognition (.toml) or a .tsv. {advice}")
     data = load_recipe(path).data
     if not isinstance(data, SpeechData):
-        raise InputError(
-            f"{path}: expected a recipe of speech_recognition. For files of text give --source and --target, --tsv or "
-            "--text."
-        )
+        raise InputError(f"{path}: expected a recipe of speech_recognition. {advice}")
     files: dict[str, RecordingFile] = {"train": data.train[0]}
     files |= {f"train {number}": file for number, file in enumerate(data.train[1:], 2)}
     files |= {"validation": data.validation} if data.validation else {}

@@ -129,6 +129,7 @@ def predict(
     """
     from transduce.cli.text import bar, is_terminal, read_source, tell, write_line
     from transduce.core.errors import InputError
+    from transduce.data.tags import require_language
     from transduce.inference.constraints import read_constraints
     from transduce.pipeline.pipeline import load
     from transduce.runtime.allocator import keep_freed_memory
@@ -169,7 +170,7 @@ def predict(
     file = pipeline.task.read_inputs(source) if source else None
     lines = [text] if text is not None else file.texts if file else [] if at_terminal else read_source(source)
     if not to and (text is not None or lines):
-        _ask_for_language(pipeline, lines)
+        require_language(pipeline.task.tokenizers.get("source"), lines)
     wanted = read_constraints(constraints, len(lines)) if constraints else None
     common: dict[str, Any] = {
         "split": split,
@@ -225,17 +226,6 @@ def _writer(
                 tell(str(error))
 
     return write
-
-
-def _ask_for_language(pipeline: "Pipeline", lines: list[str]) -> None:
-    """Raises InputError where a model writes several languages and no line says which."""
-    from transduce.core.errors import InputError
-    from transduce.data.tags import languages_of, leading_tags
-
-    reads = pipeline.task.tokenizers.get("source")
-    known = languages_of(reads) if reads else []
-    if reads and known and not any(leading_tags(reads, line) for line in lines):
-        raise InputError(f"this model writes {', '.join(known)}: say which, as in --to {known[0]}.")
 
 
 def _surrounded(prediction: "Prediction") -> str:

@@ -12,15 +12,16 @@ from transduce.core.errors import InputError
 
 
 def read_source(path: Path | None) -> list[str]:
-    """The lines of a file or of standard input, in UTF-8. Only a newline ends a line; a byte order mark is dropped.
+    """The lines of a file or of standard input, in UTF-8. Only a newline ends a line; a byte order mark is dropped, and
+    the carriage return of a line's end on Windows.
 
     Raises:
         InputError: not UTF-8; the lines are named. Standard input is closed.
     """
     if path is not None:
-        from transduce.data.files import read_lines
+        from transduce.data.files import text_lines
 
-        return list(read_lines(path))
+        return list(text_lines(path))
     if sys.stdin is None:
         raise InputError("there is nothing to read: standard input is closed. Name a file with --source.")
     raw = sys.stdin.buffer.read().removeprefix(BOM_UTF8)
@@ -30,7 +31,7 @@ def read_source(path: Path | None) -> list[str]:
     lines, wrong = [], []
     for number, part in enumerate(parts, 1):
         try:
-            lines.append(part.decode("utf-8"))
+            lines.append(part.removesuffix(b"\r").decode("utf-8"))
         except UnicodeDecodeError as error:
             wrong.append(f"standard input, line {number}: not UTF-8 ({error.reason}).")
     if wrong:

@@ -1,5 +1,6 @@
 """`transduce train RECIPE [key=value ...] --run DIR`, or `transduce train --source FILE --target FILE`."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,6 +66,8 @@ def train(
         source, recipe = Path(recipe), None
     if source is not None and recipe is not None and "=" in recipe:
         given, recipe = [recipe, *given], None
+    if target is None:
+        _refuse_two_files(recipe, given, source)
     _refuse_mixed(recipe, source, any(each is not None for each in data))
     if source is not None:
         named = data_files.named_files(source, target, source_column, target_column, source_separator, languages)
@@ -80,9 +83,18 @@ def train(
 
 
 def _train(
-    resolved: "Recipe", folder: Path, dry_run: bool, force: bool, finish: bool, group: "ProcessGroup"
+    resolved: "Recipe",
+    folder: Path,
+    dry_run: bool,
+    force: bool,
+    finish: bool,
+    group: "ProcessGroup",
+    examined: bool = False,
 ) -> "Report | None":
-    """The recipe into the folder; None where nothing was trained, or another process has the report."""
+    """The recipe into the folder; None where nothing was trained, or another process has the report.
+
+    examined: its data was looked at already.
+    """
     from rich.console import Console
 
     from transduce.core.model_file import NAME
@@ -96,7 +108,8 @@ def _train(
 
     console = Console(quiet=not group.first)
     warn = Display(console).warn
-    group.from_first(lambda: examine_data(resolved, cache_folder(), warn, force or dry_run or finish))
+    if not examined:
+        group.from_first(lambda: examine_data(resolved, cache_folder(), warn, force or dry_run or finish))
     if not group.first and (dry_run or finish):
         return None
 
@@ -148,11 +161,11 @@ def _train_planned(
     console.print(decisions_table(plan))
     recipe = plan.recipe
     console.print(plan.promised.sentence(), highlight=False)
-    if not begun and not dry_run:
+    if examined := not begun and not dry_run:
         check_recipe(folder, recipe)
         examine_data(recipe, cache_folder(), Display(console).warn, force)  # nothing is written for wrong data
         keep_plan(folder, plan, asked)
-    report = _train(recipe, folder, dry_run, force, finish, ALONE)
+    report = _train(recipe, folder, dry_run, force, finish, ALONE, examined)
     if report is not None and not finish:
         took = taken(report, plan.promised.total)
         write_json(folder / REPORT, {**report, "plan": took})
@@ -161,11 +174,27 @@ def _train_planned(
 
 
 def _is_data(name: str) -> bool:
-    """Whether a file of pairs is named where a recipe may be."""
-    from transduce.planning.inputs import is_data
+    """Whether pairs are named where a recipe may be."""
+    from transduce.planning.inputs import looks_like_data
 
-    path = Path(name)
-    return "=" not in name and path.is_file() and is_data(path)
+    return "=" not in name and looks_like_data(Path(name))
+
+
+def _is_other(name: str) -> bool:
+    return name.endswith(".toml") or _is_data(name)
+
+
+def _refuse_two_files(recipe: str | None, given: list[str], source: Path | None) -> None:
+    """Raises InputError where the second of two text files is named without its option, or both are."""
+    from transduce.core.errors import InputError
+
+    unnamed = [name for name in (recipe, *given) if name and Path(name).is_file() and not _is_other(name)]
+    files = [str(each) for each in (source, *unnamed) if each is not None]
+    if unnamed and len(files) == 2:
+        raise InputError(
+            f"{' and '.join(files)}: expected the options --source and --target before two files: "
+            f"{shlex.join(['transduce', 'train', '--source', files[0], '--target', files[1]])}"
+        )
 
 
 def _refuse_mixed(recipe: str | None, source: Path | None, other: bool) -> None:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
-from transduce.data.files import count_lines, fingerprint, read_lines
+from transduce.data.files import count_lines, fingerprint, read_lines, text_lines
 from transduce.data.filters import Dropped
 from transduce.data.rows import Row, csv_rows, jsonl_rows
 from transduce.data.store import Store
@@ -160,13 +160,13 @@ class TsvColumn:
         """Its text, line by line. Raises InputError naming lines with fewer columns, and as `read_lines`."""
         numbers = self.number, *self.more
         _check_columns(self.path, max(numbers) + 1)
-        rows = (line.split("\t") for line in read_lines(self.path))
+        rows = (line.split("\t") for line in text_lines(self.path))
         return ("\t".join(row[number] for number in numbers) for row in rows)
 
 
 def lines_of(file: Path | TsvColumn) -> list[str]:
     """A text a line. Raises InputError as `read_lines` and `Column.lines`."""
-    return list(file.lines() if isinstance(file, TsvColumn) else read_lines(file))
+    return list(file.lines() if isinstance(file, TsvColumn) else text_lines(file))
 
 
 class TextFile(Config):
@@ -354,7 +354,7 @@ def _read_two(source: Path, target: Path) -> Iterator[tuple[int, str, str]]:
             f"{source} has {sources:,} lines and {target} has {targets:,}: the n-th lines must belong "
             "together. Find where they diverge, or export both again from one source; Transduce cuts neither."
         )
-    pairs = zip(read_lines(source), read_lines(target), strict=True)
+    pairs = zip(text_lines(source), text_lines(target), strict=True)
     return ((number, *pair) for number, pair in enumerate(pairs, 1))
 
 
@@ -365,7 +365,7 @@ def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]
         numbers = [int(key) for key in keys]
         between = files.separator or "\t"
         _check_columns(path, max(numbers) + 1, between)
-        lines = (line.split(between) for line in read_lines(path))
+        lines = (line.split(between) for line in text_lines(path))
         rows = ((number, [row[each] for each in numbers]) for number, row in enumerate(lines, 1))
     elif files.csv is not None:
         rows = csv_rows(path, keys)

@@ -12,7 +12,7 @@ import io
 import lzma
 import zipfile
 import zlib
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -156,6 +156,15 @@ def read_lines(path: str | Path) -> Iterator[str]:
             raise InputError(_not_utf8(path, bad)) from error
 
 
+def text_lines(path: str | Path) -> Iterator[str]:
+    """As `read_lines`, without the carriage return that Windows puts before each line's end: it is no part of a text.
+
+    Raises:
+        InputError: as `read_lines`.
+    """
+    return (line.removesuffix("\r") for line in read_lines(path))
+
+
 def is_utf8(raw: bytes) -> bool:
     """Whether the bytes are valid UTF-8."""
     try:
@@ -168,9 +177,17 @@ def is_utf8(raw: bytes) -> bool:
 def _not_utf8(path: str | Path, bad: list[int]) -> str:
     named = ", ".join(map(str, bad[:BAD_LINES_NAMED])) + (", ..." if len(bad) > BAD_LINES_NAMED else "")
     lines = "1 line is" if len(bad) == 1 else f"{len(bad)} lines are"
+    return f"{path}: {lines} not UTF-8 (line {named}). {_conversion(Path(path))}"
+
+
+def _conversion(path: Path) -> str:
+    """How to convert a file; its byte order mark tells UTF-16."""
+    begins = next(read_blocks(path), b"")[:2] if not path.is_fifo() else b""
+    if begins in (BOM_UTF16_LE, BOM_UTF16_BE):
+        return "It is UTF-16: convert it (iconv -f UTF-16 -t UTF-8 OLD > NEW)."
     return (
-        f"{path}: {lines} not UTF-8 (line {named}). Convert the file (iconv -t UTF-8), "
-        "or write a cleaned copy with: transduce doctor."
+        "Convert it from its encoding (such as iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW), or write a cleaned copy with "
+        "transduce doctor."
     )
 
 

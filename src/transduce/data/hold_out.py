@@ -136,8 +136,8 @@ def _split(corpora: tuple[PairFiles, ...], root: Path, amounts: HoldOut, prints:
             cut = np.cumsum(sizes)[:-1]
             return Split(tuple(np.split(parts, cut)), sum(wanted), near, together)
     raise InputError(
-        f"{names}: data.hold_out: nothing can be held out, since all pairs have the same source. Name files for "
-        "data.validation and data.test, or leave the key out."
+        f"{names}: data.hold_out: nothing can be held out, since all pairs have the same source. Check that it is the "
+        "source that you mean; or name files for data.validation and data.test."
     )
 
 

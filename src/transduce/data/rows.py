@@ -4,9 +4,13 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError
-from transduce.data.files import read_lines
+from transduce.data.files import read_lines, text_lines
+
+if TYPE_CHECKING:
+    from _csv import Reader
 
 NAMED = 5  # lines of a message
 Key = int | str  # a column's number from 0, or its name
@@ -15,12 +19,17 @@ Row = tuple[int, list[str]]  # line number from 1, the columns asked for, in the
 
 def tsv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
     """Of a tab-separated file. Raises InputError naming lines with fewer columns; for a column by name."""
-    return _picked(path, keys, ((number, line.split("\t")) for number, line in enumerate(read_lines(path), 1)))
+    return _picked(path, keys, ((number, line.split("\t")) for number, line in enumerate(text_lines(path), 1)))
+
+
+def csv_header(path: Path) -> list[str]:
+    """The names of a .csv's columns."""
+    return next(_csv(path), [])
 
 
 def csv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
     """Of a .csv. Raises InputError for columns that its header does not have, naming lines with fewer."""
-    read = csv.reader(line + "\n" for line in read_lines(path))
+    read = _csv(path)
     header = next(read, [])
     places = {name: place for place, name in enumerate(header)}
     found = [places.get(key, key) if isinstance(key, str) else key for key in keys]
@@ -31,14 +40,26 @@ def csv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
     return _picked(path, found, ((read.line_num, row) for row in read))
 
 
+def _csv(path: Path) -> "Reader":
+    """Its rows, the header first. Where that has no comma, as Excel writes in many countries, semicolons or tabs."""
+    first = next(iter(read_lines(path)), "")
+    between = next((each for each in ",;\t" if each in first), ",")
+    return csv.reader((line + "\n" for line in read_lines(path)), delimiter=between)
+
+
 def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
-    """Of objects, one a line. Raises InputError for lines that are none, or lack a key."""
+    """Of objects, one a line; `translation.en` is the key of an object in an object. Blank lines are none.
+
+    Raises InputError for lines that are no objects, lack a key, or have something else than text or a number there.
+    """
     wrong: list[tuple[int, str]] = []
     for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
-            found = [row[key] for key in keys]
-        except (ValueError, KeyError, TypeError):
+            found = [_value(row, key) for key in keys]
+        except (ValueError, KeyError, TypeError, RecursionError):
             found = [None]
         if None in found:
             wrong.append((number, line))
@@ -46,8 +67,45 @@ def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
             yield number, [str(each) for each in found]
     if wrong:
         (number, line), wanted = wrong[0], ", ".join(f'"{key}": ..' for key in keys)
+        others = _others(line, keys)
         more = f"; {_lines([each for each, _ in wrong])} are wrong" if len(wrong) > 1 else ""
-        raise InputError(f"{path}, line {number}: expected an object {{{wanted}}}; got {line[:60]}{more}")
+        raise InputError(
+            f"{path}, line {number}: expected an object {{{wanted}}} of texts; got {line[:60]}{more}{others}"
+        )
+
+
+def _value(row: Any, key: str) -> str | int | float | None:
+    """None: it is neither text nor a number. Raises KeyError, TypeError where there is none."""
+    if not isinstance(row, dict):
+        raise TypeError
+    if key not in row and "." in key:
+        outer, _, inner = key.partition(".")
+        return _value(row[outer], inner)
+    value = row[key]
+    return value if isinstance(value, str | int | float) else None
+
+
+def _others(line: str, keys: Sequence[str]) -> str:
+    """What a line has instead of the keys, as a hint."""
+    try:
+        names = _text_keys(json.loads(line))
+    except (ValueError, RecursionError):
+        return ""
+    if not names or {*keys} <= {*names}:
+        return ""
+    return f". It has texts in {', '.join(names[:NAMED])}: name the columns that are meant."
+
+
+def _text_keys(row: Any, above: str = "") -> list[str]:
+    if not isinstance(row, dict):
+        return []
+    found = list[str]()
+    for key, value in row.items():
+        if isinstance(value, str):
+            found.append(f"{above}{key}")
+        elif not above:
+            found += _text_keys(value, f"{key}.")
+    return found
 
 
 def _picked(path: Path, keys: Sequence[Key], rows: Iterable[Row]) -> Iterator[Row]:

@@ -65,3 +65,10 @@ def addressed(tokenizer: Tokenizer | None, texts: Iterable[str], language: str) 
         raise InputError(f'to = "{language}": {what}.{suggest(language, known)}')
     tag = language_tag(language)
     return [text if not text.strip() or leading_tags(tokenizer, text) else f"{tag} {text}" for text in texts]
+
+
+def require_language(tokenizer: Tokenizer | None, texts: Iterable[str]) -> None:
+    """Raises InputError where a model writes several languages, and none of the texts says by its tag which."""
+    known = languages_of(tokenizer) if tokenizer else []
+    if tokenizer and known and not any(leading_tags(tokenizer, text) for text in texts):
+        raise InputError(f"this model writes {', '.join(known)}: say which, as in --to {known[0]}.")

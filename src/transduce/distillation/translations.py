@@ -22,6 +22,7 @@ from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, TextFile, read_text
 from transduce.data.files import count_lines, fingerprint, writing
+from transduce.data.tags import languages_of
 from transduce.inference.protocols import Advance
 from transduce.pipeline.pipeline import Pipeline
 from transduce.runtime.environment import library_versions
@@ -64,10 +65,13 @@ def distil(
         method: for the report. Back-translations that are sampled have random numbers of their own for each line.
 
     Raises:
-        InputError: the teacher has no source, `folder` contains another distillation, or a source cannot be read.
+        InputError: the teacher has no source, or writes several languages, `folder` contains another distillation, or a
+            source cannot be read.
     """
     if "source" not in teacher.task.columns:
         raise InputError("The teacher must be a translation model; this is a language model.")
+    if known := languages_of(teacher.task.tokenizers["source"]):
+        raise InputError(f"This model writes {', '.join(known)} by tags; expected one that writes a single language.")
     plan = _plan(teacher, checksum, sources, root, search, method)
     if _claim(folder, plan):
         advance(plan["lines"])

@@ -15,7 +15,7 @@ import numpy as np
 from transduce.core.errors import InputError
 from transduce.data.corpus import TsvColumn, lines_of
 from transduce.data.files import fingerprint
-from transduce.data.tags import addressed
+from transduce.data.tags import addressed, require_language
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.protocols import Advance
 from transduce.metrics.bits import cost_tally
@@ -96,13 +96,17 @@ def evaluate_files(
     "comparisons" holds each of them against the first, metric by metric, with a sentence that says what it means.
 
     Raises:
-        InputError: unequal line counts, a source too many or too few, unknown metrics, no system at all.
+        InputError: unequal line counts, a source too many or too few, unknown metrics, no system at all; a model writes
+            several languages, and it is not said which.
     """
     texts = _read(models, files)
     if files.to:
         files = replace(files, language=files.language or files.to)
         for model in models.values():
             texts = replace(texts, sources=addressed(model.task.tokenizers.get("source"), texts.sources, files.to))
+    else:
+        for model in models.values():
+            require_language(model.task.tokenizers.get("source"), texts.sources)
     names = _metrics(models, texts, files, settings)
     judged = {name: _judge(model, texts, names, files, settings, advance) for name, model in models.items()}
     for name, outputs in texts.outputs.items():

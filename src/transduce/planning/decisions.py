@@ -113,10 +113,9 @@ def _task(facts: Facts) -> list[Decision]:
         if code
     ]
     if facts.of_words or facts.target.kind in ("symbols", "closed"):
-        metrics, best = (
-            ("exact_match", "wer" if _unit(facts, facts.target)[0] == "whitespace" else "cer"),
-            "exact_match",
-        )
+        unit = _unit(facts, facts.target)[0]
+        rate = "per" if facts.target.kind == "symbols" else "wer" if unit == "whitespace" else "cer"
+        metrics, best = ("exact_match", rate), "exact_match"
         reason = "the target has a right answer: one word, or symbols of a small set"
     else:
         metrics, best = ("bleu", "chrf"), "bleu"

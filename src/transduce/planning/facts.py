@@ -12,6 +12,7 @@ import numpy as np
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.doctor.side_checks import LONG, LONG_TIMES_MEDIAN
 
 SAMPLED = 50_000  # pairs that are looked at closely, evenly spread
 UNSPACED = re.compile(
@@ -102,7 +103,7 @@ def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str
     pairs = sum(1 for files in corpora for _ in read_pairs(files, root))
     step = max(1, pairs // SAMPLED)
     every = ((source, target) for files in corpora for _, source, target in read_pairs(files, root))
-    sample = [pair for pair in islice(every, 0, None, step) if all(text.strip() for text in pair)]
+    sample = _without_endless([pair for pair in islice(every, 0, None, step) if all(text.strip() for text in pair)])
     if len(sample) < 3:
         names = ", ".join(str(path) for files in corpora for path in files.paths(root))
         raise InputError(f"{names}: expected at least 3 pairs with text on both sides; found {len(sample)}.")
@@ -120,6 +121,15 @@ def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str
         columns=max(len(files.sources) for files in corpora),
         languages=languages,
     )
+
+
+def _without_endless(sample: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Without pairs of which one text is so long that it would be most of its side: a file in one line, for example."""
+    if not sample:
+        return []
+    lengths = np.array([[len(text) for text in pair] for pair in sample])
+    most = np.maximum(LONG, LONG_TIMES_MEDIAN * np.median(lengths, axis=0))
+    return [pair for pair, fits in zip(sample, (lengths <= most).all(axis=1), strict=True) if fits]
 
 
 def _side(texts: Sequence[str]) -> SideFacts:

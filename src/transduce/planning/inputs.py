@@ -1,6 +1,7 @@
 """Which files, and which languages, somebody means who names a source and perhaps a target."""
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -9,7 +10,9 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
-from transduce.data.files import archived_names, existing_file, read_lines
+from transduce.data.files import archived_names, existing_file, read_blocks, read_lines, text_lines
+from transduce.data.rows import csv_header
+from transduce.training.run_directory import RESOLVED
 
 PACKERS = (".gz", ".xz", ".zst")
 TABLES = (".tsv", ".csv", ".jsonl")
@@ -33,6 +36,7 @@ NO_CODES = {
 }
 CODE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
 TWO_LETTERS = {"cmn": "zh", "zho": "zh", "jpn": "ja", "kor": "ko", "eng": "en", "fra": "fr", "deu": "de", "spa": "es"}
+HEADINGS = {"source", "target", "src", "tgt", "trg", "input", "output", *TWO_LETTERS.values()}
 PARTS = {"validation": ("validation", "valid", "val", "dev"), "test": ("test",), "train": ("train",)}
 
 
@@ -58,19 +62,30 @@ class Named:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Files as entries of a recipe's [data]; name: of the training."""
+    """Files as entries of a recipe's [data]; name: of the training. notes: what to tell of them, in sentences."""
 
     name: str
     train: dict[str, Any]
     languages: tuple[str, str] = ("", "")
     validation: dict[str, Any] | None = None
     tests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def is_data(path: Path) -> bool:
     """Whether a file that is named where a recipe may be is data: by its suffix."""
     kinds = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKERS]
     return kinds[-1:] != [] and kinds[-1] in (*TABLES, ".zip") and path.suffix != ".toml"
+
+
+def looks_like_data(path: Path) -> bool:
+    """Whether what lies at a path, where a recipe may be named, is pairs: of a known kind, in columns, or a folder."""
+    if path.is_dir():
+        files = (each for each in path.iterdir() if each.is_file())
+        return not (path / RESOLVED).exists() and any(language_of(each) for each in files)
+    if not path.is_file() or path.suffix == ".toml":
+        return False
+    return is_data(path) or b"\t" in next(read_blocks(path), b"").partition(b"\n")[0]
 
 
 def resolve_inputs(named: Named) -> Inputs:
@@ -151,6 +166,8 @@ def _one(named: Named) -> Inputs:
         return _table(named, kind[1:])
     if "\t" in next(iter(read_lines(path)), ""):
         return _table(named, "tsv")
+    if kind == ".json":
+        raise InputError(f'{path}: expected an object a line ({{"source": .., "target": ..}}) in a .jsonl.')
     raise InputError(
         f"{path}: the target is missing. Name its file with --target; or name one file with both sides: tab-separated, "
         ".csv, .jsonl or a .zip of OPUS."
@@ -159,17 +176,48 @@ def _one(named: Named) -> Inputs:
 
 def _table(named: Named, kind: str) -> Inputs:
     files: dict[str, Any] = {kind: str(named.source)}
-    if kind == "csv" and not named.columns and named.target_column is None:
-        header = [cell.strip().strip('"') for cell in next(iter(read_lines(named.source)), "").split(",")]
-        if {"source", "target"} <= {*header}:
-            files |= {"source_column": "source", "target_column": "target"}
+    notes = list[str]()
+    if not named.columns and named.target_column is None:
+        if kind == "csv":
+            files |= _csv_columns(named.source, notes)
+        elif kind == "tsv":
+            _tell_columns(named.source, notes)
     if named.columns:
         files["source_column"] = named.columns[0] if len(named.columns) == 1 else list(named.columns)
     if named.target_column is not None:
         files["target_column"] = named.target_column
     if named.separator is not None:
         files["source_separator"] = named.separator
-    return Inputs(_name(named.source, ("", "")), files, named.languages or ("", ""))
+    return Inputs(_name(named.source, ("", "")), files, named.languages or ("", ""), notes=tuple(notes))
+
+
+def _csv_columns(path: Path, notes: list[str]) -> dict[str, Any]:
+    """Those called source and target, or the only two. Raises InputError where it cannot be known which are meant."""
+    header = csv_header(path)
+    if {"source", "target"} <= {*header}:
+        return {"source_column": "source", "target_column": "target"}
+    if len(header) > 2:
+        raise InputError(
+            f"{path}: has {len(header)} columns ({', '.join(header)}); say which are meant: --source-column "
+            f"{shlex.quote(header[-2])} --target-column {shlex.quote(header[-1])}, for example."
+        )
+    names = " and ".join(f'"{name[:40]}"' for name in header)
+    notes.append(
+        f"{path}: its columns {names} are the source and the target. The first line is a header and not learnt from."
+    )
+    return {}
+
+
+def _tell_columns(path: Path, notes: list[str]) -> None:
+    """Of a tab-separated file: columns that are not used, and a first line that looks like a header."""
+    first = next(text_lines(path), "").split("\t")
+    if len(first) > 2:
+        notes.append(
+            f"{path}: the first of its {len(first)} columns is the source, the second the target; the others are not "
+            "used. To choose: --source-column and --target-column, counted from 0."
+        )
+    if len(first) > 1 and all(cell.strip().lower() in HEADINGS for cell in first[:2]):
+        notes.append(f"{path}, line 1: looks like a header, but is learnt as a pair. Delete it if it is one.")
 
 
 def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
@@ -221,7 +269,7 @@ def language_of(path: Path) -> str:
     """The code of the language that a file's name ends in, as in train.en or train.en.gz; "" = none."""
     suffixes = [suffix[1:] for suffix in path.suffixes if suffix.lower() not in PACKERS]
     found = CODE.fullmatch(suffixes[-1]) if suffixes else None
-    if not found or found[1] in NO_CODES:
+    if not found or found[1] in NO_CODES or f".{found[1]}" in TABLES:
         return ""
     return TWO_LETTERS.get(found[0], found[0])
 

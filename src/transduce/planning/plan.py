@@ -8,6 +8,7 @@ from typing import Any
 
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
+from transduce.core.model_file import load_model_file
 from transduce.data.corpus import PairFiles
 from transduce.planning.decisions import Decision, Size, decide, deserved_updates, schedule, smaller, usual_size
 from transduce.planning.facts import Facts, facts_of
@@ -58,6 +59,8 @@ def make_plan(
     given = apply_overrides({}, overrides)
     inputs = resolve_inputs(named)
     train = (PairFiles.model_validate(inputs.train),)
+    for note in inputs.notes:
+        display.warn(note)
     facts = facts_of(train, Path(), inputs.languages)
     for line in facts.to_lines():
         display.tell(line)
@@ -68,6 +71,10 @@ def make_plan(
 class _Planner:
     def __init__(self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display) -> None:
         self.name, self.inputs, self.facts, self.given, self.display = name, inputs, facts, given, display
+        training = given.get("training", {})
+        self.start: str | None = training.get("start") if isinstance(training, dict) else None
+        self.begun = load_model_file(self.start).config["model"] if self.start else {}
+        self.keeps = self.start is not None and training.get("start_tokenizer", "keep") == "keep"
 
     def plan(self, minutes: float | None) -> TrainingPlan:
         """The largest model that can be trained in the time."""
@@ -77,7 +84,7 @@ class _Planner:
             speed = self._measured(size)
             limit = _fitting(speed, FULL * 60 * (minutes or USUAL))
             deserved = deserved_updates(self.facts)
-            lower = None if wanted or "model" in self.given else smaller(size)
+            lower = None if wanted or self.start or "model" in self.given else smaller(size)
             if wanted or limit >= ENOUGH * deserved or lower is None:
                 break
             self.display.tell(
@@ -130,6 +137,7 @@ class _Planner:
             files.append(Decision("data.test", inputs.tests, "found beside the training files"))
         validation, test = "validation" in data or bool(inputs.validation), "test" in data or bool(inputs.tests)
         decided = [*files, *decide(self.facts, validation, test, size), *schedule(self.facts, updates, reason)]
+        decided = self._fine_tuned(decided) if self.start else decided
         if minutes is not None:
             reason = "the time given, less that of the tests; the learning rate falls to 0 at its end"
             decided.append(Decision("training.minutes", round(minutes, 2), reason))
@@ -140,6 +148,18 @@ class _Planner:
             same = key in reasons and reasons[key].value == value
             found.append(reasons[key] if same else Decision(key, value, GIVEN))
         return table, found
+
+    def _fine_tuned(self, decided: list[Decision]) -> list[Decision]:
+        """The same for a training from another model: with its sizes, its embeddings, and its tokenizers if kept."""
+        data = {"train": [self.inputs.train]}
+        usual = parse_recipe({"name": self.name, "data": data, "model": {"kind": self.begun["kind"]}}, self.name)
+        known = usual.to_table()["model"] | {"kind": None}
+        reason = "as in the model that training starts from"
+        sizes = [
+            Decision(f"model.{key}", value, reason) for key, value in self.begun.items() if known.get(key) != value
+        ]
+        own = ("model.", "training.embeddings", *(("tokenizer.",) if self.keeps else ()))
+        return [*(each for each in decided if not each.key.startswith(own)), *sizes]
 
 
 def _fitting(speed: Speed, seconds: float) -> int:

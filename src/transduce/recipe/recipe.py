@@ -274,4 +274,7 @@ def _what_a_recipe_is(path: Path) -> list[str]:
     """For whoever names the text to learn from instead."""
     if path.suffix == ".toml":
         return []
-    return ["Expected a recipe, which names the files to learn from; README.md, Your own data, shows a small one."]
+    return [
+        "Expected a recipe, which names the files to learn from; README.md, Your own data, shows a small one. To train "
+        "without a recipe: transduce train --source FILE --target FILE."
+    ]

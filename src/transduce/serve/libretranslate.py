@@ -14,10 +14,11 @@ from starlette.requests import Request
 from starlette.types import Message, Scope
 
 from transduce.core.errors import InputError
+from transduce.data.tags import addressed
 from transduce.inference.sentences import Segment, rejoined, segments
 from transduce.serve.guards import right_key
 from transduce.serve.languages import name_of
-from transduce.serve.markup import Document
+from transduce.serve.markup import Document, Link
 from transduce.serve.models import Loaded
 from transduce.serve.reading import Aside, refuse_half_characters, route_class
 from transduce.serve.schemas import DetectedLanguage, Language, Problem, TranslateAnswer, TranslateRequest
@@ -53,8 +54,9 @@ def routes(service: Service) -> APIRouter:
         pairs = [model.current for model in service.models if model.current.translates]
         targets: dict[str, list[str]] = {}
         for each in pairs:
-            targets.setdefault(each.source, []).append(each.target)
-            targets.setdefault(each.target, [])
+            targets.setdefault(each.source, []).extend(each.targets)
+            for code in each.targets:
+                targets.setdefault(code, [])
         return [
             Language(code=code, name=name_of(code), targets=list(dict.fromkeys(into))) for code, into in targets.items()
         ]
@@ -127,8 +129,18 @@ class _Text:
     def translation(self, answers: Sequence[Answer], rank: int = 0) -> str:
         """The text with every segment replaced by its output of this rank, or its last where it has fewer."""
         if self.document:
-            return self.document.rejoined([(_output(each, rank), each.links if not rank else ()) for each in answers])
+            tags = [
+                len(work.texts[0]) - len(each.text) for work, each in zip(self.works, self.document.pieces, strict=True)
+            ]
+            links = [() if rank else _behind(each.links, tag) for each, tag in zip(answers, tags, strict=True)]
+            return self.document.rejoined([(_output(each, rank), links[place]) for place, each in enumerate(answers)])
         return rejoined(self.source, self.cut, [_output(each, rank) for each in answers])
+
+
+def _behind(links: Sequence[Link], tag: int) -> Sequence[Link]:
+    """The links of a text, behind its tag of so many characters."""
+    moved = (Link((source[0] - tag, source[1] - tag), output) for source, output in links)
+    return [each for each in moved if each.source[0] >= 0] if tag else links
 
 
 def _output(answer: Answer, rank: int) -> str:
@@ -169,6 +181,9 @@ def _model(service: Service, asked: TranslateRequest) -> Loaded:
     model = service.models.named(asked.model)
     if not model.translates:
         raise InputError(f"{model.name} continues text and does not translate; ask /v1/predict.")
+    if model.tagged and asked.target not in model.targets:
+        known = ", ".join(model.targets)
+        raise InputError(f"translation to {asked.target[:20]} is not supported; {model.name} writes {known}.")
     return model
 
 
@@ -185,15 +200,22 @@ def _ask(service: Service, model: Loaded, alternatives: int) -> Ask:
 
 def _cut(service: Service, model: Loaded, ask: Ask, text: str, asked: TranslateRequest) -> _Text:
     limit, tokenizer = service.settings.sentences_above, reader(model.pipeline)
+    tokenizers = model.pipeline.task.tokenizers
     apart = model.pipeline.splits(asked.split)
 
     def whole(line: str) -> bool:
         most = model.pipeline.task.readable if asked.split == "none" else min(limit, model.pipeline.task.readable)
         return not apart and len(tokenizer.encode([line])[0]) <= most
 
+    def work(piece: str, links: bool = False) -> Work:
+        source = (
+            addressed(tokenizers.get("source"), [piece], asked.target)[0] if asked.target in model.tagged else piece
+        )
+        return Work(model, (source,), ask, links=links)
+
     if asked.format == "html":
         document = Document(text, whole, model.source)
-        works = [Work(model, (piece.text,), ask, links=bool(piece.tags)) for piece in document.pieces]
+        works = [work(piece.text, bool(piece.tags)) for piece in document.pieces]
         return _Text(text, works, [], document)
     cut = segments(text, whole, language=model.source)
-    return _Text(text, [Work(model, (text[first:last],), ask) for first, last in cut], cut)
+    return _Text(text, [work(text[first:last]) for first, last in cut], cut)

@@ -13,6 +13,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import NAME, find_model_file
 from transduce.core.registry import suggest
 from transduce.data.columns.frames import Frames
+from transduce.data.tags import languages_of
 from transduce.kernels.matmul import Precision, make_programs
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.runtime.event_log import NAME as LOG
@@ -25,7 +26,10 @@ log = logging.getLogger("transduce.serve")
 
 
 class Loaded(NamedTuple):
-    """One version of a model. A request keeps its version to the end, even if a newer one is loaded."""
+    """One version of a model. A request keeps its version to the end, even if a newer one is loaded.
+
+    tagged: the languages that it writes if a tag before the source says so; see `transduce.data.tags`.
+    """
 
     name: str
     pipeline: Pipeline
@@ -33,6 +37,18 @@ class Loaded(NamedTuple):
     source: str
     target: str
     translates: bool
+    tagged: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """All languages that it writes."""
+        untagged = (self.target,) if not self.tagged or self.target != UNSAID else ()
+        return tuple(dict.fromkeys((*self.tagged, *untagged)))
+
+    def reads(self, source: str) -> bool:
+        """Whether it may be given text in this language, or "auto". One that writes several may read several, too:
+        where its recipe names none, any."""
+        return source in (self.source, "auto") or (bool(self.tagged) and self.source == UNSAID)
 
 
 class ModelUse(NamedTuple):
@@ -116,7 +132,8 @@ class Model:
         task = pipeline.recipe.task
         translates = "source" in pipeline.task.columns and not isinstance(source, Frames)
         reads, writes = (str(getattr(task, side, "") or UNSAID) for side in ("source", "target"))
-        return Loaded(self.name, pipeline, version, reads, writes, translates)
+        tagged = tuple(languages_of(pipeline.task.tokenizers["source"])) if translates else ()
+        return Loaded(self.name, pipeline, version, reads, writes, translates, tagged)
 
 
 class Models:
@@ -193,9 +210,11 @@ class Models:
             InputError: none translates so, or "auto" could mean several languages.
         """
         pairs = [model.current for model in self if model.current.translates]
-        fitting = [each for each in pairs if each.target == target and source in (each.source, "auto")]
+        fitting = [each for each in pairs if target in each.targets and each.reads(source)]
+        fitting = [each for each in fitting if each.source == source] or fitting
         if not fitting:
-            known = ", ".join(dict.fromkeys(f"{each.source} to {each.target}" for each in pairs)) or "nothing"
+            written = [f"{each.source} to {one}" for each in pairs for one in each.targets]
+            known = ", ".join(dict.fromkeys(written)) or "nothing"
             raise InputError(f"{source[:20]} to {target[:20]} is not supported; this server translates {known}.")
         if len({each.source for each in fitting}) > 1:
             sources = ", ".join(dict.fromkeys(each.source for each in fitting))

@@ -37,7 +37,7 @@ class TranslateRequest(BaseModel):
 
     q: str | Texts = Field(description="A text, or several.")
     source: str = Field(description='Language code, or "auto" for the language that the model reads.')
-    target: str = Field(description="Language code.")
+    target: str = Field(description="Language code; it chooses the language of a model that writes several.")
     format: Literal["text", "html"] = Field(
         default="text", description="html: markup is kept, text between is translated."
     )
@@ -196,13 +196,17 @@ class GenerateRequest(BaseModel):
 
 
 class ModelState(BaseModel):
-    """One model. problem: why its current file is not in use."""
+    """One model. targets: the languages to choose from, of a model that writes several.
+
+    problem: why its current file is not in use.
+    """
 
     name: str
     version: int
     task: str
     source: str | None
     target: str | None
+    targets: list[str] | None = None
     problem: str | None = None
 
 

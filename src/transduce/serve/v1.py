@@ -89,6 +89,7 @@ def states(service: Service) -> list[ModelState]:
             task=model.current.pipeline.recipe.to_table()["task"]["kind"],
             source=model.current.source if model.current.translates else None,
             target=model.current.target,
+            targets=list(model.current.targets) if model.current.tagged else None,
             problem=model.problem,
         )
         for model in service.models

@@ -17,11 +17,12 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.doctor import Finding, Report, Severity, examine
 from transduce.data.doctor.lines import LineSample
+from transduce.data.doctor.writing import extras
 from transduce.data.files import fingerprint, read_blocks
 from transduce.data.store import cache_key
 from transduce.recipe.recipe import Recipe
 
-VERSION = 2  # of what is found: raise it where the doctor learns to see more
+VERSION = 3  # of what is found: raise it where the doctor learns to see more
 SAMPLED, STRETCH = 30_000, 1_500  # lines that are looked at; so many at a time, since a slip shows in neighbours alone
 CLEAR = 0.3  # nats a line from which the alignment is sure enough to refuse; it is 0.7 or more for real corpora
 OF_LINES = ("shift", "shift_ends", "unmatched", "unequal_counts")  # findings that say where, which a sample cannot
@@ -75,7 +76,8 @@ def _remembered(files: PairFiles, root: Path, cache: Path) -> dict[str, list[str
     """What `_examined` finds, or found earlier in the same files."""
     paths = files.paths(root)
     prints = [fingerprint(path) for path in paths]
-    parts = {"kind": "examined", "version": VERSION, "files": prints, "columns": files.columns}
+    known = [each is not None for each in (extras().simplify, extras().repair)]  # with more, more is found
+    parts = {"kind": "examined", "version": VERSION, "files": prints, "columns": files.columns, "extras": known}
     note = cache / f"{cache_key(parts)}.json"
     try:
         found = json.loads(note.read_text(encoding="utf-8"))
@@ -128,6 +130,7 @@ def _examined(sides: tuple[LineSample, LineSample]) -> dict[str, list[str]]:
     for finding in report.findings:
         if finding.severity is not Severity.NOTE:
             found["certain" if _is_certain(finding, report) else "doubtful"].append(sample + finding.sentence)
+    found["doubtful"] += [f"not looked for: {each}" for each in report.not_looked_for]
     return found
 
 

@@ -23,6 +23,7 @@ from transduce.training.loop import derived_seed
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
 
+FREE = ("dropout", "inner_dropout", "max_length", "ctc_weight")  # keys of [model] that change no weight's shape
 SIDES = {"source_embedding": "source", "target_embedding": "target", "output": "target"}
 
 
@@ -105,7 +106,10 @@ def _begin_as(
     weights = start_weights(other, model, task, tell)
     kinds = [config["model"].get("kind") for config in (other.config, recipe.to_table())]
     if kinds[0] == kinds[1]:
-        load_weights(model, weights)
+        try:
+            load_weights(model, weights)
+        except InputError as error:
+            raise InputError(_sizes_apart(other, recipe) or error.problems) from error
         return
     own = lasting_tensors(model)
     common = {name: each for name, each in weights.items() if name in own and each.shape == own[name].shape}
@@ -115,3 +119,14 @@ def _begin_as(
         )
     tell(f"{len(common)} of {len(own)} weights start from those of {recipe.training.start}; the others are new.")
     load_weights(model, {**own, **common})
+
+
+def _sizes_apart(other: ModelFile, recipe: Recipe) -> str:
+    """Which keys of [model] would have to be as in the model to start from; "" = it is not that."""
+    theirs, ours = other.config["model"], recipe.to_table()["model"]
+    apart = [key for key in theirs if key in ours and theirs[key] != ours[key] and key not in FREE]
+    if not apart:
+        return ""
+    listed = ", ".join(f"{key} = {theirs[key]!r} (here {ours[key]!r})" for key in apart)
+    start = recipe.training.start
+    return f"training.start: {start} is a model of another shape. Expected in [model] what it has: {listed}."

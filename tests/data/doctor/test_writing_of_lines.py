@@ -92,3 +92,8 @@ def test_what_is_not_looked_for_is_told(write: Write) -> None:
     assert "Not looked for: mixed simplified and traditional Chinese" in found
     assert "Not looked for: damaged encoding" in found
     assert "Not looked for" not in said(write("b.txt", ["plain", "déjà vu"]))
+
+
+def test_a_control_character_is_told_in_a_sentence(write: Write) -> None:
+    [finding] = examine_text(write("a.txt", ["a\x07b", "c"])).findings
+    assert finding.sentence == "1 line of the text with another control character inside."

@@ -4,7 +4,7 @@ endless lines."""
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.characters import ODD_NAMES
+from transduce.data.doctor.characters import ODD_NAMES, OTHER_CONTROL
 from transduce.data.doctor.report import Finding, Mask, Severity, about_rows
 from transduce.data.doctor.scan import ScannedSide
 from transduce.data.doctor.writing import MOJIBAKE, SIMPLIFIED, TRADITIONAL, is_chinese
@@ -37,7 +37,8 @@ def odd(side: ScannedSide, role: str) -> list[Finding]:
     findings: list[Finding] = []
     for bit, name in enumerate(ODD_NAMES):
         rows = np.flatnonzero(side.odd & np.uint16(1 << bit))
-        sentence = f"{{lines}} of the {role} with a {name} inside."
+        one = f"an{name}" if name == OTHER_CONTROL else f"a {name}"
+        sentence = f"{{lines}} of the {role} with {one} inside."
         severity = QUIET.get(name, Severity.WARNING)
         findings += about_rows("odd_character", severity, sentence, rows, side=role, first_line=side.file.first_line)
     return findings
@@ -70,7 +71,7 @@ def mixed_chinese(side: ScannedSide, role: str) -> list[Finding]:
     often = len(rows) > MANY_MIXED * (old | new).sum()
     sentence = (
         f"{{lines}} of the {role} in {fewer} characters, where {int((old | new).sum()) - len(rows):,} are in {more} "
-        f"ones. To write all the same way: opencc -c {conversion}."
+        f"ones. To write all the same way: opencc -c {conversion} -i FILE -o NEW."
     )
     severity = Severity.WARNING if often else Severity.NOTE
     return about_rows("mixed_chinese", severity, sentence, rows, side=role, first_line=side.file.first_line)
