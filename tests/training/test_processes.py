@@ -111,7 +111,8 @@ def test_state_is_carried_by_each_process_for_its_streams(tmp_path: Path) -> Non
         f'[task]\nkind = "language_modelling"\ncontext = 10\ncarry_state = true\n[data]\nroot = "{tmp_path}"\n'
         'train = [{ text = "text" }]\nvalidation = { text = "text" }\n[tokenizer]\nkind = "whitespace"\n'
         '[batch]\ntokens = 70\n[model]\nkind = "rnn_decoder"\nd_model = 8\nlayers = 1\ndropout = 0\n'
-        '[training]\nupdates = 30\nschedule = "constant"\nwarmup = 0\nthreads = 1\nprecision = "fp32"\noptimizer = "sgd"\nlearning_rate = 0.1\n'
+        '[training]\nupdates = 30\nschedule = "constant"\nwarmup = 0\nthreads = 1\nprecision = "fp32"\n'
+        'optimizer = "sgd"\nlearning_rate = 0.1\n'
         "validate_every = 10\ncheckpoint_every = 10\naverage = 0\nlabel_smoothing = 0\n"
     )
     alone = trained(1, recipe, tmp_path / "alone")
