@@ -106,10 +106,13 @@ def train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str] =
 
 def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str]) -> Report:
     recipe = with_earlier_batch(recipe, run)
-    claim(run, recipe)
+    check_recipe(run, recipe)
     task, data = open_task(recipe, display)
     lower_is_better = _check_metrics(recipe, task, data, display)
-    claim_data(run, {**data.provenance, **fingerprints_of(recipe)})
+    fingerprints = {**data.provenance, **fingerprints_of(recipe)}
+    check_data(run, fingerprints)  # a training that is refused leaves the run's notes as they are
+    claim(run, recipe)
+    claim_data(run, fingerprints)
     if recipe.batch.tokens == "auto":
         recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
         write_chosen(recipe, run)
