@@ -190,9 +190,11 @@ def test_a_run_whose_text_has_changed_is_refused_with_the_files(
 ) -> None:
     moved = shutil.copytree(tiny_corpus, tmp_path / "moved")
     (moved / "valid.words").write_text("nine\n" * 30, encoding="utf-8")
-    found = train(tiny_recipe, interrupted, f"data.root={moved}")
+    before = {name: (interrupted / name).read_bytes() for name in ("recipe.toml", "data.json")}
+    found = train(tiny_recipe, interrupted, f"data.root={moved}", "training.updates=90")
     assert found.code == 2
     assert "changed since: validation.sha256" in found.shown
+    assert before == {name: (interrupted / name).read_bytes() for name in before}
 
 
 def test_a_finished_run_stays_as_it_is(tiny_recipe: Path, tiny_run: Path, tmp_path: Path) -> None:

@@ -70,7 +70,8 @@ def distil(
     """
     if "source" not in teacher.task.columns:
         raise InputError("The teacher must be a translation model; this is a language model.")
-    if known := languages_of(teacher.task.tokenizers["source"]):
+    tokenizer = teacher.task.tokenizers.get("source")
+    if known := languages_of(tokenizer) if tokenizer else []:
         raise InputError(f"This model writes {', '.join(known)} by tags; expected one that writes a single language.")
     plan = _plan(teacher, checksum, sources, root, search, method)
     if _claim(folder, plan):

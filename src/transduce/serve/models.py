@@ -132,7 +132,8 @@ class Model:
         task = pipeline.recipe.task
         translates = "source" in pipeline.task.columns and not isinstance(source, Frames)
         reads, writes = (str(getattr(task, side, "") or UNSAID) for side in ("source", "target"))
-        tagged = tuple(languages_of(pipeline.task.tokenizers["source"])) if translates else ()
+        tokenizer = pipeline.task.tokenizers.get("source")  # trees and graphs have none
+        tagged = tuple(languages_of(tokenizer)) if translates and tokenizer else ()
         return Loaded(self.name, pipeline, version, reads, writes, translates, tagged)
 
 

@@ -129,10 +129,10 @@ def train_in(
 
 
 def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str], group: ProcessGroup) -> Report:
-    recipe = group.from_first(lambda: _claimed(recipe, run))
+    recipe = group.from_first(lambda: _checked(recipe, run))
     task, data = group.first_before_others(lambda: open_task(recipe, display))
     lower_is_better = _check_metrics(recipe, task, data, display)
-    recipe = group.from_first(lambda: _with_batch(recipe, run, task, data, display))
+    recipe = group.from_first(lambda: _claimed(recipe, run, task, data, display))
     trained = replace(new_training(recipe, task, display.tell), group=group)
     task.check_examples(trained.model, data)
     checkpoints = Checkpoints(run, recipe.training.keep)
@@ -147,15 +147,18 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str],
     return _finish(recipe, run, task, data, trained, checkpoints, display, end, first)
 
 
-def _claimed(recipe: Recipe, run: Path) -> Recipe:
+def _checked(recipe: Recipe, run: Path) -> Recipe:
     recipe = with_earlier_batch(recipe, run)
-    claim(run, recipe)
+    check_recipe(run, recipe)
     return recipe
 
 
-def _with_batch(recipe: Recipe, run: Path, task: Task, data: TaskData, display: Display) -> Recipe:
-    """With a number for batch.tokens = "auto"; the data is noted first."""
-    claim_data(run, {**data.provenance, **fingerprints_of(recipe)})
+def _claimed(recipe: Recipe, run: Path, task: Task, data: TaskData, display: Display) -> Recipe:
+    """With a number for batch.tokens = "auto". The run is claimed first; where that is refused, its notes stay."""
+    fingerprints = {**data.provenance, **fingerprints_of(recipe)}
+    check_data(run, fingerprints)
+    claim(run, recipe)
+    claim_data(run, fingerprints)
     if recipe.batch.tokens != "auto":
         return recipe
     recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
