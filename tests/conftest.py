@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tiny_recipe import TINY_RECIPE
+from tiny_recipe import DIGITS, TINY_RECIPE
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that share tiny sums wait for each other
 
@@ -44,9 +44,6 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
     write_tiny_corpus(folder)
     return folder
-
-
-DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 
 def write_tiny_corpus(folder: Path) -> None:

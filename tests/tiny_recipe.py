@@ -1,5 +1,7 @@
 """A recipe that trains for a second on the tiny corpus of conftest.py; its folder is put in for [data]."""
 
+DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+
 TINY_RECIPE = """
 [task]
 kind = "translation"

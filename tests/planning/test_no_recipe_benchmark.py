@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from conftest import DIGITS
 from scripts import ROOT, loaded
-from tiny_recipe import TINY_RECIPE
+from tiny_recipe import DIGITS, TINY_RECIPE
 from transduce.recipe.recipe import load_recipe
 
 SETTINGS = ("training.updates=30", "training.precision=fp32", "training.validate_every=15")

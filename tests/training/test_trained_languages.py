@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import transduce
-from conftest import DIGITS
 from scripts import ROOT, loaded
-from tiny_recipe import TINY_RECIPE
+from tiny_recipe import DIGITS, TINY_RECIPE
 
 LANGUAGES = {"xx": 0, "arm_e": 3}  # by how many places the words for digits are turned
 PARTS = {"train": range(60), "dev": range(60, 70), "test": range(20)}  # numbers; seen ones, as training is short

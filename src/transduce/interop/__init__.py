@@ -1,0 +1,1 @@
+"""Model files of others, read and written."""
