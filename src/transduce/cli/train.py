@@ -75,11 +75,12 @@ def train(
         return
     path, run = _of_run(Path(recipe or ""), run, finish)
     from transduce.recipe.recipe import load_recipe
-    from transduce.runtime.process_group import started_group
+    from transduce.runtime.process_group import leave, started_group
 
     with started_group(resize) as group:
         resolved = group.from_first(lambda: load_recipe(path, given))
         _train(resolved, run or Path("runs") / resolved.name, dry_run, force, finish, group)
+    leave(group)
 
 
 def _train(

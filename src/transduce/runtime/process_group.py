@@ -9,6 +9,7 @@ torch.distributed moves everything. A process alone asks it nothing.
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -189,6 +190,18 @@ def refuse_several(what: str) -> None:
     """Raises InputError where torchrun started several processes for what one does. what: that, and what helps."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise InputError(f"{os.environ['WORLD_SIZE']} processes were started for {what}.")
+
+
+def leave(group: ProcessGroup) -> None:
+    """Ends this process with exit code 0 where it is one of several, whose work is done.
+
+    An interpreter that ends in the ordinary way now and then aborts while threads of torch's wait for it, and torchrun
+    would stop the process that is still writing.
+    """
+    if group.world > 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 @contextmanager
