@@ -2,6 +2,7 @@
 
     python benchmarks/kill_resume.py --cases 20 --precision fp32 bf16
     python benchmarks/kill_resume.py --cases 25 --precision fp32 --processes 2 4
+    python benchmarks/kill_resume.py --cases 25 --precision fp32 --processes 2 4 --parallel fsdp
 
 A tiny translation model is trained by `python -m transduce train` (dropout, Muon and AdamW, averaged weights, two
 batches an update, validation that decodes, checkpoints every few updates). Each case kills its process at a moment
@@ -46,7 +47,8 @@ dropout = 0.1
 inner_dropout = 0.1
 [training]
 updates = {updates}
-optimizer = "muon"
+optimizer = "{optimizer}"
+parallel = "{parallel}"
 learning_rate = 5e-3
 warmup = 20
 accumulate = 2
@@ -67,6 +69,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=20)
     parser.add_argument("--precision", nargs="+", default=["fp32", "bf16"], choices=["fp32", "bf16"])
     parser.add_argument("--processes", type=int, nargs="+", default=[1], help="how many train together")
+    parser.add_argument("--parallel", choices=["ddp", "fsdp"], default="ddp", help="what several processes share")
     parser.add_argument("--updates", type=int, default=120)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -82,7 +85,14 @@ def main() -> None:
 def measure(folder: Path, precision: str, processes: int, options: argparse.Namespace) -> int:
     """All cases of one precision and number of processes; how many differed."""
     recipe = folder / f"{precision}.toml"
-    recipe.write_text(RECIPE.format(root=folder, precision=precision, updates=options.updates))
+    optimizer = "muon" if options.parallel == "ddp" else "adamw"
+    settings = {
+        "precision": precision,
+        "updates": options.updates,
+        "optimizer": optimizer,
+        "parallel": options.parallel,
+    }
+    recipe.write_text(RECIPE.format(root=folder, **settings))
     began = time.monotonic()
     whole = folder / f"{precision}-{processes}-whole"
     train(recipe, whole, processes)

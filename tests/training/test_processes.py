@@ -24,6 +24,8 @@ from transduce.training.microbatches import add_gradients, whole
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
 
+SHARDED = "training.parallel=fsdp"
+GENTLE = ("training.optimizer=sgd", "training.learning_rate=0.2")
 STEADY = ("model.dropout=0", "training.average=0.9", "training.updates=50")
 WITHOUT_GRADIENT = "key_value.bias"  # its keys' half: softmax forgets what all keys have in common
 
@@ -76,6 +78,73 @@ def test_two_and_four_processes_learn_what_one_does(
         assert report
         assert report["training"]["target_tokens"] == alone["training"]["target_tokens"]
         assert report["tests"]["held_out"]["scores"] == alone["tests"]["held_out"]["scores"]
+
+
+def test_sharded_processes_learn_what_one_does(tiny_recipe: Path, tmp_path: Path) -> None:
+    """Batches of one row among them, for which the other processes have none."""
+    small = (*STEADY, *GENTLE, "batch.tokens=12", "training.accumulate=2")
+    alone = trained(1, tiny_recipe, tmp_path / "alone", *small)
+    for count in (2, 3):
+        shared = trained(count, tiny_recipe, tmp_path / str(count), *small, SHARDED)
+        assert difference(alone, shared) < 1e-6
+        ours, theirs = read_report(shared), read_report(alone)
+        assert ours and theirs
+        assert ours["tests"]["held_out"]["scores"] == theirs["tests"]["held_out"]["scores"]
+        assert ours["validation"]["loss"] == pytest.approx(theirs["validation"]["loss"], rel=1e-5)
+
+
+def test_each_process_keeps_a_part_of_every_tensor(tmp_path: Path) -> None:
+    script = tmp_path / "parts.py"
+    script.write_text(
+        "import torch\n"
+        "from random_models import translator\n"
+        "from transduce.core.padded import Padded\n"
+        "from transduce.data.collate import Batch\n"
+        "from transduce.objectives.text import text_objective\n"
+        "from transduce.recipe.training import TrainingConfig\n"
+        "from transduce.runtime.process_group import started_group\n"
+        "from transduce.training.average import MovingAverage\n"
+        "from transduce.training.checkpoint import TrainingState\n"
+        "from transduce.training.loop import make_update\n"
+        "from transduce.training.optimizer import Optimizers\n"
+        "from transduce.training.progress import Progress\n"
+        "from transduce.training.sharding import gathered_weights, sharded\n"
+        "with started_group() as group:\n"
+        "    model, config = translator(model={'dropout': 0.0}).model, TrainingConfig()\n"
+        "    optimizers, average = Optimizers(model, config), MovingAverage(model, 0.9)\n"
+        "    state = TrainingState(model, text_objective(model), optimizers, average, Progress(), group=group)\n"
+        "    before = {name: each.detach().clone() for name, each in model.named_parameters()}\n"
+        "    state = sharded(state, config)\n"
+        "    for name, each in model.named_parameters():\n"
+        "        assert each.to_local().numel() <= each.numel() // 2 + each.numel() / len(each), name\n"
+        "        assert torch.equal(each.full_tensor(), before[name]), name\n"
+        "    ids = Padded(torch.arange(4, 12).view(2, 4) % 9, torch.tensor([4, 4]))\n"
+        "    make_update(config, state, [Batch(ids, ids, 6)], 'fp32')\n"
+        "    kept = state.optimizers.tensors()\n"
+        "    for name, each in model.named_parameters():\n"
+        "        assert kept[name + '/exp_avg'].to_local().shape == each.to_local().shape, name\n"
+        "    with gathered_weights(model):\n"
+        "        assert not any(hasattr(each, 'to_local') for each in model.parameters())\n"
+        "    assert all(hasattr(each, 'to_local') for each in model.parameters())\n"
+        "    print('parts: right')\n",
+        encoding="utf-8",
+    )
+    together = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", *together, str(script)],
+        check=False, env=environment(PYTHONPATH=paths), capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.stdout.count("parts: right") == 2, done.stdout + done.stderr
+
+
+def test_what_cannot_be_sharded_is_refused(tiny_recipe: Path, tmp_path: Path) -> None:
+    done = train(1, tiny_recipe, tmp_path / "run", SHARDED, "training.optimizer=muon", "model.kind=ctc")
+    assert done.returncode == 2
+    told = " ".join(done.stderr.split())
+    assert "models that predict the next token" in told
+    assert 'training.optimizer = "muon"' in told
+    assert not (tmp_path / "run" / "model.safetensors").exists()
 
 
 @pytest.mark.parametrize("world", [2, 64])
@@ -141,11 +210,16 @@ def trainers(process: subprocess.Popen[str], run: Path, update: int = 1) -> list
 LONG = ("training.updates=3000", "training.validate_every=3000", "training.checkpoint_every=5")
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize(("rank", "parallel"), [(0, "ddp"), (1, "ddp"), (1, "fsdp")])
 def test_a_killed_process_ends_all_and_the_same_command_goes_on_to_the_same_bytes(
-    rank: int, tiny_recipe: Path, tmp_path: Path
+    rank: int, parallel: str, tiny_recipe: Path, tmp_path: Path
 ) -> None:
-    short = ("training.updates=60", "training.checkpoint_every=5")
+    short = (
+        "training.updates=60",
+        "training.checkpoint_every=5",
+        "training.optimizer=adamw",
+        f"training.parallel={parallel}",
+    )
     wanted = sha256(trained(2, tiny_recipe, tmp_path / "whole", *short))
     run = tmp_path / "run"
     started = command(2, "train", tiny_recipe, *short, "--run", run)

@@ -46,11 +46,13 @@ class Rows(NamedTuple):
     """The examples of one batch: row `rows[i]` of store `stores[i]`. Both (N,).
 
     follows: whether each goes on where the same place of the batch before stopped, as in `StreamBatches`.
+    stands_in: for a process that has no row of a batch that others have; counts nowhere.
     """
 
     stores: Numbers
     rows: Numbers
     follows: bool = False
+    stands_in: bool = False
 
     def share(self, rank: int, world: int) -> "Rows":
         """The rows of process number `rank` of `world`: every `world`-th. Together they have each row once."""

@@ -59,6 +59,9 @@ class TrainingConfig(Config):
     """Weight of R-Drop, the divergence of two passes over each batch with different dropout; doubles the work."""
     average: float = Field(default=0.999, ge=0, lt=1)
     """Decay of the moving average of the weights; 0 = none."""
+    parallel: Literal["ddp", "fsdp"] = "ddp"
+    """What several processes of torchrun share. ddp: the rows of each batch. fsdp: also the model, of which each keeps
+    a part of the weights, gradients and optimizer states, for models that are too large for one device."""
     threads: int | None = Field(default=None, ge=1)
     """Number of processor threads. Setting it makes the result independent of the number of cores."""
     precision: Literal["auto", "fp32", "bf16"] = Field(default="auto")

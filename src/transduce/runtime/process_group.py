@@ -33,12 +33,14 @@ class ProcessGroup:
     """This process is number `rank` of `world`.
 
     resize: whether a training of another number of processes may be gone on with.
+    lockstep: whether all must compute each batch, as each has a part of the weights only.
     pulse: for the watchdog.
     """
 
     rank: int = 0
     world: int = 1
     resize: bool = False
+    lockstep: bool = False
     pulse: Pulse = field(default_factory=Pulse, compare=False)
 
     @property
@@ -59,9 +61,14 @@ class ProcessGroup:
             ) from error
 
     def share(self, rows: Rows) -> Rows | None:
-        """The rows of a batch that this process trains on; None where there are fewer rows than processes."""
+        """The rows of a batch that this process trains on.
+
+        Where there are fewer rows than processes: None, or in lockstep a row that stands in.
+        """
         own = rows.share(self.rank, self.world) if self.world > 1 else rows
-        return own if len(own.rows) else None
+        if len(own.rows):
+            return own
+        return Rows(rows.stores[:1], rows.rows[:1], rows.follows, stands_in=True) if self.lockstep else None
 
     def total(self, *numbers: float) -> list[float]:
         """Each number summed over the processes, in double precision."""
@@ -73,10 +80,13 @@ class ProcessGroup:
         return [float(each) for each in sums]
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """The sum over the processes in the place of each gradient; one that nobody has, stays away."""
+        """The sum over the processes in the place of each gradient; one that nobody has, stays away.
+
+        Those of weights that are split over the processes are summed already.
+        """
         if self.world == 1:
             return
-        trained = [each for each in parameters if each.requires_grad]
+        trained = [each for each in parameters if each.requires_grad and not _is_split(each)]
         there = torch.tensor([each.grad is not None for each in trained], dtype=torch.uint8)
         with self._together():
             torch.distributed.all_reduce(there, torch.distributed.ReduceOp.MAX)
@@ -96,6 +106,13 @@ class ProcessGroup:
         with self._together():
             torch.distributed.all_gather_object(found, value)
         return found
+
+    def whole(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Tensors that are split over the processes, joined; all must ask."""
+        if not self.lockstep:
+            return tensors
+        with self._together():
+            return {name: _joined(each) for name, each in tensors.items()}
 
     def joined_rows(self, own: Tensor) -> Tensor:
         """Rows that were shared as `share` does, in their order. Axis 0."""
@@ -167,6 +184,17 @@ class ProcessGroup:
 
 
 ALONE = ProcessGroup()
+
+
+def _is_split(tensor: Tensor) -> bool:
+    from torch.distributed.tensor import DTensor
+
+    return isinstance(tensor, DTensor)
+
+
+def _joined(tensor: Tensor) -> Tensor:
+    whole: Tensor = tensor.full_tensor() if _is_split(tensor) else tensor  # type: ignore[attr-defined]
+    return whole
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:

@@ -12,11 +12,13 @@ from transduce.core.model_file import lasting_tensors
 class MovingAverage:
     """Exponential moving average of a model's parameters and lasting buffers; decay 0 is the model itself.
 
+    in_place: whether parameters must stay the tensors they are, which takes a copy of each to swap it.
+
     Early on the decay is at most (1 + n) / (10 + n) after n updates, so that the random start is soon forgotten.
     """
 
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        self.decay = decay
+    def __init__(self, model: nn.Module, decay: float, in_place: bool = False) -> None:
+        self.decay, self.in_place = decay, in_place
         self._parameters = lasting_tensors(model)
         self._average = {n: p.detach().clone() for n, p in self._parameters.items()} if decay else {}
 
@@ -40,7 +42,12 @@ class MovingAverage:
     def _swap(self) -> None:
         for name, average in self._average.items():
             parameter = self._parameters[name]
-            parameter.data, self._average[name] = average, parameter.data
+            if self.in_place:
+                held = parameter.detach().clone()
+                parameter.copy_(average)
+                average.copy_(held)
+            else:
+                parameter.data, self._average[name] = average, parameter.data
 
     def tensors(self) -> dict[str, Tensor]:
         """The averaged weights by parameter name; empty when there is no average."""

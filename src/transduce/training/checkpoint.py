@@ -53,7 +53,8 @@ class TrainingState:
                 for place, leaf in enumerate(leaves(self.carried.state))
             },
         }
-        return {f"{part}/{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+        named = {f"{part}/{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+        return self.group.whole(named)
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take back what `tensors` gave."""

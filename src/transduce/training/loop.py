@@ -89,7 +89,7 @@ def train(
         group.pulse.beat()
         rows = list(islice(stream, config.accumulate))
         own = [share for _, _, each in rows if (share := group.share(each)) is not None]
-        loaded, before = [load(each) for each in own], cuts.get(progress.update + 1)
+        loaded, before = [_counted(load(each), each) for each in own], cuts.get(progress.update + 1)
         rate = schedule.next(progress, log)
         try:
             loss, tokens, cut = make_update(config, trained, loaded, precision, before, rate)
@@ -141,7 +141,9 @@ def make_update(
         trained.model.begin_update(update)
     model, cuts = trained.model, cuts or whole(batches)
     (units,) = group.total(sum(batch.units for batch in batches))
-    loss, cuts = add_gradients(model, trained.objective, batches, cuts, precision, trained.carried, units)
+    loss, cuts = add_gradients(
+        model, trained.objective, batches, cuts, precision, trained.carried, units, cut=not group.lockstep
+    )
     (loss,) = group.total(loss)
     if not math.isfinite(loss):
         raise TransduceError(
@@ -155,6 +157,11 @@ def make_update(
     trained.optimizers.step(learning_rate(config, update) if rate is None else rate)
     trained.average.update(update)
     return loss, int(units), cuts
+
+
+def _counted(batch: Batch, rows: Rows) -> Batch:
+    """A batch that stands in for none of this process' own, as others wait for it, counts nowhere."""
+    return batch._replace(units=0) if rows.stands_in else batch
 
 
 def _interrupted(stop: StopRequest, progress: Progress) -> Interrupted:
@@ -222,8 +229,9 @@ def _validate(
         log.write("validation", progress.update, tokens=progress.tokens, seconds=progress.seconds, **metrics)
         if not progress.best or _is_better(metrics[config.best], progress.best[config.best], lower_is_better):
             progress.best, progress.stale = {"update": progress.update, **metrics}, 0
+            weights = trained.group.whole(lasting_tensors(trained.model))
             if trained.group.first:
-                checkpoints.save_best(lasting_tensors(trained.model), progress.update)
+                checkpoints.save_best(weights, progress.update)
         else:
             progress.stale += 1
 

@@ -58,6 +58,7 @@ def add_gradients(
     precision: str,
     carried: Carried | None = None,
     units: float | None = None,
+    cut: bool = True,
 ) -> tuple[float, MicrobatchPlan]:
     """The gradient of the mean loss over all `batches` into the parameters, which have none; the loss reported.
 
@@ -67,6 +68,8 @@ def add_gradients(
     Args:
         carried: the state that the batches go on from, where the objective carries one; then that after them.
         units: what both are divided by, where other processes have a part of the batches; None = those of `batches`.
+            A batch without any is computed, as others wait for it, and counts nowhere.
+        cut: whether a batch may be cut where memory runs out; else the error is raised.
 
     Raises:
         ExampleTooLarge: a piece of one example does not fit.
@@ -77,6 +80,11 @@ def add_gradients(
     drawn, drawn_there = torch.get_rng_state(), torch.cuda.get_rng_state() if device.type == "cuda" else None
     carried = carried or Carried()
     while isinstance(found := _attempt(model, objective, batches, cuts, precision, carried, units), _Full):
+        if not cut:
+            raise TransduceError(
+                'Out of memory. With training.parallel = "fsdp" a batch is not trained on in pieces: make batch.tokens '
+                "smaller, or start more processes. The last checkpoint is intact."
+            )
         model.zero_grad(set_to_none=True)
         for name, tensor in running_statistics(model).items():
             tensor.copy_(before[name])
@@ -104,8 +112,8 @@ def _attempt(
             try:
                 with autocast(precision, part.device):
                     (minimised, reported), after = _loss_and_state(objective, model, part, drawn)
-                (minimised / units).backward()  # type: ignore[no-untyped-call]
-                loss += reported.item() / units
+                (minimised / units if batch.units else minimised * 0.0).backward()  # type: ignore[no-untyped-call]
+                loss += reported.item() / units if batch.units else 0.0
                 states.append(after)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):

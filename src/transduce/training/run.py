@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -134,13 +134,25 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str],
     lower_is_better = _check_metrics(recipe, task, data, display)
     recipe = group.from_first(lambda: _claimed(recipe, run, task, data, display))
     trained = replace(new_training(recipe, task, display.tell), group=group)
+    if recipe.training.parallel == "fsdp":
+        from transduce.training.sharding import check_shardable
+
+        group.from_first(lambda: check_shardable(recipe.training, trained.model))
     task.check_examples(trained.model, data)
     checkpoints = Checkpoints(run, recipe.training.keep)
     trained = begun(recipe, run, task, data, trained, checkpoints, display)
     for each in few_draws(recipe.training.sampled_words, task.columns["target"].spec.size, recipe.training.updates):
         display.warn(each)
     note_plan(recipe, trained.progress, display)
+    if recipe.training.parallel == "fsdp" and group.world > 1:
+        from transduce.training.sharding import sharded
+
+        trained = sharded(trained, recipe.training)
     end = _train(recipe, run, task, data, trained, checkpoints, display, lower_is_better)
+    if trained.group.lockstep:
+        from transduce.training.sharding import unsharded
+
+        trained = unsharded(trained, new_training(recipe, task))
     if not group.first:
         return {}
     display.tell(f"Training ended: {end}.")
@@ -286,10 +298,11 @@ def _train(
         names = ("source", "output", "reference")
         log.write("samples", trained.progress.update, samples=[dict(zip(names, row, strict=True)) for row in shown])
 
-    validate = None
+    validate: Callable[[], dict[str, float]] | None = None
     if data.validation:
         entropy = target_entropy(batches.stores[0], task.columns["target"])
         validate = Validator(trained.model, task, data.validation, config, display, entropy, keep, group)
+        validate = _with_whole_model(validate) if group.lockstep else validate
     name = partial(_name, batches.stores, data)
     callbacks = Callbacks(validate, display.show, display.warn, name, lower_is_better)
     try:
@@ -302,6 +315,16 @@ def _train(
             )
     finally:
         log.close()
+
+
+def _with_whole_model(validate: Validator) -> Callable[[], dict[str, float]]:
+    from transduce.training.sharding import gathered_weights
+
+    def validated() -> dict[str, float]:
+        with gathered_weights(validate.model):
+            return validate()
+
+    return validated
 
 
 def _name(stores: list[Store], data: TaskData, store: int, row: int) -> str:
