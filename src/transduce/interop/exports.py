@@ -1,0 +1,24 @@
+"""Every format that models are exported to: how it is written, and what runs the result."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from transduce.interop.export_ctranslate2 import CTranslate2Engine, export_ctranslate2
+from transduce.interop.parity import Engine
+
+if TYPE_CHECKING:
+    from transduce.pipeline.pipeline import Pipeline
+
+
+class Export(NamedTuple):
+    """write: the model into a folder that exists. engine: runs what was written there."""
+
+    write: "Callable[[Pipeline, Path], None]"
+    engine: "Callable[[Pipeline, Path], Engine]"
+
+
+EXPORTS: dict[str, Export] = {
+    "ctranslate2": Export(export_ctranslate2, CTranslate2Engine),
+}
+"""By the name that `transduce export --to` takes."""
