@@ -15,6 +15,7 @@ from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
 from transduce.interop.export_ctranslate2 import CTranslate2Engine, export_ctranslate2
 from transduce.interop.exports import EXPORTS, Export
+from transduce.interop.model_card import Languages
 from transduce.interop.parity import Text, compare
 from transduce.interop.transformer_parts import logit_bias, parts_of
 from transduce.pipeline.pipeline import Pipeline
@@ -45,7 +46,7 @@ def random_translator(settings: dict[str, Any], kind: str = "unigram", **section
 @pytest.mark.parametrize("settings", GOES, ids=str)
 def test_greedy_search_and_scores_are_equal(settings: dict[str, Any], tmp_path: Path) -> None:
     pipeline = random_translator(settings)
-    export_ctranslate2(pipeline, tmp_path)
+    export_ctranslate2(pipeline, tmp_path, Languages())
     lines = sentences(60)
     found = compare(pipeline, CTranslate2Engine(pipeline, tmp_path), Text("random", lines))
     assert found.holds, found.report()
@@ -72,7 +73,7 @@ def assert_same_log_probabilities(pipeline: Pipeline, translator: Any) -> None:
 @pytest.mark.parametrize("kind", ["bpe", "byte", "character", "whitespace"])
 def test_any_tokenizer_goes(kind: str, tmp_path: Path) -> None:
     pipeline = random_translator({}, kind, tags=[">>fr<<"])
-    export_ctranslate2(pipeline, tmp_path)
+    export_ctranslate2(pipeline, tmp_path, Languages())
     lines = [*sentences(20), ">>fr<< ba", "never seen: \u00e9\u20ac"]
     found = compare(pipeline, CTranslate2Engine(pipeline, tmp_path), Text("random", lines))
     assert found.holds, found.report()
@@ -82,11 +83,11 @@ def test_what_cannot_go_is_told_all_at_once(tmp_path: Path) -> None:
     settings = {"positions": "alibi", "norm_kind": "batch", "activation": "squared_relu", "weighing": "sparsemax"}
     pipeline = random_translator({**settings, "score": "cosine", "pattern": "local", "tied": "all", "pointer": True})
     with pytest.raises(InputError) as raised:
-        export_ctranslate2(pipeline, tmp_path)
+        export_ctranslate2(pipeline, tmp_path, Languages())
     named = ("positions", "activation", "norm_kind", "score", "weighing", "pattern", "pointer")
     assert [each.split("model.")[1].split(" ")[0] for each in raised.value.problems] == list(named)
     with pytest.raises(InputError, match="only models from text to text") as raised:
-        export_ctranslate2(language_model(), tmp_path)
+        export_ctranslate2(language_model(), tmp_path, Languages())
     assert len(raised.value.problems) == 2
     assert not list(tmp_path.iterdir())
 
@@ -127,7 +128,7 @@ class Wrong(CTranslate2Engine):
 
 def test_a_difference_is_shown(tmp_path: Path) -> None:
     pipeline = random_translator({})
-    export_ctranslate2(pipeline, tmp_path)
+    export_ctranslate2(pipeline, tmp_path, Languages())
     text = Text("two lines", ["", "ba be", "bi bo"], ["", "x", "bi"])
     found = compare(pipeline, Wrong(pipeline, tmp_path), text)
     assert not found.holds
@@ -143,17 +144,17 @@ def test_a_difference_fails_the_command_unless_it_is_allowed(
 ) -> None:
     monkeypatch.setitem(EXPORTS, "ctranslate2", Export(export_ctranslate2, Wrong))
     with pytest.raises(typer.Exit) as left:
-        export(tiny_run, "ctranslate2", tmp_path / "one")
+        export([tiny_run], "ctranslate2", tmp_path / "one")
     assert left.value.exit_code == 1
     assert "1 of 20 outputs differ" in capsys.readouterr().err
     assert (tmp_path / "one" / "model.bin").is_file()
-    export(tiny_run, "ctranslate2", tmp_path / "two", allow_differences=True)
+    export([tiny_run], "ctranslate2", tmp_path / "two", allow_differences=True)
     assert "1 of 20 outputs differ" in capsys.readouterr().err
 
 
 def test_references_must_belong_to_the_lines(tmp_path: Path) -> None:
     pipeline = random_translator({})
-    export_ctranslate2(pipeline, tmp_path)
+    export_ctranslate2(pipeline, tmp_path, Languages())
     engine = CTranslate2Engine(pipeline, tmp_path)
     with pytest.raises(InputError, match="2 lines and 1 references"):
         compare(pipeline, engine, Text("x", ["ba", "be"], ["ba"]))

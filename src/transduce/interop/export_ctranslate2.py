@@ -20,6 +20,7 @@ from transduce.attention.positions import Learned, sinusoidal
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 from transduce.data.tokenizer import Tokenizer
+from transduce.interop.model_card import Languages
 from transduce.interop.parity import BATCH, Output
 from transduce.interop.transformer_parts import Parts, key_value_heads_spread, logit_bias, parts_of
 from transduce.layers.norms import EPSILON
@@ -36,8 +37,8 @@ GATED = {"glu", "geglu", "swiglu"}
 POSITIONS = ("none", "sinusoidal", "learned", "rotary", "shaw", "t5")
 
 
-def export_ctranslate2(pipeline: "Pipeline", folder: Path) -> None:
-    """Writes the model into `folder`, which exists and is empty.
+def export_ctranslate2(pipeline: "Pipeline", folder: Path, languages: Languages) -> Path:
+    """Writes the model into `folder`, which exists and is empty, and returns it.
 
     Raises:
         InputError: the library is missing; CTranslate2 has no such architecture, with all reasons.
@@ -53,6 +54,7 @@ def export_ctranslate2(pipeline: "Pipeline", folder: Path) -> None:
     spec.validate()
     spec.optimize()
     spec.save(str(folder))
+    return folder
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:
@@ -242,7 +244,7 @@ class CTranslate2Engine:
     def greedy(self, texts: Sequence[str], longest: int) -> list[Output]:
         """See `transduce.interop.parity.Engine`. By default CTranslate2 writes one token at least; here it need not."""
         found = self.translator.translate_batch(
-            [self.source.tokens(ids) for ids in self.source.encode(texts)],
+            self.cut(texts),
             beam_size=1,
             max_batch_size=BATCH,
             max_decoding_length=longest,
@@ -250,7 +252,12 @@ class CTranslate2Engine:
             length_penalty=0,
             return_scores=True,
         )
-        return [self._output(each.hypotheses[0], each.scores[0]) for each in found]
+        return [self.output(each.hypotheses[0], each.scores[0]) for each in found]
 
-    def _output(self, tokens: Sequence[str], score: float) -> Output:
+    def cut(self, texts: Sequence[str]) -> list[list[str]]:
+        """The tokens of each text."""
+        return [self.source.tokens(ids) for ids in self.source.encode(texts)]
+
+    def output(self, tokens: Sequence[str], score: float) -> Output:
+        """Tokens with their text."""
         return Output(tuple(tokens), self.target.decode(self.target.ids(tokens)), score)

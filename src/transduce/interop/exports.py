@@ -4,7 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from transduce.interop.export_argos import ArgosEngine, export_argos
 from transduce.interop.export_ctranslate2 import CTranslate2Engine, export_ctranslate2
+from transduce.interop.model_card import Languages
 from transduce.interop.parity import Engine
 
 if TYPE_CHECKING:
@@ -12,13 +14,14 @@ if TYPE_CHECKING:
 
 
 class Export(NamedTuple):
-    """write: the model into a folder that exists. engine: runs what was written there."""
+    """write: the model into a folder that exists; returns what is to be run there. engine: runs it."""
 
-    write: "Callable[[Pipeline, Path], None]"
+    write: "Callable[[Pipeline, Path, Languages], Path]"
     engine: "Callable[[Pipeline, Path], Engine]"
 
 
 EXPORTS: dict[str, Export] = {
+    "argos": Export(export_argos, ArgosEngine),
     "ctranslate2": Export(export_ctranslate2, CTranslate2Engine),
 }
 """By the name that `transduce export --to` takes."""
