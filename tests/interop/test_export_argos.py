@@ -20,6 +20,7 @@ from transduce.interop.export_argos import ArgosEngine, export_argos
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import Text, compare
 from transduce.interop.sentencepiece import sentencepiece_model
+from two_vocabularies import translator_of_two
 
 sentencepiece = pytest.importorskip("sentencepiece")
 pytest.importorskip("ctranslate2")
@@ -80,6 +81,15 @@ def test_a_package_says_what_the_model_says(tmp_path: Path) -> None:
     assert found.holds, found.report()
     assert found.same_text == found.lines
     assert [path.name for path in tmp_path.iterdir()] == [package.name]
+
+
+def test_a_package_of_two_vocabularies_says_what_the_model_says(tmp_path: Path) -> None:
+    pipeline = translator_of_two()
+    found = compare(
+        pipeline, ArgosEngine(pipeline, export_argos(pipeline, tmp_path, SWAHILI)), Text("random", sentences(60))
+    )
+    assert found.holds, found.report()
+    assert found.same_text == found.lines
 
 
 def test_a_package_has_one_folder_with_what_argos_reads(tmp_path: Path) -> None:
