@@ -10,8 +10,8 @@ import transduce
 from random_models import language_model, model_file
 from served import CODES, write_model
 from transduce.core.errors import InputError
+from transduce.core.languages import BY_CODE, name_of
 from transduce.core.model_file import load_model_file, save_model_file
-from transduce.serve.languages import BY_CODE, name_of
 from transduce.serve.models import Models, ModelUse
 
 

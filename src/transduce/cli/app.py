@@ -17,6 +17,7 @@ from transduce.cli.distill import distill
 from transduce.cli.doctor import doctor
 from transduce.cli.evaluate import evaluate
 from transduce.cli.explore import explore
+from transduce.cli.export import export
 from transduce.cli.generate import generate
 from transduce.cli.help import VerbHelp, Verbs
 from transduce.cli.info import info
@@ -50,6 +51,7 @@ VERBS = (
     compare,
     explore,
     serve,
+    export,
     distill,
     translate_back,
     shortlist,

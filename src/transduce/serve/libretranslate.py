@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.types import Message, Scope
 
 from transduce.core.errors import InputError
+from transduce.core.languages import name_of
 from transduce.data.tags import addressed
 from transduce.inference.sentences import Segment, rejoined, segments
 from transduce.serve.guards import right_key
-from transduce.serve.languages import name_of
 from transduce.serve.markup import Document, Link
 from transduce.serve.models import Loaded
 from transduce.serve.reading import Aside, refuse_half_characters, route_class

@@ -1,0 +1,146 @@
+"""A package for Argos Translate and LibreTranslate: a zip with one folder, `translate-en_sw-1_0/`.
+
+    metadata.json        versions, codes and names of the languages
+    model/               CTranslate2
+    sentencepiece.model  our source tokenizer; Argos cuts texts, and joins outputs, with it
+    README.md            scores with their signatures
+
+Argos splits texts into sentences by itself, with a model that it fetches or finds in the package. None is packaged
+here.
+"""
+
+import json
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transduce.core.atomic import writing
+from transduce.core.errors import InputError
+from transduce.core.extras import missing
+from transduce.core.languages import name_of
+from transduce.interop.export_ctranslate2 import CTranslate2Engine, export_ctranslate2
+from transduce.interop.model_card import Languages, model_card
+from transduce.interop.parity import Output
+from transduce.interop.sentencepiece import SPACE, sentencepiece_model
+
+if TYPE_CHECKING:
+    from transduce.pipeline.pipeline import Pipeline
+
+VERSION = "1.0"  # of the package
+ARGOS_VERSION = "1.9.0"  # the least that reads it
+TIME = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal models are equal packages
+
+
+def export_argos(pipeline: "Pipeline", folder: Path, languages: Languages) -> Path:
+    """Writes the package into `folder`, which exists, and returns its path.
+
+    Raises:
+        InputError: the recipe does not say which languages these are; SentencePiece or CTranslate2 cannot do what the
+            model does; a library is missing. All at once.
+    """
+    _library()
+    problems: list[str] = []
+    problems += _missing(languages)
+    cutting = _cutting(pipeline, problems)
+    root = f"translate-{languages.source}_{languages.target}-{VERSION.replace('.', '_')}"
+    with tempfile.TemporaryDirectory(dir=folder) as staged:
+        model = Path(staged) / "model"
+        model.mkdir()
+        try:
+            export_ctranslate2(pipeline, model, languages)
+        except InputError as error:
+            problems += error.problems
+        if problems:
+            raise InputError(problems)
+        contents = {
+            "metadata.json": json.dumps(_metadata(languages), indent=2, ensure_ascii=False).encode(),
+            "sentencepiece.model": cutting,
+            "README.md": model_card(pipeline, languages).encode(),
+        }
+        package = folder / f"{root}.argosmodel"
+        _write_zip(package, root, contents, sorted(model.iterdir()))
+    return package
+
+
+def _missing(languages: Languages) -> list[str]:
+    return [
+        f"Argos: the recipe does not say what language the {side} is: give --{side}-language, such as en."
+        for side, code in languages._asdict().items()
+        if not code
+    ]
+
+
+def _cutting(pipeline: "Pipeline", problems: list[str]) -> bytes:
+    tokenizer = pipeline.task.tokenizers.get("source")
+    try:
+        return sentencepiece_model(tokenizer) if tokenizer else b""
+    except InputError as error:
+        problems += [f"Argos: {problem}" for problem in error.problems]
+        return b""
+
+
+def _metadata(languages: Languages) -> dict[str, Any]:
+    return {
+        "package_version": VERSION,
+        "argos_version": ARGOS_VERSION,
+        "from_code": languages.source,
+        "from_name": name_of(languages.source),
+        "to_code": languages.target,
+        "to_name": name_of(languages.target),
+        "type": "translate",
+    }
+
+
+def _write_zip(path: Path, root: str, contents: dict[str, bytes], files: Sequence[Path]) -> None:
+    with writing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in contents.items():
+            packed.writestr(_entry(f"{root}/{name}"), content, zipfile.ZIP_DEFLATED)
+        for each in files:
+            with each.open("rb") as read, packed.open(_entry(f"{root}/model/{each.name}"), "w", force_zip64=True) as to:
+                while block := read.read(1 << 20):
+                    to.write(block)
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, TIME)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    return entry
+
+
+def _library() -> Any:
+    try:
+        import sentencepiece
+    except ImportError:
+        raise missing("exporting to Argos", "sentencepiece", "argos") from None
+    return sentencepiece
+
+
+class ArgosEngine(CTranslate2Engine):
+    """Cuts, translates and joins as Argos does, but for its sentences: lines are taken whole, and searched greedily.
+
+    Args:
+        pipeline: of the model that was exported.
+        package: what `export_argos` wrote.
+    """
+
+    name = "Argos"
+
+    def __init__(self, pipeline: "Pipeline", package: Path) -> None:
+        with tempfile.TemporaryDirectory() as unpacked, zipfile.ZipFile(package) as packed:
+            packed.extractall(unpacked)
+            [root] = Path(unpacked).iterdir()
+            super().__init__(pipeline, root / "model")
+            self.processor = _library().SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))
+
+    def cut(self, texts: Sequence[str]) -> list[list[str]]:
+        """The pieces of each text."""
+        pieces: list[list[str]] = self.processor.encode(list(texts), out_type=str)
+        return pieces
+
+    def output(self, tokens: Sequence[str], score: float) -> Output:
+        """As Argos joins them; it also makes a space of every underscore."""
+        text = self.processor.decode_pieces(list(tokens)).replace(SPACE, " ").replace("_", " ")
+        return Output(tuple(tokens), text.removeprefix(" "), score)

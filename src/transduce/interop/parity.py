@@ -1,0 +1,208 @@
+"""Whether an exported model says the same as ours: both translate the user's own text greedily, in fp32.
+
+Lines without tokens are left out, and those longer than the model reads: their pieces are a caller's affair.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from transduce.core.errors import InputError
+from transduce.metrics.evaluate import evaluate
+from transduce.metrics.score import Score
+
+if TYPE_CHECKING:
+    from transduce.pipeline.pipeline import Pipeline
+
+BATCH = 64
+WARM_UP = 8  # lines that are translated before the clock starts
+PLAIN: dict[str, Any] = {
+    "method": "greedy",
+    "min_length": 0,
+    "no_repeat_ngram": None,
+    "coverage": 0.0,
+    "ctc_weight": 0.0,
+    "shortlist": None,
+    "nbest": 1,
+}
+"""Search as every engine has it."""
+
+
+class Output(NamedTuple):
+    """tokens: without start and end. log_probability: of these and the end, in nats; None = it does not say."""
+
+    tokens: tuple[str, ...]
+    text: str
+    log_probability: float | None
+
+
+class Engine(Protocol):
+    """Something that runs an exported model."""
+
+    name: str
+
+    def greedy(self, texts: Sequence[str], longest: int) -> list[Output]:
+        """The likeliest token at each step, for each text; up to `longest` tokens with the end."""
+        ...
+
+
+@dataclass(frozen=True)
+class Text:
+    """Lines to compare on. references: one a line; None = there are none."""
+
+    name: str
+    lines: list[str]
+    references: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first line that is not equal; line: its number from 1."""
+
+    line: int
+    source: str
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True)
+class Parity:
+    """What a comparison found.
+
+    equal: outputs of the same tokens; same_text: of the same text. left_out: lines that were not compared.
+    apart: the largest and the mean difference of log-probabilities of equal outputs; None = the engine tells none.
+    bleu: ours and theirs; speed: lines a second, ours and theirs.
+    """
+
+    engine: str
+    text: str
+    lines: int
+    left_out: int
+    equal: int
+    same_text: int
+    first: Difference | None
+    apart: tuple[float, float] | None
+    bleu: tuple[Score, Score] | None
+    speed: tuple[float, float]
+
+    @property
+    def holds(self) -> bool:
+        """Whether all outputs are equal."""
+        return self.equal == self.lines
+
+    def report(self) -> list[str]:
+        """Lines for people."""
+        left_out = f"; {self.left_out:,} empty or too long and left out" if self.left_out else ""
+        told = [
+            f"{self.engine} and Transduce on {self.lines:,} lines of {self.text}, greedy, fp32{left_out}:",
+            f"  equal tokens     {self.equal:,} of {self.lines:,}",
+        ]
+        if self.first:
+            told += [
+                f"  equal texts      {self.same_text:,} of {self.lines:,}",
+                f"  first difference line {self.first.line}: {self.first.source}",
+                f"    Transduce      {self.first.ours}",
+                f"    {self.engine:<14} {self.first.theirs}",
+            ]
+        if self.apart:
+            told += [f"  log-probability  {self.apart[0]:.2g} apart at most, {self.apart[1]:.2g} on average"]
+        if self.bleu:
+            ours, theirs = self.bleu
+            told += [
+                f"  BLEU             {ours.value:.2f} Transduce, {theirs.value:.2f} {self.engine}; {ours.signature}"
+            ]
+        ours_a_second, theirs_a_second = self.speed
+        told += [
+            f"  lines a second   {ours_a_second:,.0f} Transduce, {theirs_a_second:,.0f} {self.engine}, in batches of "
+            f"{BATCH}, each with its own number of threads"
+        ]
+        return told
+
+
+def compare(pipeline: "Pipeline", engine: Engine, text: Text, language: str | None = None) -> Parity:
+    """Ours and theirs on `text`. language: of the outputs, by which BLEU splits words.
+
+    Raises:
+        InputError: no line can be compared; not as many references as lines.
+    """
+    if text.references is not None and len(text.references) != len(text.lines):
+        raise InputError(
+            f"{text.name}: {len(text.lines):,} lines and {len(text.references):,} references: line n must answer "
+            "line n."
+        )
+    kept = _comparable(pipeline, text)
+    if not kept:
+        raise InputError(f"{text.name}: none of its {len(text.lines):,} lines can be compared: empty, or too long.")
+    sources = [text.lines[place] for place in kept]
+    longest = _longest(pipeline, sources)
+    ours, our_seconds = _timed(lambda lines: _ours(pipeline, lines, longest), sources)
+    theirs, their_seconds = _timed(lambda lines: engine.greedy(lines, longest), sources)
+    unequal = [row for row, (one, other) in enumerate(zip(ours, theirs, strict=True)) if one.tokens != other.tokens]
+    references = None if text.references is None else [text.references[place] for place in kept]
+    return Parity(
+        engine.name,
+        text.name,
+        len(kept),
+        len(text.lines) - len(kept),
+        len(kept) - len(unequal),
+        sum(one.text == other.text for one, other in zip(ours, theirs, strict=True)),
+        _difference(unequal[0], kept, sources, ours, theirs) if unequal else None,
+        _apart(ours, theirs),
+        _bleu(ours, theirs, references, language),
+        (len(kept) / our_seconds, len(kept) / their_seconds),
+    )
+
+
+def _comparable(pipeline: "Pipeline", text: Text) -> list[int]:
+    """The places of lines that are read whole and not empty."""
+    lengths = map(len, pipeline.task.tokenizers["source"].encode(text.lines))
+    return [place for place, length in enumerate(lengths) if 0 < length <= pipeline.task.readable]
+
+
+def _longest(pipeline: "Pipeline", sources: Sequence[str]) -> int:
+    """The limit of the longest line, for all of them, as most engines have one for a batch."""
+    longest = max(map(len, pipeline.task.tokenizers["source"].encode(sources)))
+    return pipeline.recipe.search.limit(longest)
+
+
+def _ours(pipeline: "Pipeline", sources: Sequence[str], longest: int) -> list[Output]:
+    found = pipeline.predict(
+        sources, split="none", batch_size=BATCH, max_length_factor=0.0, max_length_offset=longest, **PLAIN
+    )
+    return [Output(each.tokens, each.text, each.log_probability) for each in found]
+
+
+def _timed(translate: Any, sources: Sequence[str]) -> tuple[list[Output], float]:
+    """Outputs, and the seconds they took once all is warm."""
+    translate(sources[:WARM_UP])
+    began = time.perf_counter()
+    outputs: list[Output] = translate(sources)
+    return outputs, max(time.perf_counter() - began, 1e-9)
+
+
+def _difference(
+    row: int, kept: Sequence[int], sources: Sequence[str], ours: Sequence[Output], theirs: Sequence[Output]
+) -> Difference:
+    shown = [each[row].text for each in (ours, theirs)]
+    if shown[0] == shown[1]:
+        shown = [" ".join(each[row].tokens) for each in (ours, theirs)]
+    return Difference(kept[row] + 1, sources[row], shown[0], shown[1])
+
+
+def _apart(ours: Sequence[Output], theirs: Sequence[Output]) -> tuple[float, float] | None:
+    found = [
+        abs(one.log_probability - other.log_probability)
+        for one, other in zip(ours, theirs, strict=True)
+        if one.tokens == other.tokens and one.log_probability is not None and other.log_probability is not None
+    ]
+    return (max(found), sum(found) / len(found)) if found else None
+
+
+def _bleu(
+    ours: Sequence[Output], theirs: Sequence[Output], references: list[str] | None, language: str | None
+) -> tuple[Score, Score] | None:
+    if references is None:
+        return None
+    one, other = (evaluate(["bleu"], [each.text for each in side], references, language)[0] for side in (ours, theirs))
+    return one, other

@@ -1,0 +1,134 @@
+"""Our subword tokenizers as files of SentencePiece, written as the protocol buffer that its library reads.
+
+    ModelProto      1 pieces (repeated), 2 trainer_spec, 3 normalizer_spec
+    SentencePiece   1 piece, 2 score (float), 3 type
+    TrainerSpec     3 model_type, 40 unk_id, 41 bos_id, 42 eos_id, 43 pad_id, 45 .. 48 their pieces
+    NormalizerSpec  1 name, 3 add_dummy_prefix, 4 remove_extra_whitespaces, 5 escape_whitespaces
+
+(sentencepiece_model.proto of SentencePiece 0.2.) Ids are those of our tokenizer. What SentencePiece cuts otherwise:
+
+- it has no NFC here, and leaves control characters as they are: a caller normalizes text before;
+- it takes several spaces for one;
+- a text that begins with punctuation: a piece "▁(" is written as unused, as ours never cuts one inside a text;
+- several unknown characters side by side are one unknown, where ours begins anew at a space or punctuation;
+- BPE: it merges any two pieces whose union is a piece, where ours has a list of pairs. Unigram has no such difference.
+"""
+
+import json
+import struct
+import unicodedata
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any
+
+from transduce.core.errors import InputError
+from transduce.data.tokenizer import Tokenizer
+
+SPACE = "▁"
+KINDS = {"Unigram": 1, "BPE": 2}
+VARINT, FIXED32, BYTES = 0, 5, 2  # wire types
+
+
+class Kind(IntEnum):
+    """Of a piece."""
+
+    NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 1, 2, 3, 4, 5
+
+
+def sentencepiece_model(tokenizer: Tokenizer) -> bytes:
+    """The contents of a `.model` file.
+
+    Raises:
+        InputError: the tokenizer is of no kind that SentencePiece has.
+    """
+    table = json.loads(tokenizer.to_json())
+    kind, decoder = table["model"].get("type"), (table.get("decoder") or {}).get("type")
+    if kind not in KINDS or decoder != "Metaspace":
+        raise InputError(
+            f"SentencePiece has no tokenizer of this kind ({kind}, decoder {decoder}): train with tokenizer.kind = "
+            '"unigram" or "bpe".'
+        )
+    if _lowers(tokenizer):
+        raise InputError("SentencePiece has no lower-casing here: train with tokenizer.lowercase = false.")
+    scores = _scores(table["model"], kind)
+    pieces = b"".join(
+        _field(1, _field(1, name.encode()) + _float(2, score) + _number(3, _kind(tokenizer, index, name)))
+        for index, (name, score) in enumerate(_rows(tokenizer, scores))
+    )
+    return pieces + _field(2, _trainer(tokenizer, KINDS[kind])) + _field(3, _normalizer())
+
+
+def _lowers(tokenizer: Tokenizer) -> bool:
+    normalizer = tokenizer._inner.normalizer
+    return normalizer is not None and normalizer.normalize_str("A") == "a"
+
+
+def _scores(model: dict[str, Any], kind: str) -> dict[str, float]:
+    """By piece: its log-probability, or the order in which BPE merges; single characters need none."""
+    if kind == "Unigram":
+        return dict(model["vocab"])
+    merges = (each.split(" ") if isinstance(each, str) else each for each in model["merges"])
+    ranks: dict[str, float] = {}
+    for rank, (left, right) in enumerate(merges):
+        ranks.setdefault(left + right, -float(rank))
+    return ranks
+
+
+def _rows(tokenizer: Tokenizer, scores: dict[str, float]) -> Iterable[tuple[str, float]]:
+    least = min(scores.values(), default=0.0) - 1
+    for index in range(tokenizer.size):
+        name = tokenizer._inner.id_to_token(index)
+        yield (f"<unused {index}>", least) if name is None else (name, scores.get(name, least))
+
+
+def _kind(tokenizer: Tokenizer, index: int, name: str) -> Kind:
+    if index == tokenizer.unknown:
+        return Kind.UNKNOWN
+    if index in (tokenizer.pad, tokenizer.start, tokenizer.end):
+        return Kind.CONTROL
+    if name in tokenizer.added:
+        return Kind.USER_DEFINED
+    unused = tokenizer._inner.id_to_token(index) is None or _begins_a_text(name)
+    return Kind.UNUSED if unused else Kind.NORMAL
+
+
+def _begins_a_text(name: str) -> bool:
+    """Whether ours cuts this piece at the beginning of a text alone: a space, then punctuation."""
+    return len(name) > 1 and name[0] == SPACE and _is_punctuation(name[1])
+
+
+def _is_punctuation(character: str) -> bool:
+    ascii_symbol = character.isascii() and character.isprintable() and not character.isalnum() and character != " "
+    return ascii_symbol or unicodedata.category(character).startswith("P")
+
+
+def _trainer(tokenizer: Tokenizer, kind: int) -> bytes:
+    ids = (tokenizer.unknown, tokenizer.start, tokenizer.end, tokenizer.pad)
+    numbered = b"".join(_number(40 + place, index) for place, index in enumerate(ids))
+    named = b"".join(_field(45 + place, name.encode()) for place, name in enumerate(tokenizer.tokens(ids)))
+    return _number(3, kind) + numbered + named
+
+
+def _normalizer() -> bytes:
+    return _field(1, b"identity") + _number(3, 1) + _number(4, 1) + _number(5, 1)
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3 | VARINT) + _varint(value)
+
+
+def _float(field: int, value: float) -> bytes:
+    return _varint(field << 3 | FIXED32) + struct.pack("<f", value)
+
+
+def _field(field: int, content: bytes) -> bytes:
+    return _varint(field << 3 | BYTES) + _varint(len(content)) + content

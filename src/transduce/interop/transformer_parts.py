@@ -1,0 +1,130 @@
+"""What exports ask of our Transformer: its parts, on the processor and in fp32.
+
+Shapes: D model width, H heads, G heads of keys and values, E width of a head, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from transduce.core.errors import InputError
+from transduce.data.tokenizer import Tokenizer
+from transduce.layers.block import Block
+from transduce.layers.embedding import Embedding
+from transduce.models.transformer import Transformer, TransformerConfig
+
+if TYPE_CHECKING:
+    from transduce.attention import MultiHeadAttention
+    from transduce.pipeline.pipeline import Pipeline
+
+LEAST_POSITIONS = 1024
+NEVER = -1e9  # a logit
+
+
+class Weights(NamedTuple):
+    """Of a linear map: (outputs, inputs) and (outputs,)."""
+
+    weight: Tensor
+    bias: Tensor
+
+
+@dataclass(frozen=True)
+class Parts:
+    """An encoder-decoder of texts.
+
+    longest: how many positions an export with a table of them should have.
+    embeddings and output: (V, D).
+    """
+
+    model: Transformer
+    config: TransformerConfig
+    source: Tokenizer
+    target: Tokenizer
+    longest: int
+
+    @property
+    def encoder(self) -> Sequence[Block]:
+        """Its blocks."""
+        return list(self.model.encoder.blocks)
+
+    @property
+    def decoder(self) -> Sequence[Block]:
+        """Its blocks."""
+        return list(self.model.decoder.blocks)
+
+    @property
+    def source_embedding(self) -> Tensor:
+        """(V, D), not yet multiplied by sqrt(D)."""
+        embedding = self.model.source_embedding
+        assert isinstance(embedding, Embedding)
+        return embedding.weight.detach()
+
+    @property
+    def target_embedding(self) -> Tensor:
+        """(V, D), not yet multiplied by sqrt(D)."""
+        return self.model.target_embedding.weight.detach()
+
+    @property
+    def output(self) -> Tensor:
+        """(V, D)."""
+        return self.model.output.weight.detach()
+
+    @property
+    def pointer(self) -> bool:
+        """Whether it copies from the source."""
+        return self.model.pointer is not None
+
+
+def parts_of(pipeline: "Pipeline", engine: str) -> Parts:
+    """The parts of a pipeline's model. engine: for messages.
+
+    Raises:
+        InputError: it is no Transformer from text to text.
+    """
+    columns, model = pipeline.task.columns, pipeline.model
+    kinds = {side: column.kind for side, column in columns.items()}
+    problems = []
+    if kinds != {"source": "tokens", "target": "tokens"}:
+        sides = ", ".join(f"{side}: {kind}" for side, kind in kinds.items())
+        problems.append(f"{engine}: only models from text to text can be exported; this one has {sides}.")
+    if type(model) is not Transformer:
+        kind = pipeline.recipe.model.kind  # type: ignore[attr-defined]
+        problems.append(f'{engine}: model.kind = "{kind}" cannot be exported; expected "transformer".')
+    if any(tokenizer.right_to_left for tokenizer in pipeline.task.tokenizers.values()):
+        problems.append(f"{engine}: a tokenizer that writes from right to left cannot be exported.")
+    if problems:
+        raise InputError(problems)
+    assert isinstance(model, Transformer)
+    config = pipeline.recipe.model
+    assert isinstance(config, TransformerConfig)
+    readable: int = pipeline.task.readable
+    longest = max(LEAST_POSITIONS, min(readable, 10**6) + 1, pipeline.recipe.search.limit(min(readable, 10**6)) + 1)
+    tokenizers = pipeline.task.tokenizers
+    return Parts(model, config, tokenizers["source"], tokenizers["target"], longest)
+
+
+def logit_bias(parts: Parts) -> Tensor:
+    """(V,): `NEVER` for padding, start and unknown, which our search never chooses, else 0.
+
+    With it, no caller of an exported model needs to know this. The probability that the model gives to these tokens is
+    shared out among the others.
+    """
+    bias_V = torch.zeros(len(parts.output))
+    bias_V[sorted({parts.target.pad, parts.target.start, parts.target.unknown} - {parts.target.end})] = NEVER
+    return bias_V
+
+
+def key_value_heads_spread(attention: "MultiHeadAttention") -> tuple[Weights, Weights]:
+    """The projections of keys and of values with H heads, (H E, D): each of G heads stands as often as it is read."""
+    repeats = attention.heads // attention.key_value_heads
+    halves = zip(attention.key_value.weight.detach().chunk(2), attention.key_value.bias.detach().chunk(2), strict=True)
+
+    def spread(rows: Tensor) -> Tensor:
+        heads = torch.unflatten(rows, 0, (attention.key_value_heads, attention.head_width))
+        return heads.repeat_interleave(repeats, 0).flatten(0, 1)
+
+    key, value = (Weights(spread(weight), spread(bias)) for weight, bias in halves)
+    return key, value

@@ -1,0 +1,172 @@
+"""Packages for Argos: installed into Argos itself, and their tokenizer read by SentencePiece's own library."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forked import Run
+from random_models import SHORT, language_model, model_file, sentences, translator
+from transduce.core.errors import InputError
+from transduce.core.model_file import save_model_file
+from transduce.data.tags import with_tags
+from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.interop.export_argos import ArgosEngine, export_argos
+from transduce.interop.model_card import Languages
+from transduce.interop.parity import Text, compare
+from transduce.interop.sentencepiece import sentencepiece_model
+from two_vocabularies import translator_of_two
+
+sentencepiece = pytest.importorskip("sentencepiece")
+pytest.importorskip("ctranslate2")
+
+SWAHILI = Languages("en", "sw")
+SIZES: dict[str, Any] = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 1, "feed_forward": 24}
+PUNCTUATED = [
+    *sentences(50, seed=4),
+    '"ba" be (bi) bo.',
+    "(ba) be",
+    "ba, be! bi?",
+    "never seen: 世界 ☃☃ x",
+    "ba-be 3.14% #bi @bo",
+    "",
+]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_sentencepiece_gives_the_same_ids(kind: Any) -> None:
+    tokenizer = train_tokenizer(TokenizerConfig(kind=kind, vocabulary=90), sentences(300, 9) + ['ba, "be" (bi).'] * 3)
+    read = sentencepiece.SentencePieceProcessor(model_proto=sentencepiece_model(tokenizer))
+    assert (read.pad_id(), read.bos_id(), read.eos_id(), read.unk_id()) == (0, 1, 2, 3)
+    assert [read.id_to_piece(index) for index in range(tokenizer.size)] == tokenizer.tokens(range(tokenizer.size))
+    for line, ids in zip(PUNCTUATED, tokenizer.encode(PUNCTUATED), strict=True):
+        assert without_repeats(read.encode(line), 3) == without_repeats(ids, 3), line
+        if tokenizer.unknown not in ids:
+            assert read.encode(line) == ids
+            assert read.decode(ids) == line
+
+
+def without_repeats(ids: list[int], unknown: int) -> list[int]:
+    """SentencePiece makes one unknown of several; ours does so within a word alone."""
+    return [each for place, each in enumerate(ids) if each != unknown or place == 0 or ids[place - 1] != unknown]
+
+
+def test_tags_are_cut_by_nothing() -> None:
+    learnt = train_tokenizer(TokenizerConfig(kind="unigram", vocabulary=90), sentences(300, 9))
+    tokenizer = with_tags(learnt, [">>fr<<"])
+    read = sentencepiece.SentencePieceProcessor(model_proto=sentencepiece_model(tokenizer))
+    assert ">>fr<<" in read.encode(">>fr<< ba", out_type=str)
+
+
+def test_lower_casing_is_refused() -> None:
+    learnt = train_tokenizer(TokenizerConfig(kind="unigram", vocabulary=90, lowercase=True), sentences(300, 9))
+    with pytest.raises(InputError, match="lower-casing"):
+        sentencepiece_model(learnt)
+
+
+def random_translator(kind: str = "unigram", **sections: Any) -> Any:
+    return translator(kind, model={**SIZES, "tied": "none"}, **sections)
+
+
+def test_a_package_says_what_the_model_says(tmp_path: Path) -> None:
+    pipeline = random_translator()
+    package = export_argos(pipeline, tmp_path, SWAHILI)
+    assert package.name == "translate-en_sw-1_0.argosmodel"
+    found = compare(pipeline, ArgosEngine(pipeline, package), Text("random", sentences(60)))
+    assert found.holds, found.report()
+    assert found.same_text == found.lines
+    assert [path.name for path in tmp_path.iterdir()] == [package.name]
+
+
+def test_a_package_of_two_vocabularies_says_what_the_model_says(tmp_path: Path) -> None:
+    pipeline = translator_of_two()
+    found = compare(
+        pipeline, ArgosEngine(pipeline, export_argos(pipeline, tmp_path, SWAHILI)), Text("random", sentences(60))
+    )
+    assert found.holds, found.report()
+    assert found.same_text == found.lines
+
+
+def test_a_package_has_one_folder_with_what_argos_reads(tmp_path: Path) -> None:
+    with zipfile.ZipFile(export_argos(random_translator(), tmp_path, SWAHILI)) as packed:
+        assert packed.testzip() is None
+        names = {"metadata.json", "sentencepiece.model", "README.md", "model/model.bin", "model/config.json"}
+        assert set(packed.namelist()) == {
+            f"translate-en_sw-1_0/{name}" for name in {*names, "model/shared_vocabulary.json"}
+        }
+        metadata = json.loads(packed.read("translate-en_sw-1_0/metadata.json"))
+        config = json.loads(packed.read("translate-en_sw-1_0/model/config.json"))
+    assert (metadata["from_name"], metadata["to_name"]) == ("English", "Swahili")
+    assert (metadata["from_code"], metadata["to_code"]) == ("en", "sw")
+    assert config["add_source_eos"] is True
+
+
+def test_equal_models_are_equal_packages(tmp_path: Path) -> None:
+    packages = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        packages.append(export_argos(random_translator(), tmp_path / name, SWAHILI).read_bytes())
+    assert packages[0] == packages[1]
+
+
+def test_what_cannot_go_is_told_all_at_once(tmp_path: Path) -> None:
+    pipeline = random_translator("whitespace")
+    with pytest.raises(InputError) as raised:
+        export_argos(pipeline, tmp_path, Languages("en", ""))
+    assert len(raised.value.problems) == 2
+    assert "--target-language" in raised.value.problems[0]
+    assert "unigram" in raised.value.problems[1]
+    with pytest.raises(InputError, match="only models from text to text"):
+        export_argos(language_model(), tmp_path, SWAHILI)
+    assert not list(tmp_path.iterdir())
+
+
+ASK = """
+import argostranslate.package, argostranslate.sbd, argostranslate.translate, json, sys
+class Whole(argostranslate.sbd.MiniSBDSentencizer):  # its models are fetched from the network
+    def split_sentences(self, text):
+        return [each + "." for each in text.split(".") if each.strip()] if "." in text else [text]
+argostranslate.translate.MiniSBDSentencizer = Whole
+for package in json.loads(sys.argv[1]):
+    argostranslate.package.install_from_path(package)
+languages = {each.code: each for each in argostranslate.translate.get_installed_languages()}
+found = languages["en"].get_translation(languages["sw"])
+names = {code: each.name for code, each in languages.items()}
+print(json.dumps([sorted(languages), names, [found.translate(text) for text in json.loads(sys.argv[2])]]))
+"""
+
+
+def test_argos_installs_both_directions_and_translates(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("argostranslate.translate")
+    paths = []
+    for place, codes in enumerate([("en", "sw"), ("sw", "en")]):
+        task = {"kind": "translation", "source": codes[0], "target": codes[1]}
+        pipeline = random_translator(seed=place + 3, task=task, search={**SHORT, "max_length_offset": 6})
+        paths.append(tmp_path / f"{'-'.join(codes)}.safetensors")
+        save_model_file(paths[-1], model_file(pipeline))
+    done = run("export", *paths, "--to", "argos", "--output", tmp_path / "packages")
+    assert done.code == 0, done.err
+    packages = sorted(map(str, (tmp_path / "packages").iterdir()))
+    assert [Path(each).name for each in packages] == [
+        "translate-en_sw-1_0.argosmodel",
+        "translate-sw_en-1_0.argosmodel",
+    ]
+    lines = ["ba be bi", "ka le"]
+    told = {"ARGOS_PACKAGES_DIR": str(tmp_path / "installed"), "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    asked = subprocess.run(
+        [sys.executable, "-c", ASK, json.dumps(packages), json.dumps(lines)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **told, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert asked.returncode == 0, asked.stderr
+    codes, names, outputs = json.loads(asked.stdout.splitlines()[-1])
+    assert codes == ["en", "sw"]
+    assert names == {"en": "English", "sw": "Swahili"}
+    assert all(outputs)
