@@ -22,7 +22,7 @@ from transduce.core.extras import missing
 from transduce.core.languages import name_of
 from transduce.interop.export_ctranslate2 import CTranslate2Engine, export_ctranslate2
 from transduce.interop.model_card import Languages, model_card
-from transduce.interop.parity import Output
+from transduce.interop.parity import EngineOutput
 from transduce.interop.sentencepiece import SPACE, sentencepiece_model
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class ArgosEngine(CTranslate2Engine):
         pieces: list[list[str]] = self.processor.encode(list(texts), out_type=str)
         return pieces
 
-    def output(self, tokens: Sequence[str], score: float) -> Output:
+    def output(self, tokens: Sequence[str], score: float) -> EngineOutput:
         """As Argos joins them; it also makes a space of every underscore."""
         text = self.processor.decode_pieces(list(tokens)).replace(SPACE, " ").replace("_", " ")
-        return Output(tuple(tokens), text.removeprefix(" "), score)
+        return EngineOutput(tuple(tokens), text.removeprefix(" "), score)

@@ -21,8 +21,8 @@ from transduce.core.errors import InputError
 from transduce.core.extras import missing
 from transduce.data.tokenizer import Tokenizer
 from transduce.interop.model_card import Languages
-from transduce.interop.parity import BATCH, Output
-from transduce.interop.transformer_parts import Parts, key_value_heads_spread, logit_bias, parts_of
+from transduce.interop.parity import BATCH, EngineOutput
+from transduce.interop.transformer_parts import TransformerParts, key_value_heads_spread, logit_bias, parts_of
 from transduce.layers.norms import EPSILON
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def vocabulary(tokenizer: Tokenizer) -> list[str]:
     return [f"<unused {index}>" if name is None else name for index, name in enumerate(names)]
 
 
-def check_ctranslate2(parts: Parts) -> None:
+def check_ctranslate2(parts: TransformerParts) -> None:
     """Raises InputError with everything that CTranslate2 cannot compute."""
     config, problems = parts.config, []
     if config.positions not in POSITIONS:
@@ -103,7 +103,7 @@ def _configure(config: Any, source: Tokenizer, target: Tokenizer) -> None:
         raise InputError(f"CTranslate2: both tokenizers must call their end token {end}.")
 
 
-def _encoder(specs: Any, parts: Parts) -> Any:
+def _encoder(specs: Any, parts: TransformerParts) -> Any:
     spec = specs.TransformerEncoderSpec(len(parts.encoder), parts.config.heads, **_settings(specs, parts))
     spec.embeddings[0].weight = parts.source_embedding
     _positions(spec, parts.model.encoder, parts)
@@ -113,7 +113,7 @@ def _encoder(specs: Any, parts: Parts) -> Any:
     return spec
 
 
-def _decoder(specs: Any, parts: Parts) -> Any:
+def _decoder(specs: Any, parts: TransformerParts) -> Any:
     spec = specs.TransformerDecoderSpec(len(parts.decoder), parts.config.heads, **_settings(specs, parts))
     spec.embeddings.weight = parts.target_embedding
     spec.projection.weight = parts.output
@@ -126,7 +126,7 @@ def _decoder(specs: Any, parts: Parts) -> Any:
     return spec
 
 
-def _settings(specs: Any, parts: Parts) -> dict[str, Any]:
+def _settings(specs: Any, parts: TransformerParts) -> dict[str, Any]:
     config = parts.config
     rotary = {"rotary_dim": config.d_model // config.heads, "rotary_interleave": True}
     return {
@@ -140,7 +140,7 @@ def _settings(specs: Any, parts: Parts) -> dict[str, Any]:
     }
 
 
-def _positions(spec: Any, stack: "Stack", parts: Parts) -> None:
+def _positions(spec: Any, stack: "Stack", parts: TransformerParts) -> None:
     """Positions that are added, as a table; and the norm at the end."""
     kind, width = parts.config.positions, parts.config.d_model
     if kind == "sinusoidal":
@@ -158,7 +158,7 @@ def _learned(stack: "Stack") -> Tensor:
     return stack.positions.weight_TD.detach()
 
 
-def _self_attention(spec: Any, block: "Block", parts: Parts) -> None:
+def _self_attention(spec: Any, block: "Block", parts: TransformerParts) -> None:
     attention = block.self_attention
     key, value = key_value_heads_spread(attention)
     _norm(spec.layer_norm, block.self_residual.norm)
@@ -169,7 +169,7 @@ def _self_attention(spec: Any, block: "Block", parts: Parts) -> None:
     _relative(spec, attention)
 
 
-def _cross_attention(spec: Any, block: "Block", parts: Parts) -> None:
+def _cross_attention(spec: Any, block: "Block", parts: TransformerParts) -> None:
     attention, residual = _cross(block)
     key, value = key_value_heads_spread(attention)
     _norm(spec.layer_norm, residual.norm)
@@ -185,7 +185,7 @@ def _cross(block: "Block") -> "tuple[MultiHeadAttention, Residual]":
     return block.cross_attention, block.cross_residual
 
 
-def _scale(spec: Any, parts: Parts) -> None:
+def _scale(spec: Any, parts: TransformerParts) -> None:
     if parts.config.score == "dot":
         spec.queries_scale = 1.0
 
@@ -241,7 +241,7 @@ class CTranslate2Engine:
             str(folder), compute_type="float32", intra_threads=torch.get_num_threads()
         )
 
-    def greedy(self, texts: Sequence[str], longest: int) -> list[Output]:
+    def greedy(self, texts: Sequence[str], longest: int) -> list[EngineOutput]:
         """See `transduce.interop.parity.Engine`. By default CTranslate2 writes one token at least; here it need not."""
         found = self.translator.translate_batch(
             self.cut(texts),
@@ -258,6 +258,6 @@ class CTranslate2Engine:
         """The tokens of each text."""
         return [self.source.tokens(ids) for ids in self.source.encode(texts)]
 
-    def output(self, tokens: Sequence[str], score: float) -> Output:
+    def output(self, tokens: Sequence[str], score: float) -> EngineOutput:
         """Tokens with their text."""
-        return Output(tuple(tokens), self.target.decode(self.target.ids(tokens)), score)
+        return EngineOutput(tuple(tokens), self.target.decode(self.target.ids(tokens)), score)

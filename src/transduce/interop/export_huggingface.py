@@ -22,8 +22,8 @@ from transduce.core.extras import missing
 from transduce.core.tensor_file import write_tensors
 from transduce.data.tokenizer import Tokenizer
 from transduce.interop.model_card import Languages, model_card
-from transduce.interop.parity import BATCH, Output
-from transduce.interop.transformer_parts import Parts, key_value_heads_spread, logit_bias, parts_of
+from transduce.interop.parity import BATCH, EngineOutput
+from transduce.interop.transformer_parts import TransformerParts, key_value_heads_spread, logit_bias, parts_of
 
 if TYPE_CHECKING:
     from transduce.attention import MultiHeadAttention
@@ -54,7 +54,7 @@ def export_huggingface(pipeline: "Pipeline", folder: Path, languages: Languages)
     return folder
 
 
-def check_huggingface(parts: Parts) -> None:
+def check_huggingface(parts: TransformerParts) -> None:
     """Raises InputError with everything that the classes cannot compute."""
     config = parts.config
     allowed: dict[str, Sequence[Any]] = {
@@ -81,11 +81,11 @@ def check_huggingface(parts: Parts) -> None:
         raise InputError(problems)
 
 
-def _joint(parts: Parts) -> bool:
+def _joint(parts: TransformerParts) -> bool:
     return parts.source.equals(parts.target)
 
 
-def _config(parts: Parts) -> dict[str, Any]:
+def _config(parts: TransformerParts) -> dict[str, Any]:
     config, (name, kind) = parts.config, CLASSES[parts.config.norm]
     table: dict[str, Any] = {
         "architectures": [name],
@@ -112,7 +112,7 @@ def _config(parts: Parts) -> dict[str, Any]:
     return table
 
 
-def _generation(parts: Parts) -> dict[str, Any]:
+def _generation(parts: TransformerParts) -> dict[str, Any]:
     return {
         "pad_token_id": parts.target.pad,
         "bos_token_id": parts.target.start,
@@ -139,7 +139,7 @@ def _write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
     write_json(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **named, **same})
 
 
-def _weights(parts: Parts) -> Iterator[tuple[str, Tensor]]:
+def _weights(parts: TransformerParts) -> Iterator[tuple[str, Tensor]]:
     """Names as both classes have them; no tensor is shared, so that every name stands in the file."""
     sides = (
         ("encoder", parts.model.encoder, parts.source_embedding),
@@ -166,7 +166,7 @@ def _weights(parts: Parts) -> Iterator[tuple[str, Tensor]]:
     yield "final_logits_bias", logit_bias(parts)[None]
 
 
-def _positions(stack: "Stack", parts: Parts) -> Tensor:
+def _positions(stack: "Stack", parts: TransformerParts) -> Tensor:
     """(T, D): what is added to the embeddings."""
     if isinstance(stack.positions, Learned):
         return stack.positions.weight_TD.detach()
@@ -202,17 +202,17 @@ class HuggingFaceEngine:
         self.tokenizer = library.AutoTokenizer.from_pretrained(str(folder))
         self.model: nn.Module = library.AutoModelForSeq2SeqLM.from_pretrained(str(folder)).eval()
 
-    def greedy(self, texts: Sequence[str], longest: int) -> list[Output]:
+    def greedy(self, texts: Sequence[str], longest: int) -> list[EngineOutput]:
         """See `transduce.interop.parity.Engine`. Lines of like lengths are put together."""
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        found: dict[int, Output] = {}
+        found: dict[int, EngineOutput] = {}
         for first in range(0, len(order), BATCH):
             places = order[first : first + BATCH]
             found |= zip(places, self._batch([texts[place] for place in places], longest), strict=True)
         return [found[place] for place in range(len(texts))]
 
     @torch.inference_mode()
-    def _batch(self, texts: list[str], longest: int) -> Iterator[Output]:
+    def _batch(self, texts: list[str], longest: int) -> Iterator[EngineOutput]:
         read = self.tokenizer(texts, return_tensors="pt", padding=True)
         generate: Any = self.model.generate
         written_BT = generate(
@@ -225,7 +225,7 @@ class HuggingFaceEngine:
         )
         for ids in written_BT[:, 1:].tolist():
             kept = ids[: ids.index(self.target.end)] if self.target.end in ids else ids
-            yield Output(tuple(self.target.tokens(kept)), self.target.decode(kept), None)
+            yield EngineOutput(tuple(self.target.tokens(kept)), self.target.decode(kept), None)
 
 
 def _library() -> Any:

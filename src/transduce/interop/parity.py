@@ -29,7 +29,7 @@ PLAIN: dict[str, Any] = {
 """Search as every engine has it."""
 
 
-class Output(NamedTuple):
+class EngineOutput(NamedTuple):
     """tokens: without start and end. log_probability: of these and the end, in nats; None = it does not say."""
 
     tokens: tuple[str, ...]
@@ -42,7 +42,7 @@ class Engine(Protocol):
 
     name: str
 
-    def greedy(self, texts: Sequence[str], longest: int) -> list[Output]:
+    def greedy(self, texts: Sequence[str], longest: int) -> list[EngineOutput]:
         """The likeliest token at each step, for each text; up to `longest` tokens with the end."""
         ...
 
@@ -57,7 +57,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Difference:
+class FirstDifference:
     """The first line that is not equal; line: its number from 1."""
 
     line: int
@@ -81,7 +81,7 @@ class Parity:
     left_out: int
     equal: int
     same_text: int
-    first: Difference | None
+    first: FirstDifference | None
     apart: tuple[float, float] | None
     bleu: tuple[Score, Score] | None
     speed: tuple[float, float]
@@ -166,31 +166,31 @@ def _longest(pipeline: "Pipeline", sources: Sequence[str]) -> int:
     return pipeline.recipe.search.limit(longest)
 
 
-def _ours(pipeline: "Pipeline", sources: Sequence[str], longest: int) -> list[Output]:
+def _ours(pipeline: "Pipeline", sources: Sequence[str], longest: int) -> list[EngineOutput]:
     found = pipeline.predict(
         sources, split="none", batch_size=BATCH, max_length_factor=0.0, max_length_offset=longest, **PLAIN
     )
-    return [Output(each.tokens, each.text, each.log_probability) for each in found]
+    return [EngineOutput(each.tokens, each.text, each.log_probability) for each in found]
 
 
-def _timed(translate: Any, sources: Sequence[str]) -> tuple[list[Output], float]:
+def _timed(translate: Any, sources: Sequence[str]) -> tuple[list[EngineOutput], float]:
     """Outputs, and the seconds they took once all is warm."""
     translate(sources[:WARM_UP])
     began = time.perf_counter()
-    outputs: list[Output] = translate(sources)
+    outputs: list[EngineOutput] = translate(sources)
     return outputs, max(time.perf_counter() - began, 1e-9)
 
 
 def _difference(
-    row: int, kept: Sequence[int], sources: Sequence[str], ours: Sequence[Output], theirs: Sequence[Output]
-) -> Difference:
+    row: int, kept: Sequence[int], sources: Sequence[str], ours: Sequence[EngineOutput], theirs: Sequence[EngineOutput]
+) -> FirstDifference:
     shown = [each[row].text for each in (ours, theirs)]
     if shown[0] == shown[1]:
         shown = [" ".join(each[row].tokens) for each in (ours, theirs)]
-    return Difference(kept[row] + 1, sources[row], shown[0], shown[1])
+    return FirstDifference(kept[row] + 1, sources[row], shown[0], shown[1])
 
 
-def _apart(ours: Sequence[Output], theirs: Sequence[Output]) -> tuple[float, float] | None:
+def _apart(ours: Sequence[EngineOutput], theirs: Sequence[EngineOutput]) -> tuple[float, float] | None:
     found = [
         abs(one.log_probability - other.log_probability)
         for one, other in zip(ours, theirs, strict=True)
@@ -200,7 +200,7 @@ def _apart(ours: Sequence[Output], theirs: Sequence[Output]) -> tuple[float, flo
 
 
 def _bleu(
-    ours: Sequence[Output], theirs: Sequence[Output], references: list[str] | None, language: str | None
+    ours: Sequence[EngineOutput], theirs: Sequence[EngineOutput], references: list[str] | None, language: str | None
 ) -> tuple[Score, Score] | None:
     if references is None:
         return None

@@ -32,7 +32,7 @@ class Weights(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Parts:
+class TransformerParts:
     """An encoder-decoder of texts.
 
     longest: how many positions an export with a table of them should have.
@@ -78,7 +78,7 @@ class Parts:
         return self.model.pointer is not None
 
 
-def parts_of(pipeline: "Pipeline", engine: str) -> Parts:
+def parts_of(pipeline: "Pipeline", engine: str) -> TransformerParts:
     """The parts of a pipeline's model. engine: for messages.
 
     Raises:
@@ -103,10 +103,10 @@ def parts_of(pipeline: "Pipeline", engine: str) -> Parts:
     readable: int = pipeline.task.readable
     longest = max(LEAST_POSITIONS, min(readable, 10**6) + 1, pipeline.recipe.search.limit(min(readable, 10**6)) + 1)
     tokenizers = pipeline.task.tokenizers
-    return Parts(model, config, tokenizers["source"], tokenizers["target"], longest)
+    return TransformerParts(model, config, tokenizers["source"], tokenizers["target"], longest)
 
 
-def logit_bias(parts: Parts) -> Tensor:
+def logit_bias(parts: TransformerParts) -> Tensor:
     """(V,): `NEVER` for padding, start and unknown, which our search never chooses, else 0.
 
     With it, no caller of an exported model needs to know this. The probability that the model gives to these tokens is
