@@ -18,6 +18,7 @@ import transduce
 from forked import Fate
 from trained import sha256
 from transduce.cli.app import main
+from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
 from transduce.distillation.pipeline import train_recipe
@@ -26,6 +27,7 @@ from transduce.runtime.event_log import read_log
 from transduce.training.display import Display
 from transduce.training.lock import alone_in
 from transduce.training.run import finish_training, run_training
+from transduce.training.run_directory import changed_keys
 from transduce.training.schedule import learning_rate
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
@@ -122,6 +124,18 @@ def test_a_finished_run_of_another_recipe_or_of_other_data_is_refused(
     (moved / "valid.words").write_text("nine\n" * 30, encoding="utf-8")
     assert "changed since: validation.sha256" in refused(tiny_recipe, finished, f"data.root={moved}")
     assert content(finished) == before
+
+
+def test_a_key_that_came_after_a_run_does_not_make_it_another_one(tiny_recipe: Path, finished: Path) -> None:
+    noted = finished / "recipe.toml"
+    text = noted.read_text(encoding="utf-8")
+    before = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("parallel = "))
+    assert before != text
+    write_text(noted, before)
+    recipe = load_recipe(tiny_recipe)
+    assert changed_keys(finished, recipe) == []
+    sharded = recipe.model_copy(update={"training": recipe.training.model_copy(update={"parallel": "fsdp"})})
+    assert changed_keys(finished, sharded) == ["training.parallel"]
 
 
 def test_a_finished_run_is_not_tested_by_another_search(tiny_recipe: Path, finished: Path) -> None:

@@ -14,7 +14,7 @@ from transduce.core.atomic import write_json, write_text
 from transduce.core.errors import InputError
 from transduce.core.model_file import find_model_file
 from transduce.data.files import fingerprint
-from transduce.recipe.recipe import Recipe
+from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.training.checkpoint import FOLDER, PATTERN
 
 RESOLVED = "recipe.toml"
@@ -77,8 +77,16 @@ def changed_keys(run: Path, recipe: Recipe) -> list[str]:
     before = resolved_table(run)
     if before is None:
         return []
-    different = sorted(differences(_comparable(before), _comparable(recipe.to_table())))
+    different = sorted(differences(_comparable(_completed(before)), _comparable(recipe.to_table())))
     return [key for key in different if not key.startswith(MAY_CHANGE)]
+
+
+def _completed(table: Table) -> Table:
+    """With the keys that a run of an earlier version could not note, as they are if nobody sets them."""
+    try:
+        return parse_recipe(table, RESOLVED).to_table()
+    except InputError:
+        return table
 
 
 def changed_search(run: Path, recipe: Recipe) -> list[str]:
