@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from transduce.kernels.native import memory as native
 from transduce.layers.external_memory import (
     ExternalMemory,
     MemorySizes,
@@ -48,15 +49,30 @@ def unroll(
 ) -> tuple[Tensor, Tensor, Tensor, ControllerState, MemoryState]:
     """States (B, T, D), reads (B, T, R, M) and weightings (B, T, H, N) of all steps, and the states after the last."""
     wide = torch.float64 if given_BTG.dtype == torch.float64 else torch.float32
-    tensors = (given_BTG, recurrent_GU, memory.heads.weight, memory.heads.bias, *state, *controller)
+    tensors = (given_BTG, recurrent_GU, memory.heads.weight, memory.heads.bias, *state)
     with torch.autocast(given_BTG.device.type, enabled=False):
-        widened = [each if each is None else each.to(wide) for each in tensors]
-        keep = torch.is_grad_enabled()
-        *all_steps, memory_BNM, cell_BD = _Unrolled.apply(memory.sizes, keep, *widened)  # type: ignore[no-untyped-call]
+        widened = [each.to(wide) for each in tensors]
+        left = [each.to(wide) for each in controller if each is not None]
+        if native.can_unroll(*widened, *left):
+            found = _by_kernel(memory.sizes, widened[:4], widened[4:], left)
+        else:
+            both: list[Any] = [*left] or [None, None]
+            keep = torch.is_grad_enabled()
+            found = _Unrolled.apply(memory.sizes, keep, *widened, *both)  # type: ignore[no-untyped-call]
+    *all_steps, memory_BNM, cell_BD = found
     hidden_BTD, read_BTRM, weighting_BTHN = all_steps
     after = MemoryState(memory_BNM, weighting_BTHN[:, -1], read_BTRM[:, -1])
-    left = ControllerState(None, None) if controller.hidden is None else ControllerState(hidden_BTD[:, -1], cell_BD)
-    return hidden_BTD, read_BTRM, weighting_BTHN, left, after
+    ended = ControllerState(hidden_BTD[:, -1], cell_BD) if left else ControllerState(None, None)
+    return hidden_BTD, read_BTRM, weighting_BTHN, ended, after
+
+
+def _by_kernel(sizes: MemorySizes, weights: list[Tensor], state: list[Tensor], left: list[Tensor]) -> Any:
+    """As `_Unrolled`, in C++. left: the controller's state, if it has any."""
+    shape = native.MemoryShape(
+        weights[2].shape[1], sizes.slots, sizes.width, sizes.read, sizes.write, sizes.reach, int(bool(left))
+    )
+    absent_BD = weights[0].new_zeros(len(weights[0]), shape.controller)
+    return native.unroll(shape, *weights, *state, *(left or [absent_BD, absent_BD]))
 
 
 class _Unrolled(torch.autograd.Function):

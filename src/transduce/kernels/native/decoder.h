@@ -66,13 +66,6 @@ inline Looks looks(const std::uint8_t* may, Index rows, Index columns, Index mor
     return found;
 }
 
-inline float dot(const float* left, const float* right, Index width) {
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (Index e = 0; e < width; ++e) sum += left[e] * right[e];
-    return sum;
-}
-
 // What one query reads through one head.
 inline void read_places(const float* query_E, const float* key, Index key_place, const float* value, Index value_place,
                         const std::int32_t* place, Index count, Index width, float* alpha, float* out_E) {

@@ -9,6 +9,7 @@
 #include "dropout.h"
 #include "layout.h"
 #include "linear.h"
+#include "memory.h"
 #include "norm.h"
 #include "rotary.h"
 #include "top.h"
@@ -64,6 +65,8 @@ PyMethodDef functions[] = {
     method<&likeliest>("likeliest"),
     method<&linear_of>("linear"),
     method<&log_softmax>("log_softmax"),
+    method<&memory_unroll>("memory_unroll"),
+    method<&memory_unroll_gradient>("memory_unroll_gradient"),
     method<&pack>("pack"),
     method<&pack_whole>("pack_whole"),
     method<&top>("top"),

@@ -43,6 +43,8 @@ FUNCTIONS = {
     "likeliest": "ppppiifpip",
     "linear": "pppi",
     "log_softmax": "pii",
+    "memory_unroll": "ppppppppppppppiiiiiiiiii",
+    "memory_unroll_gradient": "ppppppppppppppppiiiiiiiii",
     "pack": "piip",
     "pack_whole": "piippp",
     "top": "piipiipp",

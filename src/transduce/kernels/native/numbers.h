@@ -54,6 +54,13 @@ inline float exponential(float x) {
     return x < -87.0f ? 0.0f : series;
 }
 
+inline float dot(const float* x, const float* y, Index count) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (Index e = 0; e < count; ++e) sum += x[e] * y[e];
+    return sum;
+}
+
 // 64 random bits for place number `place` of the stream `seed` (SplitMix64: Steele, Lea and Flood 2014).
 inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t place) {
     std::uint64_t mixed = seed + (place + 1) * 0x9e3779b97f4a7c15u;
