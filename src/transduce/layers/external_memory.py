@@ -89,7 +89,7 @@ class ExternalMemory(nn.Module):
         controller: width of the controller's state.
         constant: what every number of the memory is at first; a small constant learns fastest (Collier and Beel 2018).
 
-    Every head begins at the first slot. From a uniform weighting, moving it means nothing and slots of a constant memory
+    Every head begins at the first slot. From a uniform weighting, moving means nothing and slots of a constant memory
     are alike, and half of all trainings on the copy task never leave that state.
     """
 
