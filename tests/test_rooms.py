@@ -41,6 +41,7 @@ ROOMS = [
     "planning",  # a training without a recipe
     "distillation",
     "compare",
+    "api",  # `transduce.train`, `transduce.evaluate`
     "__init__",
     "cli",
     "__main__",

@@ -6,25 +6,42 @@
 Importing this package imports neither torch nor anything else that is slow.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError, Interrupted, TransduceError
 from transduce.version import __version__
 
 if TYPE_CHECKING:
+    from transduce.api.train import TrainedRun, TrainingUpdate, train
     from transduce.attention.capture import capture
     from transduce.pipeline.pipeline import load
+    from transduce.recipe.recipe import Recipe
 
-__all__ = ["InputError", "Interrupted", "TransduceError", "__version__", "capture", "load"]
+__all__ = [
+    "InputError",
+    "Interrupted",
+    "Recipe",
+    "TrainedRun",
+    "TrainingUpdate",
+    "TransduceError",
+    "__version__",
+    "capture",
+    "load",
+    "train",
+]
+
+LATE = {  # imported when they are first used
+    "Recipe": "transduce.recipe.recipe",
+    "TrainedRun": "transduce.api.train",
+    "TrainingUpdate": "transduce.api.train",
+    "capture": "transduce.attention.capture",
+    "load": "transduce.pipeline.pipeline",
+    "train": "transduce.api.train",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "load":
-        from transduce.pipeline.pipeline import load
-
-        return load
-    if name == "capture":
-        from transduce.attention.capture import capture
-
-        return capture
+    if name in LATE:
+        return getattr(import_module(LATE[name]), name)
     raise AttributeError(f"module 'transduce' has no attribute {name!r}")

@@ -88,7 +88,7 @@ class Stages(ABC):
             report = finished_report(run, learner)
             if report is None:
                 display.tell(f"The {self.learns}, in {run}.")
-                report = train_in(run, learner, Display(display.console))
+                report = train_in(run, learner, Display(display.console, display.watch))
             models = [_trained(plan, folder) for folder, plan in self.first.items()] or [translated["teacher"]]
             report |= self.told(models, {each: translated[each] for each in ("lines", "counts")})
             write_json(run / REPORT, report)

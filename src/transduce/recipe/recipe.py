@@ -13,7 +13,8 @@ Keys on the command line override the file: `training.updates=2000`. "none" unse
 """
 
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,16 @@ class Recipe(Config):
     def to_table(self) -> Table:
         """The recipe as plain tables and values, for TOML and JSON."""
         return self.model_dump(mode="json", exclude_none=True)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], overrides: Iterable[str] = ()) -> "Recipe":
+        """The recipe in a TOML file, with `a.b=value` overrides. Raises the errors of `load_recipe`."""
+        return load_recipe(Path(path), overrides)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> "Recipe":
+        """The recipe of sections as a TOML file has them. Raises the errors of `load_recipe`."""
+        return parse_recipe(dict(table), "recipe")
 
 
 def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:

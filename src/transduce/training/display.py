@@ -19,6 +19,9 @@ FIRST_LINE, LONGEST_SILENCE = (
 )  # seconds between lines where there is no terminal; each silence is twice the last
 
 
+Watch = Callable[[Progress, float, float, float], None]
+
+
 class Times(ProgressColumn):
     """How long a training has taken so far, and how long it will take, both with their names."""
 
@@ -30,10 +33,13 @@ class Times(ProgressColumn):
 
 
 class Display:
-    """Writes to a console; on a terminal with a live bar, elsewhere a line now and then."""
+    """Writes to a console; on a terminal with a live bar, elsewhere a line now and then.
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    watch: told after each update what `show` is told.
+    """
+
+    def __init__(self, console: Console, watch: Watch | None = None) -> None:
+        self.console, self.watch = console, watch
         self._bar = self._bars()
         self._task = _add(self._bar, "training")
         self._pace = _Pace(0, Progress(), None)
@@ -94,6 +100,8 @@ class Display:
         self._now = _update(self._bar, self._task, self._pace, progress, loss, speed)
         if not self.console.is_terminal and self._lines.due(progress.seconds):
             self.where()
+        if self.watch:
+            self.watch(progress, loss, rate, speed)
 
     def where(self) -> None:
         """Where the training is, on a line, unless the last line says so or there is a bar."""

@@ -1,6 +1,7 @@
 """SIGINT and SIGTERM ask the loop to save and leave; a second one does not wait."""
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -18,8 +19,14 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Inside, the first SIGINT or SIGTERM only marks the request; the second one interrupts as usual."""
+    """Inside, the first SIGINT or SIGTERM only marks the request; the second one interrupts as usual.
+
+    In a thread beside the main one nothing changes, as signals are the main thread's.
+    """
     request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def mark(number: int, frame: FrameType | None) -> None:

@@ -1,0 +1,213 @@
+"""`transduce.train`: what `transduce train RECIPE` does, for a program that may hold recipe and data itself."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from transduce.api.data import FOLDER, adopt, parts_of, staged, with_data
+from transduce.api.examples import Columns
+from transduce.core.errors import InputError
+from transduce.distillation.pipeline import train_recipe
+from transduce.pipeline.pipeline import Pipeline, load
+from transduce.recipe.recipe import Recipe, Table, parse_recipe, read_table, set_key
+from transduce.runtime.allocator import keep_freed_memory
+from transduce.runtime.devices import VARIABLE, use_device
+from transduce.runtime.process_group import refuse_several
+from transduce.training.display import Display, Watch
+from transduce.training.examination import examine_data
+from transduce.training.finished import Report
+from transduce.training.progress import Progress
+from transduce.training.run import cache_folder
+from transduce.training.run_directory import check_recipe
+from transduce.training.summary import tell_summary
+
+
+@dataclass(frozen=True)
+class TrainingUpdate:
+    """Where a training is, as a callback is told after each update.
+
+    update: updates done, from 1, of `updates`.
+    loss: mean of the recent ones, in nats a unit of the objective (a token of the target, for text).
+    learning_rate: of this update. speed: units a second. seconds: spent on the training so far.
+    best: metrics of the best validation so far, with its "update"; empty before the first.
+    """
+
+    update: int
+    updates: int
+    loss: float
+    learning_rate: float
+    speed: float
+    seconds: float
+    best: Mapping[str, float]
+
+
+Callback = Callable[[TrainingUpdate], None]
+
+
+class TrainedRun:
+    """A finished training: its directory, its report, and its model, which is loaded when it is first asked for."""
+
+    def __init__(self, run: Path, report: Report, device: str = "auto") -> None:
+        self.run = run
+        self.report = report
+        self._device = device
+
+    @cached_property
+    def model(self) -> Pipeline:
+        """As `transduce.load(run)` gives it. The code that its recipe names is trusted: it has just run."""
+        return load(self.run, trust_code=True, device=self._device)
+
+    def __repr__(self) -> str:
+        return f"<transduce.TrainedRun {self.run}: {self.report['ended']}>"
+
+
+def train(
+    recipe: "Recipe | Mapping[str, Any] | str | PathLike[str]",
+    run: "str | PathLike[str] | None" = None,
+    data: Any = None,
+    *,
+    columns: Columns = None,
+    overrides: Mapping[str, Any] | None = None,
+    callbacks: Iterable[Callback] = (),
+    device: str = "auto",
+    quiet: bool = False,
+    console: Console | None = None,
+    force: bool = False,
+) -> TrainedRun:
+    """Train a recipe, as `transduce train` does; the same call goes on with a training that was stopped.
+
+    Text pairs are examined first, as by `transduce doctor`. A finished run is left as it is, and returned. Memory that
+    is freed stays with the process from then on, as that is faster (`transduce.runtime.allocator`).
+
+    Args:
+        recipe: the path of a TOML file, a mapping of sections as such a file has, or a `transduce.Recipe`.
+        run: the directory of the run; None = runs/NAME, by the recipe's name.
+        data: examples, in the place of all files that the recipe names: (source, target) pairs of texts, mappings with
+            these keys (or text and label), in a list or a generator; a table of pandas or polars; a data set of
+            Hugging Face. Or a mapping with train, and perhaps validation and test, of these. For tasks of text pairs
+            and of labelled texts. They are written into the run's folder data/.
+        columns: keys of source and target in mappings and tables, if they have other names.
+        overrides: keys of the recipe, such as {"training.updates": 2000}.
+        callbacks: each is called with a `TrainingUpdate` after each update. An exception ends the training; the same
+            call then goes on after the newest checkpoint.
+        device: "cpu", "cuda", "mps", or "auto", which is a GPU of CUDA if there is one.
+        quiet: show nothing.
+        console: of rich, to show progress, warnings and scores on; None = standard output, or the notebook's cell.
+        force: train even if the examination of the data found errors.
+
+    Raises:
+        InputError: the recipe, the data or an argument is wrong, with all problems found; `run` holds a training of
+            another recipe or of other data.
+        Interrupted: Ctrl-C; everything is saved.
+    """
+    refuse_several("transduce.train, which trains in one; several need the command: torchrun -m transduce train RECIPE")
+    table, where = _table(recipe, overrides or {})
+    shown = console or Console(quiet=quiet)
+    with _on(device):
+        resolved, folder = _prepared(table, where, run, data, columns, shown, force)
+        keep_freed_memory()
+        report = train_recipe(resolved, folder, Display(shown, _watching(resolved, [*callbacks])))
+        if not quiet:
+            tell_summary(resolved, folder, report, Display(shown))
+    return TrainedRun(folder, report, device)
+
+
+def _watching(recipe: Recipe, callbacks: list[Callback]) -> Watch | None:
+    """What the display tells all callbacks by; None where there are none."""
+
+    def told(progress: Progress, loss: float, rate: float, speed: float) -> None:
+        updates, best = recipe.training.updates, dict(progress.best)
+        event = TrainingUpdate(progress.update, updates, loss, rate, speed, progress.seconds, best)
+        for each in callbacks:
+            each(event)
+
+    return told if callbacks else None
+
+
+def _prepared(
+    table: Table, where: str, run: Any, data: Any, columns: Columns, console: Console, force: bool
+) -> tuple[Recipe, Path]:
+    """The recipe and the directory of its run, after the data was looked at, and written where it was given."""
+    if run is None and not table.get("name"):
+        raise InputError('run: expected a directory, as the recipe has no name: train(recipe, run="runs/my").')
+    folder = Path("runs") / str(table["name"]) if run is None else Path(run)
+    table.setdefault("name", folder.name)
+    warn = Display(console).warn
+    if data is None:
+        resolved = parse_recipe(table, where)
+        examine_data(resolved, cache_folder(), warn, force)
+        return resolved, folder
+    parts, problems = parts_of(data), list[str]()
+    table = with_data(table, folder, parts)
+    with staged(folder, parts, columns, problems) as files:
+        try:
+            resolved = parse_recipe(table, where)
+        except InputError as error:
+            raise InputError([*error.problems, *problems]) from None
+        if problems:
+            raise InputError(problems)
+        check_recipe(folder, resolved)
+        there = parse_recipe({**table, "data": {**table["data"], "root": str(files)}}, where)
+        _examine(there, (str(files), str(folder / FOLDER)), warn, force)
+        adopt(folder, files)
+        return resolved, folder
+
+
+def _examine(recipe: Recipe, renamed: tuple[str, str], warn: Callable[[str], None], force: bool) -> None:
+    """As `examine_data`, of files that messages call as they will be called."""
+    try:
+        examine_data(recipe, cache_folder(), lambda line: warn(line.replace(*renamed)), force)
+    except InputError as error:
+        raise InputError(problem.replace(*renamed) for problem in error.problems) from None
+
+
+def _table(recipe: Any, overrides: Mapping[str, Any]) -> tuple[Table, str]:
+    """A copy of the recipe's table with `overrides`, and what errors call it."""
+    if isinstance(recipe, Recipe):
+        table, where = recipe.to_table(), "recipe"
+    elif isinstance(recipe, Mapping):
+        table, where = _copied(recipe), "recipe"
+    elif isinstance(recipe, str | PathLike):
+        path = Path(recipe)
+        table, where = read_table(path), str(path)
+        table.setdefault("name", path.stem)
+    else:
+        raise InputError(
+            f"recipe: expected the path of a TOML file, a mapping or a transduce.Recipe; got {type(recipe).__name__}."
+        )
+    problems = []
+    for key, value in overrides.items():
+        try:
+            set_key(table, key, value)
+        except InputError as error:
+            problems += [f'overrides["{key}"]: {problem}' for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+    return table, where
+
+
+def _copied(value: Any) -> Any:
+    """Tables and lists copied, so that no caller's is changed."""
+    if isinstance(value, Mapping):
+        return {key: _copied(each) for key, each in value.items()}
+    return [_copied(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+@contextmanager
+def _on(device: str) -> Iterator[None]:
+    """Inside, "auto" means this device; afterwards what it meant before."""
+    before = os.environ.get(VARIABLE)
+    use_device(device)
+    try:
+        yield
+    finally:
+        os.environ.pop(VARIABLE, None)
+        if before is not None:
+            os.environ[VARIABLE] = before

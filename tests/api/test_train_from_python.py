@@ -1,0 +1,212 @@
+"""`transduce.train`: the same model as the command's, whatever holds recipe and data."""
+
+import json
+import random
+import threading
+import tomllib
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+import transduce
+from tiny_recipe import TINY_RECIPE
+from trained import sha256, shown
+from transduce.api.train import TrainingUpdate
+from transduce.core.model_file import load_model_file
+from transduce.recipe.recipe import load_recipe
+from transduce.training.run import run_training
+
+Pairs = list[tuple[str, str]]
+SHORT = TINY_RECIPE.replace("updates = 24", "updates = 12")
+
+
+@pytest.fixture
+def parts(tiny_corpus: Path) -> dict[str, Pairs]:
+    def read(name: str) -> Pairs:
+        sides = [(tiny_corpus / f"{name}.{side}").read_text(encoding="utf-8") for side in ("digits", "words")]
+        return list(zip(*(side.splitlines() for side in sides), strict=True))
+
+    return {"train": read("train"), "validation": read("valid"), "test": read("test")}
+
+
+def table(**more: Any) -> dict[str, Any]:
+    return {**tomllib.loads(SHORT), "name": "tiny", **more}
+
+
+def test_from_lists_comes_the_same_file_as_from_files(tmp_path: Path, parts: dict[str, Pairs]) -> None:
+    trained = transduce.train(table(), tmp_path / "lists", parts, quiet=True)
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name, pairs in parts.items():
+        lines = [f'{{"source": "{source}", "target": "{target}"}}\n' for source, target in pairs]
+        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+    data = (
+        f'[data]\nroot = "{folder.as_posix()}"\ntrain = {{ jsonl = "train.jsonl" }}\n'
+        'validation = { jsonl = "validation.jsonl" }\ntest = { jsonl = "test.jsonl" }\n[tokenizer]\n'
+    )
+    before, after = SHORT.split("[data]")
+    (tmp_path / "tiny.toml").write_text(before + data + after.split("[tokenizer]\n")[1], encoding="utf-8")
+    run_training(load_recipe(tmp_path / "tiny.toml"), tmp_path / "command", shown())
+    assert sha256(trained.run) == sha256(tmp_path / "command") == trained.report["model"]["sha256"]
+
+
+def test_from_lists_come_the_same_weights_as_from_two_text_files(
+    tmp_path: Path, tiny_corpus: Path, parts: dict[str, Pairs]
+) -> None:
+    lists = transduce.train(table(), tmp_path / "lists", parts, quiet=True)
+    recipe = table()
+    recipe["data"]["root"] = str(tiny_corpus)
+    files = transduce.train(recipe, tmp_path / "files", quiet=True)
+    one, other = (load_model_file(trained.run).weights for trained in (lists, files))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert lists.model.predict("4 4 3 5").text == files.model.predict("4 4 3 5").text
+
+
+def test_what_holds_recipe_and_data_makes_no_difference(tmp_path: Path, parts: dict[str, Pairs]) -> None:
+    (tmp_path / "tiny.toml").write_text(SHORT, encoding="utf-8")
+    recipes = [table(), tmp_path / "tiny.toml", transduce.Recipe.from_table(table())]
+
+    def generated() -> Iterator[tuple[str, str]]:
+        yield from parts["train"]
+
+    rest = {name: parts[name] for name in ("validation", "test")}
+    mappings = [{"source": source, "target": target, "more": 1} for source, target in parts["train"]]
+    named = [{"digits": source, "words": target} for source, target in parts["train"]]
+    data = [({**rest, "train": generated()}, None), ({**rest, "train": mappings}, None)]
+    every = [transduce.train(recipe, tmp_path / f"{place}", *data[0][:1] if place == 0 else [parts], quiet=True)
+             for place, recipe in enumerate(recipes)]  # fmt: skip
+    every.append(transduce.train(table(), tmp_path / "mappings", data[1][0], quiet=True))
+    columns = {name: [{"digits": one, "words": two} for one, two in rest[name]] for name in rest}
+    given = {**columns, "train": named}
+    every.append(transduce.train(table(), tmp_path / "named", given, columns=("digits", "words"), quiet=True))
+    assert len({sha256(trained.run) for trained in every}) == 1
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_is_read_by_its_columns(tmp_path: Path, parts: dict[str, Pairs], library: str) -> None:
+    tables = pytest.importorskip(library)
+    sides = {
+        name: dict(zip(("source", "target"), zip(*pairs, strict=True), strict=True)) for name, pairs in parts.items()
+    }
+    frames = {name: tables.DataFrame(both) for name, both in sides.items()}
+    one, other = (transduce.train(table(), tmp_path / str(place), data, quiet=True).run
+                  for place, data in enumerate((frames, parts)))  # fmt: skip
+    assert sha256(one) == sha256(other)
+
+
+def test_a_stopped_training_goes_on_to_the_same_file(tmp_path: Path, parts: dict[str, Pairs]) -> None:
+    whole = transduce.train(table(), tmp_path / "whole", parts, quiet=True)
+    seen = list[TrainingUpdate]()
+
+    class Stop(Exception):
+        pass
+
+    def stop(update: TrainingUpdate) -> None:
+        seen.append(update)
+        if update.update == 6:
+            raise Stop
+
+    with pytest.raises(Stop):
+        transduce.train(table(), tmp_path / "run", parts, callbacks=[stop], quiet=True)
+    assert [each.update for each in seen] == [1, 2, 3, 4, 5, 6]
+    assert {each.updates for each in seen} == {12}
+    again = transduce.train(table(), tmp_path / "run", parts, callbacks=[seen.append], quiet=True)
+    assert [each.update for each in seen[6:]] == [5, 6, 7, 8, 9, 10, 11, 12]  # after the checkpoint of update 4
+    assert seen[4].loss > 0
+    assert seen[-1].best["update"] == 6
+    assert sha256(again.run) == sha256(whole.run)
+    seen.clear()
+    left = transduce.train(table(), tmp_path / "run", parts, callbacks=[seen.append], quiet=True)
+    assert left.report == again.report
+    assert not seen
+
+
+def test_other_data_is_refused_and_the_runs_data_stays(tmp_path: Path, parts: dict[str, Pairs]) -> None:
+    transduce.train(table(), tmp_path / "run", parts, quiet=True)
+    before = {path: path.read_bytes() for path in sorted((tmp_path / "run").rglob("*")) if path.is_file()}
+    shuffled = random.Random(1).sample(parts["train"], len(parts["train"]))
+    with pytest.raises(transduce.InputError, match=r"began with other data; these differ: train\.jsonl"):
+        transduce.train(table(), tmp_path / "run", {**parts, "train": shuffled}, quiet=True)
+    with pytest.raises(transduce.InputError, match=r"another recipe; these keys differ: model\.dropout"):
+        transduce.train(table(), tmp_path / "run", parts, overrides={"model.dropout": 0.3}, quiet=True)
+    assert {path: path.read_bytes() for path in sorted((tmp_path / "run").rglob("*")) if path.is_file()} == before
+
+
+def test_all_problems_are_told_at_once_and_nothing_is_left(tmp_path: Path, parts: dict[str, Pairs]) -> None:
+    wrong = [("1", "one"), "two", {"source": "3"}, ("4", None), ("5", "\ud800"), ("6", ["six", "half a dozen"])]
+    recipe = table(modell={}, training={"updatess": 3})
+    with pytest.raises(transduce.InputError) as caught:
+        transduce.train(recipe, tmp_path / "run", {"train": wrong, "validation": []}, quiet=True)
+    told = "\n".join(caught.value.problems)
+    for expected in (
+        "unknown section [modell]",
+        "updatess",
+        "data.train[1]: expected a pair (source, target); got str: 'two'.",
+        'data.train[2]: expected the keys "source" and "target" or "text" and "label"; got source.',
+        "data.train[3]: target: expected a text; got NoneType: None.",
+        "data.train[4]: target: holds a lone surrogate",
+        "expected one answer; got 2.",
+        "data.validation: expected at least one example; got none.",
+    ):
+        assert expected in told
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(transduce.InputError, match=r"mapping with train.* got a mapping with tests"):
+        transduce.train(table(), tmp_path / "run", {"train": parts["train"], "tests": []}, quiet=True)
+    with pytest.raises(transduce.InputError, match=r"data\.train: expected pairs .*; got str: 'train\.tsv'"):
+        transduce.train(table(), tmp_path / "run", "train.tsv", quiet=True)
+    with pytest.raises(transduce.InputError, match="the recipe has no name"):
+        transduce.train(tomllib.loads(SHORT), data=parts, quiet=True)
+    with pytest.raises(transduce.InputError, match="expected the path of a TOML file"):
+        transduce.train(3, tmp_path / "run", parts, quiet=True)  # type: ignore[arg-type]
+    with pytest.raises(transduce.InputError, match='"language_modelling" reads its examples from files'):
+        transduce.train({"task": {"kind": "language_modelling"}}, tmp_path / "run", parts, quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_labelled_texts(tmp_path: Path) -> None:
+    drawn = random.Random(3)
+    texts = [" ".join(drawn.choices("abcde", k=5)) for _ in range(80)]
+    examples = [{"text": text, "label": int(text.count("a") > 0)} for text in texts]
+    recipe = {
+        "task": {"kind": "classification"},
+        "tokenizer": {"kind": "whitespace", "min_frequency": 1},
+        "batch": {"tokens": 100},
+        "model": {"kind": "classifier", "d_model": 8, "encoder": "none"},
+        "training": {"threads": 1, "updates": 4, "validate_every": 2, "checkpoint_every": 2, "precision": "fp32"},
+    }
+    data = {"train": examples[:60], "validation": examples[60:], "test": examples[60:]}
+    trained = transduce.train(recipe, tmp_path / "run", data, quiet=True)
+    assert trained.model.predict("a b").text in ("0", "1")
+    [test] = trained.report["tests"].values()
+    assert "accuracy" in test["scores"]
+
+
+def test_what_is_shown_and_where(tmp_path: Path, parts: dict[str, Pairs], capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console(file=StringIO(), width=200)
+    transduce.train(table(), tmp_path / "run", parts, console=console)
+    told = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "Training ended: all 12 updates done." in told
+    assert ".new-" not in told
+    transduce.train(table(), tmp_path / "other", parts, quiet=True)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_in_a_thread_and_no_caller_of_the_recipe_is_changed(tmp_path: Path, parts: dict[str, Pairs]) -> None:
+    recipe, found = table(), list[transduce.TrainedRun]()
+    before = json.dumps(recipe)
+
+    def work() -> None:
+        settings = {"training.updates": 4, "training.warmup": 2}
+        found.append(transduce.train(recipe, tmp_path / "run", parts, overrides=settings, quiet=True))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found[0].report["training"]["updates"] == 4
+    assert json.dumps(recipe) == before
