@@ -1,7 +1,8 @@
 """Models of trees: equality with a slow recursion from the paper, contracts, and what attention follows."""
 
+import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -135,6 +136,7 @@ def built() -> Iterator[Any]:
         ("tree", {"heads": 3}),
         ("all", {"heads": 5, "d_model": 20, "relations": every}),
         ("flat", {"heads": 3, "attention": "flat", "positions": "sinusoidal"}),
+        ("flat, pooled by attention", {"heads": 3, "attention": "flat", "pooling": "attention"}),
     ):
         yield pytest.param(TreeTransformer, TreeTransformerConfig(**{**sizes, **more}), id=name)
 
@@ -192,9 +194,12 @@ def test_heads_follow_their_relation_and_nothing_else(relations: Any) -> None:
             assert set(seen) == {node} | wanted[relations[0]](node)
 
 
-def test_a_flat_node_is_the_mean_of_its_words() -> None:
+@pytest.mark.parametrize("pooling", ["mean", "attention"])
+def test_a_flat_node_is_a_mean_of_its_words(pooling: Literal["mean", "attention"]) -> None:
     source, _ = columns()
-    config = TreeTransformerConfig(attention="flat", heads=2, d_model=8, layers=1, feed_forward=8)
+    config = TreeTransformerConfig(
+        attention="flat", pooling=pooling, heads=2, d_model=8, layers=1, feed_forward=8, dropout=0
+    )
     model = model_of(TreeTransformer, config)
     text = "(((the) (good)) (((not)) (film)))"
     tree = parse_labelled_tree(text)
@@ -202,7 +207,12 @@ def test_a_flat_node_is_the_mean_of_its_words() -> None:
     words = [place for place, word in enumerate(tree.words) if word is not None]
     for node, first in enumerate(tree.first_nodes()):
         inside = [place for place in words if first <= place <= node]
-        torch.testing.assert_close(states_ND[node], states_ND[inside].mean(0))
+        scores = [0.0] * len(inside)
+        if model.word_score is not None:
+            scores = [(states_ND[place] @ model.word_score.weight[0]).item() for place in inside]
+        total = sum(math.exp(score) for score in scores)
+        wanted = sum(math.exp(each) / total * states_ND[place] for each, place in zip(scores, inside, strict=True))
+        torch.testing.assert_close(states_ND[node], wanted)
 
 
 def test_unlabelled_nodes_count_nowhere() -> None:

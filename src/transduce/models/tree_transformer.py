@@ -5,7 +5,10 @@ has one relation, and a node attends to itself and to the nodes that stand in th
 its phrase (parent), the other parts of its phrase (siblings), all nodes below it (descendants), or all above it
 (ancestors). Without positions, the order of a phrase's parts is not seen.
 
-flat: only the words are positions, each attends to all, and a node is the mean of the states of its words.
+flat: only the words are positions, each attends to all, and a node is a mean of the states of its words: of all alike,
+or weighted by attention within the phrase (Lee et al. 2017, section 4.2).
+
+    x_node = sum_w alpha_w h_w,   alpha = softmax over the words of the node of u . h_w
 
 Shapes: B batch, N nodes, W words, D width, H heads, C labels.
 """
@@ -44,6 +47,8 @@ class TreeTransformerConfig(NoncausalStackConfig):
     """Hidden width of the feed-forward layer."""
     positions: str = "none"
     """Positions of nodes, or in a flat model of words: the kinds are those of other Transformers."""
+    pooling: Literal["mean", "attention"] = "mean"
+    """How the words of a phrase become one vector in a flat model: their mean, or one weighted by attention."""
     word_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Whole words that training hides."""
 
@@ -53,6 +58,8 @@ class TreeTransformerConfig(NoncausalStackConfig):
             raise ValueError(f"heads ({self.heads}) must be a multiple of the relations ({len(self.relations)})")
         if self.attention == "flat" and self.relations != type(self).model_fields["relations"].default:
             raise ValueError('relations: not read with attention = "flat". Leave it out')
+        if self.attention == "tree" and self.pooling != "mean":
+            raise ValueError('pooling: not read with attention = "tree". Leave it out')
         return self
 
 
@@ -73,6 +80,7 @@ class TreeTransformer(nn.Module):
         self.source_embedding = Embedding(source.size, config.d_model)
         self.phrase = nn.Parameter(torch.zeros(config.d_model)) if self.relations else None
         self.word_dropout, self.dropout = config.word_dropout, Dropout(config.dropout)
+        self.word_score = nn.Linear(config.d_model, 1, bias=False) if config.pooling == "attention" else None
         self.encoder = Stack(config, config.layers, side="encoder")
         if self.relations:
             for block in self.encoder.blocks:
@@ -103,9 +111,16 @@ class TreeTransformer(nn.Module):
         below_BNW = (inputs.firsts.values[..., None] <= places_BW[:, None]) & (
             places_BW[:, None] <= torch.arange(is_word_BN.shape[1], device=places_BW.device)[:, None]
         )
-        below_BNW = below_BNW & words.mask()[:, None]
-        share_BNW = below_BNW / below_BNW.sum(2, keepdim=True).clamp(min=1)
+        share_BNW = self._shares(states_BWD, below_BNW & words.mask()[:, None])
         return share_BNW.to(states_BWD.dtype) @ states_BWD
+
+    def _shares(self, states_BWD: Tensor, below_BNW: Tensor) -> Tensor:
+        """(B, N, W): how much of each of its words a node is; they add up to 1, or are all 0 where there are none."""
+        if self.word_score is None:
+            return below_BNW / below_BNW.sum(2, keepdim=True).clamp(min=1)
+        score_B1W = self.word_score(states_BWD).float().mT
+        score_BNW = score_B1W.masked_fill(~below_BNW, torch.finfo(torch.float32).min)
+        return score_BNW.softmax(-1) * below_BNW
 
     def _embedded(self, ids_BS: Tensor) -> Tensor:
         return hide_words(self.source_embedding(ids_BS), self.word_dropout if self.training else 0.0)
