@@ -22,7 +22,7 @@ from transduce.core.graphs import Graphs, SparseRows
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.columns.graph import Graph
 from transduce.data.columns.node import Node
-from transduce.data.graphs import EdgeReading, folds_of, read_edges_file, read_graphs, read_nodes
+from transduce.data.graphs import EdgeReading, folds_of, read_edges_file, read_graphs, read_nodes, return_probabilities
 from transduce.models.graph_attention import GraphAttention, GraphAttentionConfig, GraphAttentionLayer
 from transduce.models.graph_transformer import GraphTransformer, GraphTransformerBlock, GraphTransformerConfig
 from transduce.recipe.recipe import load_recipe
@@ -298,6 +298,21 @@ def test_edges_are_read_once_in_order() -> None:
     assert list(zip(*map(np.ndarray.tolist, both), strict=True)) == [(0, 0), (2, 0), (1, 1), (0, 2), (2, 2)]
     one = EdgeReading(undirected=False, self_loops=False).read(pairs, 3)
     assert list(zip(*map(np.ndarray.tolist, one), strict=True)) == [(2, 0), (1, 1), (0, 2)]
+
+
+def test_walks_that_are_back_after_so_many_steps() -> None:
+    """Against the powers of the transition matrix; a ring of five, a ring of six and a dead end are told apart."""
+    rings = [*((each, (each + 1) % 5) for each in range(5)), *((5 + each, 5 + (each + 1) % 6) for each in range(6))]
+    source, target = EdgeReading(self_loops=False).read(np.array([*rings, (0, 5), (3, 11)]), 300)
+    adjacent = np.zeros((300, 300))
+    adjacent[target, source] = 1
+    step = adjacent / np.maximum(adjacent.sum(0), 1)
+    wanted = np.stack([np.diag(np.linalg.matrix_power(step, power)) for power in range(1, 7)], 1)
+    np.testing.assert_allclose(return_probabilities(source, target, 300, 6), wanted, atol=1e-6)
+    column = Graph(0, 0, degrees=2, walks=3)
+    [row] = column.encode([json.dumps({"nodes": [[], [], []], "edges": [[0, 1], [1, 2], [2, 0]]})])
+    np.testing.assert_allclose(row[1:4, 2:5], [[0, 0.5, 0.25]] * 3)
+    assert Graph.from_dict(json.loads(json.dumps(column.to_dict()))) == column
 
 
 def test_a_model_file_keeps_the_graph(community: Path) -> None:

@@ -1,6 +1,6 @@
 """Edges as models read them, and files of nodes, of edges and of graphs.
 
-Shapes: E edges, N nodes, F features.
+Shapes: E edges, N nodes, F features, W walks.
 """
 
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
@@ -17,6 +18,7 @@ from transduce.data.files import read_lines
 
 Whole = NDArray[np.int64]
 NAMED = 10  # problems in a message
+WALKS = 256  # nodes from which walks begin at once
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,29 @@ class EdgeReading:
             source, target = np.concatenate([source, each]), np.concatenate([target, each])
         codes = np.unique(target * max(nodes, 1) + source)
         return codes % max(nodes, 1), codes // max(nodes, 1)
+
+
+def return_probabilities(source: Whole, target: Whole, nodes: int, steps: int) -> NDArray[np.float32]:
+    """(N, steps): how likely a random walk from a node is back there after 1, 2, .. steps (Dwivedi et al. 2022, eq. 6).
+
+    A walk follows each edge out of a node equally often, and ends where there is none. Rings of different sizes, which
+    look alike to attention over neighbors, differ in this.
+
+    Args:
+        source, target: (E,) the ends of the edges.
+    """
+    out_N = np.bincount(source, minlength=nodes)
+    ends_2E, chance_E = torch.from_numpy(np.stack([target, source])), torch.from_numpy(1.0 / out_N[source])
+    matrix_NN = torch.sparse_coo_tensor(ends_2E, chance_E, (nodes, nodes), check_invariants=True)
+    found = np.zeros((nodes, steps), np.float32)
+    for first in range(0, nodes, WALKS):
+        own = torch.arange(first, min(first + WALKS, nodes))
+        here_NW = torch.zeros(nodes, len(own), dtype=torch.float64)
+        here_NW[own, own - first] = 1
+        for step in range(steps):
+            here_NW = torch.sparse.mm(matrix_NN, here_NW)
+            found[own, step] = here_NW[own, own - first]
+    return found
 
 
 class NodeLine(NamedTuple):

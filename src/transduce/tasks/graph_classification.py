@@ -49,6 +49,9 @@ class GraphClassificationData(Config):
     end."""
     degrees: int = Field(default=0, ge=0)
     """The degree of a node is so many features besides its own; a greater degree counts as the greatest."""
+    walks: int = Field(default=0, ge=0)
+    """How likely a random walk from a node is back there after 1, 2, .. steps, as so many features besides its own.
+    They tell rings of different sizes apart."""
     undirected: bool = True
     """Whether each edge counts in both directions; else the second node of an edge reads the first."""
     self_loops: bool = True
@@ -92,7 +95,10 @@ class GraphClassification(LabelTask):
         if len(names) < 2:
             raise InputError(f"{path}: expected graphs of two labels or more; got {', '.join(names) or 'none'}.")
         edges = EdgeReading(data.undirected, data.self_loops)
-        return {"source": Graph(*_described(path, graphs), data.degrees, edges), "target": Label(tuple(sorted(names)))}
+        return {
+            "source": Graph(*_described(path, graphs), data.degrees, edges, data.walks),
+            "target": Label(tuple(sorted(names))),
+        }
 
     @staticmethod
     def training_files(data: GraphClassificationData) -> list[Path]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs
 from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
-from transduce.data.graphs import EdgeReading
+from transduce.data.graphs import EdgeReading, return_probabilities
 from transduce.data.store import Ids
 
 MOST = 1 << 24  # nodes of a graph: float32 holds whole numbers up to here
@@ -29,7 +29,8 @@ class Graph(WithoutVocabulary):
 
     tags: how many different tags nodes have, where each has one, which becomes as many features; 0 = nodes are lists of
         numbers. width: how many numbers these are. degrees: the degree of a node becomes so many features besides; a
-        greater degree counts as the greatest. edges: how edges are read.
+        greater degree counts as the greatest. walks: how likely a random walk is back after 1 .. walks steps, as so
+        many features. edges: how edges are read.
     """
 
     kind: ClassVar[str] = "graph"
@@ -37,21 +38,22 @@ class Graph(WithoutVocabulary):
     width: int
     degrees: int = 0
     edges: EdgeReading = field(default_factory=EdgeReading)
+    walks: int = 0
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
         """What `to_dict` gave. Raises InputError for anything else."""
-        numbers = [table.get(name) for name in ("tags", "width", "degrees")]
+        numbers = [*(table.get(name) for name in ("tags", "width", "degrees")), table.get("walks", 0)]
         if not all(type(each) is int and 0 <= each < 1 << 20 for each in numbers):
-            raise InputError("the model file's column of graphs: expected numbers of tags, features and degrees.")
+            raise InputError("the model file's column of graphs: expected numbers of tags, features, degrees, walks.")
         edges = EdgeReading(bool(table.get("undirected")), bool(table.get("self_loops")))
-        tags, width, degrees = (int(str(each)) for each in numbers)
-        return cls(tags, width, degrees, edges)
+        tags, width, degrees, walks = (int(str(each)) for each in numbers)
+        return cls(tags, width, degrees, edges, walks)
 
     @property
     def spec(self) -> ColumnSpec:
         """How many features a node has."""
-        return ColumnSpec(self.kind, (self.tags or self.width) + self.degrees)
+        return ColumnSpec(self.kind, (self.tags or self.width) + self.degrees + self.walks)
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """The stored row of each. Raises InputError for what is no graph; all of them are named."""
@@ -95,7 +97,7 @@ class Graph(WithoutVocabulary):
 
     def to_dict(self) -> dict[str, Any]:
         """How nodes and edges are read."""
-        numbers = {"tags": self.tags, "width": self.width, "degrees": self.degrees}
+        numbers = {"tags": self.tags, "width": self.width, "degrees": self.degrees, "walks": self.walks}
         return {**numbers, "undirected": self.edges.undirected, "self_loops": self.edges.self_loops}
 
     def _row(self, text: str) -> NDArray[np.float32]:
@@ -112,12 +114,12 @@ class Graph(WithoutVocabulary):
         source, target = self.edges.read(pairs, count)
         row = np.zeros((1 + count + len(source), max(size, 2)), np.float32)
         row[0, :2] = count, len(source)
-        row[1 : 1 + count, :size] = self._features(nodes, np.bincount(plain[1], minlength=count))
+        row[1 : 1 + count, :size] = self._features(nodes, *plain)
         row[1 + count :, 0], row[1 + count :, 1] = source, target
         return row
 
-    def _features(self, nodes: list[Any], degree_N: NDArray[Any]) -> NDArray[np.float32]:
-        """(N, F)."""
+    def _features(self, nodes: list[Any], source: NDArray[Any], target: NDArray[Any]) -> NDArray[np.float32]:
+        """(N, F), from edges (E,) without self-loops."""
         found = np.zeros((len(nodes), self.spec.size), np.float32)
         own = self.tags or self.width
         if self.tags:
@@ -131,7 +133,10 @@ class Graph(WithoutVocabulary):
             if not np.isfinite(found).all():
                 raise _Misfit("features are finite numbers")
         if self.degrees:
+            degree_N = np.bincount(target, minlength=len(nodes))
             found[np.arange(len(nodes)), own + np.minimum(degree_N, self.degrees - 1)] = 1
+        if self.walks:
+            found[:, own + self.degrees :] = return_probabilities(source, target, len(nodes), self.walks)
         return found
 
 
