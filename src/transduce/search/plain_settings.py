@@ -13,19 +13,29 @@ from transduce.core.errors import InputError
 from transduce.core.registry import suggest
 from transduce.search.length import LengthRule
 
-BOUNDS: dict[str, dict[str, Any]] = {
-    "beam": {"default": 5, "ge": 1, "le": 10_000},
-    "prune": {"default": None, "gt": 0},
-    "alpha": {"default": 0.75, "ge": 0, "le": 10, "allow_inf_nan": False},
-    "nbest": {"default": 1, "ge": 1, "le": 10_000},
-    "max_length_factor": {"default": 1.5, "ge": 0, "le": 1000, "allow_inf_nan": False},
-    "max_length_offset": {"default": 20, "ge": 0, "le": 100_000},
-    "shortlist": {"default": None, "ge": 1},
+DEFAULTS: dict[str, Any] = {
+    "method": "beam",
+    "beam": 5,
+    "prune": None,
+    "length_rule": "power",
+    "alpha": 0.75,
+    "nbest": 1,
+    "max_length_factor": 1.5,
+    "max_length_offset": 20,
+    "shortlist": None,
 }
-"""Default and bounds of a key, as pydantic's `Field` takes them."""
+BOUNDS: dict[str, dict[str, Any]] = {
+    "beam": {"ge": 1, "le": 10_000},
+    "prune": {"gt": 0},
+    "alpha": {"ge": 0, "le": 10, "allow_inf_nan": False},
+    "nbest": {"ge": 1, "le": 10_000},
+    "max_length_factor": {"ge": 0, "le": 1000, "allow_inf_nan": False},
+    "max_length_offset": {"ge": 0, "le": 100_000},
+    "shortlist": {"ge": 1},
+}
+"""Bounds of the keys that are numbers, as pydantic's `Field` takes them."""
 
 CHOICES = {"method": ("greedy", "beam"), "length_rule": ("power", "gnmt", "none")}
-DEFAULTS = {"method": "beam", "length_rule": "power", **{name: each["default"] for name, each in BOUNDS.items()}}
 REAL = ("prune", "alpha", "max_length_factor")  # keys that need not be whole numbers
 NEEDS_STEPS: dict[str, Any] = {"coverage": 0, "ctc_weight": 0, "groups": 1, "min_length": 0, "no_repeat_ngram": None}
 """Keys that make a search go step by step, with the value by which they do not."""
@@ -122,9 +132,10 @@ class PlainSearch:
             problems = [f"search: {problem}." for problem in more if problem]
         if problems:
             raise InputError(problems)
-        return cls(
-            **{name: float(value) if name in REAL and value is not None else value for name, value in found.items()}
-        )
+        values: dict[str, Any] = {
+            name: float(value) if name in REAL and value is not None else value for name, value in found.items()
+        }
+        return cls(**values)
 
     @classmethod
     def asked(cls, recipe: Mapping[str, Any], asked: Mapping[str, Any]) -> Self:
@@ -164,7 +175,7 @@ def _problem(name: str, value: Any) -> str | None:
 
 def _number_problem(name: str, value: Any) -> str | None:
     bounds = BOUNDS[name]
-    if value is None and bounds["default"] is None:
+    if value is None and DEFAULTS[name] is None:
         return None
     kinds = (int, float) if name in REAL else (int,)
     fits = type(value) in kinds and not math.isnan(value)

@@ -1,7 +1,7 @@
 """The settings of all search methods."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -11,6 +11,7 @@ from transduce.core.errors import InputError
 from transduce.search.length import LengthRule, RuleName
 from transduce.search.plain_settings import (
     BOUNDS,
+    DEFAULTS,
     OTHER_NAMES,
     READ_BY_ONE,
     in_place_of,
@@ -27,30 +28,30 @@ class Search(Config):
 
     method: Literal["greedy", "beam", "sample", "exhaustive", "mask_predict", "ctc"] = "beam"
     """exhaustive is for tiny vocabularies. mask_predict and ctc are the only methods of models that write at once."""
-    beam: int = Field(**BOUNDS["beam"])
+    beam: Annotated[int, Field(**BOUNDS["beam"])] = DEFAULTS["beam"]
     """Beam size; a finished hypothesis keeps its slot. For `ctc`: number of prefixes; 1 = best path."""
-    prune: float | None = Field(**BOUNDS["prune"])
+    prune: Annotated[float | None, Field(**BOUNDS["prune"])] = DEFAULTS["prune"]
     """For `beam`: drop hypotheses this many nats below their sentence's best (Freitag and Al-Onaizan 2017)."""
     length_rule: RuleName = "power"
     """power: score = log p / L^alpha. gnmt: score = log p / ((5 + L) / 6)^alpha. none: score = log p."""
-    alpha: float = Field(**BOUNDS["alpha"])
+    alpha: Annotated[float, Field(**BOUNDS["alpha"])] = DEFAULTS["alpha"]
     """See `length_rule`; each rule needs its own value. 0 ranks by probability, which favours short outputs."""
     coverage: float = Field(default=0.0, ge=0, le=1000, allow_inf_nan=False)
     """Coverage penalty: score += coverage * sum_s log(min(sum_t alpha_ts, 1)) (Wu et al. 2016 use 0.2)."""
     ctc_weight: float = Field(default=0.0, ge=0, lt=1)
     """For models with model.ctc_weight: weight of CTC's prefix probabilities, beside attention's (Watanabe et al. 2017
     use 0.3)."""
-    nbest: int = Field(**BOUNDS["nbest"])
+    nbest: Annotated[int, Field(**BOUNDS["nbest"])] = DEFAULTS["nbest"]
     """Number of hypotheses for each source; for `sample`, of independent samples."""
-    max_length_factor: float = Field(**BOUNDS["max_length_factor"])
+    max_length_factor: Annotated[float, Field(**BOUNDS["max_length_factor"])] = DEFAULTS["max_length_factor"]
     """Maximum length of an output: max_length_factor * source length + max_length_offset tokens."""
-    max_length_offset: int = Field(**BOUNDS["max_length_offset"])
+    max_length_offset: Annotated[int, Field(**BOUNDS["max_length_offset"])] = DEFAULTS["max_length_offset"]
     """See `max_length_factor`. For a language model: maximum number of tokens after the prompt."""
     min_length: int = Field(default=0, ge=0, le=100_000)
     """Minimum number of tokens of an output, without the end token; for a language model, after the prompt."""
     no_repeat_ngram: int | None = Field(default=None, ge=1)
     """No n-gram of this length may occur twice in an output."""
-    shortlist: int | None = Field(**BOUNDS["shortlist"])
+    shortlist: Annotated[int | None, Field(**BOUNDS["shortlist"])] = DEFAULTS["shortlist"]
     """Restrict outputs to this many likely translations of each source token and as many of the most frequent tokens
     (at least `beam`). Faster for Transformers, but less exact. See `transduce shortlist`. Unset: all words."""
     groups: int = Field(default=1, ge=1)

@@ -1,1 +1,1 @@
-"""Translation with NumPy, the tokenizers and the kernels alone; also a wheel, `transduce-runtime` (packaging/runtime)."""
+"""Translation with NumPy, tokenizers and the kernels alone; also a wheel, `transduce-runtime` (packaging/runtime)."""

@@ -5,12 +5,11 @@ kernels. What needs more than these is refused, with the name of the package tha
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -45,6 +44,7 @@ REFUSED = {
     "on_step": "a call after each token",
 }
 """Arguments of `transduce.load(..).predict` that need a search which goes step by step."""
+LISTS_OF_SEVERAL = f"search.shortlist: an ensemble with shortlists goes step by step. {WHOLE}"
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class Translator:
         if settings.shortlist is None:
             return
         if len(self.members) > 1:
-            raise InputError(f"search.shortlist: an ensemble with shortlists goes step by step. {WHOLE}")
+            raise InputError(LISTS_OF_SEVERAL)
         check_candidates(settings.shortlist, self.lexicon)
 
 
@@ -262,6 +262,8 @@ def _side_by_side(work: Callable[[list[int]], Any], batches: Sequence[list[int]]
     if workers <= 1 or len(batches) <= 1:
         yield from map(work, batches)
         return
+    from concurrent.futures import ThreadPoolExecutor  # late: most calls need no threads
+
     pool = ThreadPoolExecutor(min(workers, len(batches)), initializer=partial(openmp.set_threads, 1))
     try:
         yield from pool.map(work, batches)
@@ -275,6 +277,7 @@ def load(
     ensemble: Mean = "probability",
     precision: Literal["fp32", "int8"] = "fp32",
     threads: int | None = None,
+    search: Mapping[str, Any] = MappingProxyType({}),
 ) -> Translator:
     """The model in a run directory or a model file; of several of these, an ensemble.
 
@@ -283,6 +286,7 @@ def load(
         ensemble: what a mean is taken of, "probability" or "log_probability".
         precision: of matrix products.
         threads: how many threads kernels use that the calling thread calls; None = OMP_NUM_THREADS, or all cores.
+        search: settings that `predict` will be asked for. If they cannot be, that is told before weights are read.
 
     Raises:
         InputError: no model there, or one that is damaged, foreign or too new; one that needs torch; several that do
@@ -296,7 +300,9 @@ def load(
     paths = paths_of(path)
     if ensemble not in ("probability", "log_probability"):
         raise InputError(f'ensemble: expected "probability" or "log_probability"; got {ensemble!r}.')
-    loaded = [_loaded(each, precision == "int8") for each in paths]
+    if len(paths) > 1 and search.get("shortlist") is not None:
+        raise InputError(LISTS_OF_SEVERAL)
+    loaded = [_loaded(each, precision == "int8", None if place else search) for place, each in enumerate(paths)]
     members, files, lexicons = (list(each) for each in zip(*loaded, strict=True))
     problems = [
         differing_target(os.fspath(name), os.fspath(paths[0]))
@@ -320,14 +326,18 @@ def _check_machine(precision: str) -> None:
         )
 
 
-def _loaded(path: str | PathLike[str], whole: bool) -> tuple[Member, ModelFile, Lexicon | None]:
-    """Settings, tokenizers and shapes are checked before weights are read."""
+def _loaded(
+    path: str | PathLike[str], whole: bool, search: Mapping[str, Any] | None
+) -> tuple[Member, ModelFile, Lexicon | None]:
+    """Settings, tokenizers and shapes are checked before weights are read; those of search where they are given."""
     read: list[tuple[Sizes, Tokenizer, Tokenizer]] = []
 
     def check(
         config: dict[str, Any], texts: dict[str, str], columns: ColumnTables, weights: dict[str, TensorInfo]
     ) -> None:
         sizes = sizes_of(config, columns)
+        if search is not None:
+            PlainSearch.asked(section_of(config, "search"), search)
         found = read_tokenizers(texts)
         if missing := [side for side in ("source", "target") if not {"joint", side} & found.keys()]:
             raise InputError(f"the model file has no {side} tokenizer, which its task needs." for side in missing)
