@@ -159,7 +159,8 @@ def load_model_file(
         infos |= {name: infos[first] for name, first in tables["tied"].items() if first in infos}
         check(tables["config"], tables["tokenizer"], tables["columns"], infos)
     weights, metadata = read(path)
-    tables = _tables(path, metadata, trust_code)
+    if metadata != header.metadata:  # the file was replaced meanwhile
+        tables = _tables(path, metadata, trust_code)
     lexicon = _lexicon(path, weights)
     for name, first in tables["tied"].items():
         if first not in weights:

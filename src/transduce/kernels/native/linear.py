@@ -31,9 +31,11 @@ class Packed:
         self._above_O = empty((self.outputs,), np.int32) if whole else None
         if whole:
             room = (-(-self.outputs // DEEP), -(-self.inputs // QUADS), DEEP, QUADS)
-            self._panels = zeros(room, np.int8)
+            filled = self.outputs % DEEP == 0 and self.inputs % QUADS == 0
+            self._panels = (empty if filled else zeros)(room, np.int8)
         else:
-            self._panels = zeros((-(-self.outputs // WIDE), self.inputs, WIDE))
+            filled = self.outputs % WIDE == 0
+            self._panels = (empty if filled else zeros)((-(-self.outputs // WIDE), self.inputs, WIDE))
         made = [address(each) for each in (self._panels, self._scale_O, self._above_O) if each is not None]
         kernel("pack_whole" if whole else "pack")(address(weight_OI), *weight_OI.shape, *made)
         held = (self._panels, self._scale_O, self._above_O, self._bias_O)
