@@ -292,16 +292,17 @@ def load(
         InputError: no model there, or one that is damaged, foreign or too new; one that needs torch; several that do
             not go together; there are no kernels for this machine.
     """
-    _check_machine(precision)
-    if threads is not None:
-        if threads < 1:
-            raise InputError(f"threads = {threads}: expected at least 1.")
-        openmp.set_threads(threads)
     paths = paths_of(path)
+    if precision not in ("fp32", "int8"):
+        raise InputError(f'precision: expected "fp32" or "int8"; got {precision!r}.')
     if ensemble not in ("probability", "log_probability"):
         raise InputError(f'ensemble: expected "probability" or "log_probability"; got {ensemble!r}.')
     if len(paths) > 1 and search.get("shortlist") is not None:
         raise InputError(LISTS_OF_SEVERAL)
+    if threads is not None:
+        if threads < 1:
+            raise InputError(f"threads = {threads}: expected at least 1.")
+        openmp.set_threads(threads)
     loaded = [_loaded(each, precision == "int8", None if place else search) for place, each in enumerate(paths)]
     members, files, lexicons = (list(each) for each in zip(*loaded, strict=True))
     problems = [
@@ -314,12 +315,11 @@ def load(
     return Translator(members, ensemble, files[0].config, lexicons[0], all(map(_reads_single, files)))
 
 
-def _check_machine(precision: str) -> None:
-    if precision not in ("fp32", "int8"):
-        raise InputError(f'precision: expected "fp32" or "int8"; got {precision!r}.')
+def _check_machine(whole: bool) -> None:
+    """Raises InputError where there are no kernels, or whole: none in 8 bits."""
     if kernels() is None:
         raise InputError(f"there are no kernels for this system here, without which torch is needed. {WHOLE}")
-    if precision == "int8" and not multiplies_whole():
+    if whole and not multiplies_whole():
         raise InputError(
             f"precision int8 needs a processor with the instructions AVX-512 VNNI; use fp32. On other x86 processors "
             f"torch has 8-bit products. {WHOLE}"
@@ -343,6 +343,7 @@ def _loaded(
             raise InputError(f"the model file has no {side} tokenizer, which its task needs." for side in missing)
         source, target = (found.get("joint") or found[side] for side in ("source", "target"))
         check_shapes(sizes, (source.size, target.size), weights)
+        _check_machine(whole)  # last: it loads OpenMP's library, which a process that goes on with torch does not need
         read.append((sizes, source, target))
 
     file = load_model_file(path, check=check, read=read_arrays)

@@ -1,7 +1,7 @@
 """The OpenMP library whose functions the kernels call.
 
 The kernels are not linked to one: torch brings its own, and two in one process would each start threads. Where torch is
-not loaded, one is loaded here: the one that lies beside the kernels in a wheel, or the system's, or torch's file.
+not loaded, one is loaded here: the one that lies beside the kernels in a wheel, or torch's file, or the system's.
 """
 
 import ctypes
@@ -44,7 +44,7 @@ def _places() -> Iterator[str]:
     beside = Path(__file__).with_name(NAME)
     if beside.exists():
         yield str(beside)
-    yield NAME
-    torch = find_spec("torch")
+    torch = find_spec("torch")  # which may be imported later, and finds its library loaded then
     for folder in (torch.submodule_search_locations or []) if torch else []:
         yield from map(str, sorted((Path(folder) / "lib").glob("libgomp*.so*")))
+    yield NAME
