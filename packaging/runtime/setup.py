@@ -31,8 +31,11 @@ def whole_package() -> object:
 
 
 def copy_sources() -> None:
-    """Lay out the package under `build/`, anew."""
-    shutil.rmtree(BUILD, ignore_errors=True)
+    """Lay out the package under `build/`, anew; of an earlier build only what was compiled is kept."""
+    for stale in (BUILD / "package", BUILD / "native"):
+        shutil.rmtree(stale, ignore_errors=True)
+    for stale in BUILD.glob("lib*/**/*.py"):
+        stale.unlink()
     write_to(BUILD / "package")
     shutil.copytree(
         SOURCE / "transduce/kernels/native",

@@ -71,8 +71,7 @@ class Pipeline:
         self.device = device_for(precision, device)
         outline = outline or Outline(file.config, file.tokenizers, file.columns, file.weights)
         self.recipe: Recipe = outline.recipe
-        self.metrics = file.metrics
-        self.provenance = file.provenance
+        self.metrics, self.provenance = file.metrics, file.provenance
         self.task: Task = outline.task
         self.model = outline.model
         self.lexicon = lexicon_of(file, self.task)

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
-from transduce.kernels.native import openmp
 from transduce.kernels.native.layout import differences
+from transduce.kernels.native.openmp import provide
 
 VARIANTS = ("plain", "avx2", "avx512", "amx")  # which `setup.py` compiles
 CHOICE = "TRANSDUCE_NATIVE"  # in the environment
@@ -60,7 +60,7 @@ def _found() -> Any:
     able = _variants()
     if chosen in VARIANTS and chosen not in able:
         raise InputError(f"{CHOICE}={chosen}: this processor runs only {', '.join(reversed(able))}")
-    openmp.provide()
+    provide()
     for variant in [chosen] if chosen in VARIANTS else able:
         try:
             found = import_module(f"transduce.kernels.native.{variant}")
