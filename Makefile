@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test test-variants check format bench bench-peers clean
+.PHONY: help setup demo test test-variants check format bench bench-peers runtime-wheel clean
 DATA ?= ../shared/data/multi30k
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test    run the tests; make test-variants run them as other processors would"
 	@echo "make check   lint and types"
 	@echo "make format  let ruff lay out the code"
+	@echo "make runtime-wheel   build transduce-runtime, which needs no torch, and try it in an environment of its own"
 	@echo "make bench   measure speed beside the machine's limit; make bench-peers beside other toolkits too"
 
 setup: $(STAMP)
@@ -47,6 +48,15 @@ bench: $(STAMP)
 
 bench-peers: $(STAMP)
 	$(BIN)/python benchmarks/speed.py --data $(DATA) --peers
+
+# Into dist/. It is tried in an environment that has nothing else, where it must say what the whole package says.
+runtime-wheel: $(STAMP)
+	rm -rf dist/runtime build/runtime
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/runtime packaging/runtime
+	$(PYTHON) -m venv build/runtime
+	build/runtime/bin/python -m pip install --quiet --disable-pip-version-check dist/runtime/*.whl
+	$(BIN)/python packaging/runtime/try_wheel.py build/runtime/bin/python
+	@ls -l dist/runtime/*.whl
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

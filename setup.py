@@ -19,18 +19,29 @@ VARIANTS = {  # of x86 processors, slowest first; which of them a machine can ru
 }
 
 
-def kernels(variant: str, flags: list[str]) -> Extension:
-    """One module, `transduce.kernels.native.<variant>`. OpenMP's functions are of the library that torch has loaded."""
+def kernels(
+    variant: str, flags: list[str], package: str = "transduce", folder: str = FOLDER, optional: bool = True
+) -> Extension:
+    """One module, `transduce.kernels.native.<variant>`. OpenMP's functions are of the library that torch has loaded.
+
+    package, folder: where it belongs, and where its sources are. optional: an installation may do without it.
+    """
     return Extension(
-        f"transduce.kernels.native.{variant}",
-        [f"{FOLDER}/kernels.cpp"],
-        depends=[str(path) for path in sorted(Path(FOLDER).glob("*.h"))],
+        f"{package}.kernels.native.{variant}",
+        [f"{folder}/kernels.cpp"],
+        depends=[str(path) for path in sorted(Path(folder).glob("*.h"))],
         define_macros=[("MODULE", variant)],
         extra_compile_args=["-std=c++17", "-O3", "-fopenmp", *flags],
-        optional=True,
+        extra_link_args=["-Wl,-s"] if sys.platform == "linux" else [],  # without symbols that only debuggers read
+        optional=optional,
     )
 
 
-x86 = platform.machine().lower() in ("x86_64", "amd64")
-variants = VARIANTS if x86 else {"plain": []}
-setup(ext_modules=[kernels(*each) for each in variants.items()] if sys.platform == "linux" else [])
+def variants() -> dict[str, list[str]]:
+    """Those of this machine's kind of processor, with the compiler's options for each."""
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    return VARIANTS if x86 else {"plain": []}
+
+
+if __name__ == "__main__":  # as installers run it; packaging/runtime imports it
+    setup(ext_modules=[kernels(*each) for each in variants().items()] if sys.platform == "linux" else [])

@@ -32,6 +32,7 @@ ROOMS = [
     "tasks",  # which kind of input and output
     "interpret",  # what a model did with a text
     "pipeline",  # `transduce.load`
+    "without_torch",  # the same for Transformers, on NumPy and the kernels alone
     "interop",  # model files of others
     "demo",
     "evaluation",

@@ -14,9 +14,10 @@ from rich.console import Console
 from transduce.api.data import FOLDER, adopt, parts_of, staged, with_data
 from transduce.api.examples import Columns
 from transduce.core.errors import InputError
+from transduce.core.overrides import set_key
 from transduce.distillation.pipeline import train_recipe
 from transduce.pipeline.pipeline import Pipeline, load
-from transduce.recipe.recipe import Recipe, Table, parse_recipe, read_table, set_key
+from transduce.recipe.recipe import Recipe, Table, parse_recipe, read_table
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.devices import VARIABLE, use_device
 from transduce.runtime.process_group import refuse_several

@@ -11,17 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from transduce.core.errors import InputError
-
-BASE = 10_000.0
+from transduce.kernels import sinusoids
+from transduce.kernels.sinusoids import BASE
 
 
 def frequencies(width: int, base: float = BASE, device: torch.device | None = None) -> Tensor:
-    """(D/2,) angular frequencies in radians per position: base^(-2j/D), j = 0 .. D/2 - 1, in fp64.
-
-    The cosine term uses the exponent 2j/D as well; some lecture notes print 2jd there, which is a misprint.
-    """
-    pair_J = torch.arange(0, width, 2, dtype=torch.float64, device=device)
-    return base ** (-pair_J / width)
+    """(D/2,) in fp64: see `transduce.kernels.sinusoids`."""
+    frequency_J = torch.empty((width + 1) // 2, dtype=torch.float64, device=device)
+    return frequency_J.copy_(torch.from_numpy(sinusoids.frequencies(width, base)))
 
 
 def sinusoidal(length: int, width: int, offset: int = 0, device: torch.device | None = None) -> Tensor:
@@ -32,9 +29,9 @@ def sinusoidal(length: int, width: int, offset: int = 0, device: torch.device | 
     p[t + k] is p[t] rotated by an angle that depends only on k, like the hands of a clock that move at different
     speeds.
     """
-    position_T = torch.arange(offset, offset + length, dtype=torch.float64, device=device)
-    angle_TJ = position_T[:, None] * frequencies(width, device=device)
-    return torch.stack((angle_TJ.sin(), angle_TJ.cos()), -1).flatten(1).float()
+    # Where the table is too large for its model file, it is refused before NumPy makes it (`core.skip_init`).
+    table_TD = torch.empty(length, 2 * ((width + 1) // 2), dtype=torch.float32, device=device)
+    return table_TD.copy_(torch.from_numpy(sinusoids.sinusoids(length, width, offset)))
 
 
 def clock(length: int, width: int, offset: int = 0) -> Tensor:
@@ -99,8 +96,7 @@ def turns(length: int, width: int) -> Tensor:
 @cache
 @torch.inference_mode(False)
 def _turns(length: int, width: int) -> Tensor:
-    sine_and_cosine_TE = sinusoidal(length, width, device=torch.device("cpu"))
-    return sine_and_cosine_TE.view(length, -1, 2).flip(-1).flatten(1)
+    return torch.from_numpy(sinusoids.turns(length, width))
 
 
 class Sinusoidal(nn.Module):
@@ -135,10 +131,7 @@ class Learned(nn.Module):
         """
         end = offset + x_BTD.shape[1]
         if end > len(self.weight_TD):
-            raise InputError(
-                f"This model has learned positions for {len(self.weight_TD)} tokens, but got {end}: shorten the text, "
-                "or train with a larger model.max_length or another kind of positions."
-            )
+            raise InputError(sinusoids.too_few(len(self.weight_TD), end))
         return x_BTD + self.weight_TD[offset:end]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transduce.cli import options
+from transduce.cli.search_keys import models_and_search
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TextFile
@@ -55,7 +56,7 @@ def distill(
     """
     from transduce.cli.text import tell
 
-    teacher, asked = options.models_and_search(teacher, {"beam": beam, "alpha": alpha, "prune": prune})
+    teacher, asked = models_and_search(teacher, {"beam": beam, "alpha": alpha, "prune": prune})
     sources, root = _sources(teacher[0], source, recipe)
     student_recipe = _student(student, output) if student else None  # a wrong one is told now
     use = {"trust_code": trust_code, "precision": precision, "device": device}

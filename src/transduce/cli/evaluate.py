@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transduce.cli import options
+from transduce.cli.search_keys import models_and_search
 
 if TYPE_CHECKING:
     from transduce.kernels.matmul import Precision
@@ -75,7 +76,7 @@ def evaluate(
 
     keep_freed_memory()
     asked = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
-    models, search = options.models_and_search(models, asked, needed=False)
+    models, search = models_and_search(models, asked, needed=False)
     settings = Settings(metric, batch_size, search)
     named = _by_name(outputs or [], models)
     sides = options.columns(tsv, source_column, target_column)

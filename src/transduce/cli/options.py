@@ -1,16 +1,13 @@
 """Options shared by several verbs, each with the same meaning and help text everywhere."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TsvColumn
 
-Named = TypeVar("Named", Path, str)
-SEARCH = "search."  # the beginning of an argument that is a key of search instead of a model
 
 Tsv = Annotated[
     Path | None, typer.Option(help="One tab-separated file with both sides as columns, instead of two files.")
@@ -86,41 +83,6 @@ Prune = Annotated[
         "same results."
     ),
 ]
-
-
-def models_and_search(
-    given: Sequence[Named] | None, options: Mapping[str, Any], needed: bool = True
-) -> tuple[list[Named], dict[str, Any]]:
-    """Separate the arguments of a command that searches into models and search keys, which override the recipe's.
-
-    Every such command takes any search key among its models, as `search.beam=5`, and some keys as options too. The
-    search itself checks which keys exist.
-
-    Args:
-        given: models, and `search.KEY=VALUE`.
-        options: the values of options by search key; None = not given.
-        needed: whether at least one model is required.
-
-    Raises:
-        InputError: there is no model, an override is malformed, or a key was given in both ways.
-    """
-    from transduce.core.errors import InputError
-    from transduce.recipe.recipe import apply_overrides
-
-    models = [each for each in given or () if not str(each).startswith(SEARCH)]
-    overrides = [str(each) for each in given or () if str(each).startswith(SEARCH)]
-    named = apply_overrides({"search": {}}, overrides)["search"]
-    asked = {key: value for key, value in options.items() if value is not None}
-    problems = [
-        f"search.{key} was given twice, as an option and as search.{key}=...; give it once."
-        for key in asked
-        if key in named
-    ]
-    if needed and not models:
-        problems.append("expected a run directory or a model file; got only search keys.")
-    if problems:
-        raise InputError(problems)
-    return models, {**asked, **named}
 
 
 def columns(tsv: Path | None, source: list[int] | None, target: int | None) -> "tuple[TsvColumn, TsvColumn] | None":

@@ -1,15 +1,17 @@
 """`transduce predict MODEL < sources > outputs`."""
 
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from transduce.cli import options
+from transduce.cli.search_keys import models_and_search
 
 if TYPE_CHECKING:
+    from transduce.inference.constraints import Constraints
     from transduce.inference.prediction import Prediction
     from transduce.pipeline.pipeline import Pipeline
 
@@ -117,6 +119,13 @@ def predict(
         bool, typer.Option(help="With --json, write every hypothesis that the beam search considered.")
     ] = False,
     trust_code: options.TrustCode = False,
+    engine: Annotated[
+        Literal["auto", "torch", "kernels"],
+        typer.Option(
+            help="What computes. kernels starts in a fraction of the time, and translates with Transformers; torch "
+            "runs all models. auto takes the kernels where they give the same output."
+        ),
+    ] = "auto",
 ) -> None:
     """Translate or continue each line of standard input.
 
@@ -127,11 +136,11 @@ def predict(
     Each input line gives one output line, in the same order. At a terminal it asks for lines and answers each. Search
     options that are not given are those of the model's recipe.
     """
+    from transduce.cli.engine import translator_of
+    from transduce.cli.predictions import answer, writer
     from transduce.cli.text import bar, is_terminal, read_source, tell, write_line
     from transduce.core.errors import InputError
     from transduce.data.tags import require_language
-    from transduce.inference.constraints import read_constraints
-    from transduce.pipeline.pipeline import load
     from transduce.runtime.allocator import keep_freed_memory
 
     keep_freed_memory()
@@ -165,13 +174,15 @@ def predict(
         "iterations": iterations,
         "lengths": lengths,
     }
-    models, search = options.models_and_search(model, asked)
-    pipeline = load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
-    file = pipeline.task.read_inputs(source) if source else None
+    models, search = models_and_search(model, asked)
+    more = bool(draw or lattice or must or must_not or prefix or constraints or trust_code)
+    alone = translator_of(models, engine, search, device, more, ensemble=ensemble, precision=precision)
+    pipeline: Any = alone or _with_torch(models, trust_code, ensemble, precision, device)
+    file = pipeline.task.read_inputs(source) if source and not alone else None
     lines = [text] if text is not None else file.texts if file else [] if at_terminal else read_source(source)
     if not to and (text is not None or lines):
-        require_language(pipeline.task.tokenizers.get("source"), lines)
-    wanted = read_constraints(constraints, len(lines)) if constraints else None
+        require_language(alone.source if alone else pipeline.task.tokenizers.get("source"), lines)
+    wanted = _constraints(constraints, len(lines)) if constraints else None
     common: dict[str, Any] = {
         "split": split,
         "long": long,
@@ -180,9 +191,10 @@ def predict(
         "prefix": prefix,
         "to": to,
     }
+    below = partial(draw_below, pipeline) if draw else None
     if at_terminal:
-        write = _writer(pipeline, as_json, draw)
-        _answer(lambda line: pipeline.predict([line], tell=tell, lattice=lattice, **common, **search), write)
+        write = writer(as_json, draw=below)
+        answer(lambda line: pipeline.predict([line], tell=tell, lattice=lattice, **common, **search), write)
         return
     with bar("predicting", len(lines)) as advance:
         predictions = pipeline.predict(
@@ -199,42 +211,21 @@ def predict(
     if file and file.names and not (as_json or draw):
         write_line({name: each.text for name, each in zip(file.names, predictions, strict=True)})
         return
-    write = _writer(pipeline, as_json, draw, whole=text is not None)
+    write = writer(as_json, text is not None, below)
     for place, prediction in enumerate(predictions):
         write(prediction, {"id": file.names[place]} if file and file.names else {})
 
 
-def _writer(
-    pipeline: "Pipeline", as_json: bool, draw: bool, whole: bool = False
-) -> "Callable[[Prediction, dict[str, str]], None]":
-    """What writes a prediction, with what it is called: its text or JSON, and where asked for its picture.
+def _with_torch(models: list[Path], trust_code: bool, ensemble: Any, precision: Any, device: str) -> "Pipeline":
+    from transduce.pipeline.pipeline import load
 
-    whole: with its line breaks and the white space around its source; else a prediction is one line.
-    """
-    from transduce.cli.text import tell, write_line, write_text
-    from transduce.core.errors import InputError
-
-    def write(prediction: "Prediction", named: dict[str, str]) -> None:
-        if whole and not as_json:
-            write_text(_surrounded(prediction))
-        else:
-            write_line({**named, **prediction.to_dict()} if as_json else prediction.text)
-        if draw:
-            try:
-                draw_below(pipeline, prediction)
-            except InputError as error:  # an empty text, one in several pieces, an ensemble
-                tell(str(error))
-
-    return write
+    return load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
 
 
-def _surrounded(prediction: "Prediction") -> str:
-    """The output with the white space that stands around its source."""
-    source = prediction.source
-    if not source.strip():
-        return source
-    before, after = source[: len(source) - len(source.lstrip())], source[len(source.rstrip()) :]
-    return f"{before}{prediction.text.strip()}{after}"
+def _constraints(path: Path, count: int) -> "list[Constraints]":
+    from transduce.inference.constraints import read_constraints
+
+    return read_constraints(path, count)
 
 
 def draw_below(pipeline: "Pipeline", prediction: "Prediction") -> None:
@@ -248,29 +239,3 @@ def draw_below(pipeline: "Pipeline", prediction: "Prediction") -> None:
     sys.stdout.flush()
     Console(file=sys.stdout, highlight=False).print(picture)
     print(flush=True)
-
-
-def _answer(
-    predict: "Callable[[str], list[Prediction]]", write: "Callable[[Prediction, dict[str, str]], None]"
-) -> None:
-    """Ask for lines at the terminal and answer each, until there are no more; what is wrong with one is told."""
-    from transduce.cli.text import tell
-    from transduce.core.errors import InputError
-
-    tell("One line in, one line out; Ctrl-D ends.")
-    while True:
-        print("> ", end="", file=sys.stderr, flush=True)
-        raw = sys.stdin.buffer.readline()
-        if not raw:
-            print(file=sys.stderr)
-            return
-        try:
-            line = raw.decode("utf-8").rstrip("\n")
-            if line:
-                [prediction] = predict(line)
-                write(prediction, {})
-                sys.stdout.flush()
-        except UnicodeDecodeError as error:
-            tell(f"This line is not UTF-8: {error.reason}.")
-        except InputError as error:
-            tell(str(error))

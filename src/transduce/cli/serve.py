@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transduce.cli import options
+from transduce.cli.search_keys import models_and_search
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 
@@ -95,7 +96,7 @@ def serve(
         from transduce.serve.run import run
     from transduce.explore.page_file import page
 
-    models, search = options.models_and_search(models, {"prune": prune, "shortlist": shortlist})
+    models, search = models_and_search(models, {"prune": prune, "shortlist": shortlist})
     opened = Models.open(models, ModelUse(trust_code, precision, device, search))
     for model in opened:
         tell(f"{model.name}: {model.path}")

@@ -74,9 +74,12 @@ def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     if not is_terminal(sys.stderr):
         yield lambda done: None
         return
-    from rich.console import Console
-    from rich.progress import Progress
-
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ModuleNotFoundError:  # the package without torch does not bring it
+        yield lambda done: None
+        return
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=total)
         yield lambda done: progress.advance(task, done)

@@ -8,6 +8,7 @@ import typer
 
 from transduce.cli import options
 from transduce.cli.distill import translated
+from transduce.cli.search_keys import models_and_search
 
 
 def translate_back(
@@ -45,7 +46,7 @@ def translate_back(
 
     if tag and len(tag.split()) != 1:
         raise InputError(f"--tag {tag!r}: expected one word without white space.")
-    models, asked = options.models_and_search(model, {"beam": beam})
+    models, asked = models_and_search(model, {"beam": beam})
     texts = [TextFile(text=str(path)) for path in text]
     use = {"trust_code": trust_code, "precision": precision, "device": device}
     how = {"batch_size": batch_size, "workers": workers, "method": BACKTRANSLATION}

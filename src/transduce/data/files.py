@@ -50,7 +50,10 @@ def _open_by_suffix(path: Path) -> BinaryIO:
         case ".xz":
             return cast(BinaryIO, lzma.open(path, "rb"))
         case ".zst":
-            import pyarrow
+            try:
+                import pyarrow
+            except ModuleNotFoundError:  # the package without torch does not bring it
+                raise InputError(f"{path}: .zst needs pyarrow, which is not installed: pip install pyarrow.") from None
 
             return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
         case _:

@@ -6,14 +6,16 @@ A piece ends at a sentence's end, else at a comma, else at a space, else anywher
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from transduce.core.errors import InputError
 from transduce.data.tags import leading_tags
-from transduce.data.tokenizer import Tokenizer
-from transduce.inference.constraints import Constraints
+from transduce.data.text_ids import Tokenizer
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
+
+if TYPE_CHECKING:
+    from transduce.inference.constraints import Constraints
 
 LongText = Literal["split", "truncate", "refuse"]
 BREAKS = (re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])"), re.compile(r"\s+"))
@@ -136,7 +138,7 @@ def utterances(texts: Sequence[str], frames: Sequence[Any], limit: int, how: Lon
     return found
 
 
-def refuse_wants_of_pieces(wants: Sequence[Constraints], pieces: Pieces) -> None:
+def refuse_wants_of_pieces(wants: "Sequence[Constraints]", pieces: Pieces) -> None:
     """Raises InputError for constraints on a text that is read in several pieces."""
     problems = [
         f"line {place + 1}: constraints cannot apply to a text that is translated in {len(cut)} pieces; "
@@ -269,19 +271,24 @@ def _side_by_side(text: str, cut: Sequence[Segment], parts: Sequence[Prediction]
 
 
 def tell_of_pieces(
-    pieces: Pieces, wants: Sequence[Constraints], otherwise: Callable[[], Pieces], tell: Callable[[str], None]
+    pieces: Pieces, wants: "Sequence[Constraints]", otherwise: Callable[[], Pieces], tell: Callable[[str], None]
 ) -> None:
     """Tell which texts were too long, and which are read as one because of constraints.
 
     Args:
         otherwise: how the texts were read if nothing were wanted of their outputs.
     """
-    for place, known in pieces.long.items():
-        tell(f"{known}; {pieces.done[place]}")
+    tell_of_long(pieces, tell)
     cuts = otherwise().cuts if any(wants) else pieces.cuts
     for place, (cut, other) in enumerate(zip(pieces.cuts, cuts, strict=True)):
         if wants[place] and len(cut) < len(other):
             tell(f"line {place + 1}: its {len(other)} sentences are read as one, because constraints apply to it.")
+
+
+def tell_of_long(pieces: Pieces, tell: Callable[[str], None]) -> None:
+    """Tell which texts were too long, and what became of them."""
+    for place, known in pieces.long.items():
+        tell(f"{known}; {pieces.done[place]}")
 
 
 def tell_unmet(predictions: Sequence[Prediction], tell: Callable[[str], None]) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 
 from transduce.core.errors import InputError
-from transduce.core.model_file import ModelFile, check_finite, load_model_file
+from transduce.core.finite import check_finite
+from transduce.core.model_file import ModelFile, load_model_file
 from transduce.data.tags import addressed
 from transduce.fused.pack import pack_all
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
@@ -70,8 +71,7 @@ class Pipeline:
         self.device = device_for(precision, device)
         outline = outline or Outline(file.config, file.tokenizers, file.columns, file.weights)
         self.recipe: Recipe = outline.recipe
-        self.metrics = file.metrics
-        self.provenance = file.provenance
+        self.metrics, self.provenance = file.metrics, file.provenance
         self.task: Task = outline.task
         self.model = outline.model
         self.lexicon = lexicon_of(file, self.task)
