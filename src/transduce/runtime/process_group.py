@@ -9,7 +9,9 @@ torch.distributed moves everything. A process alone asks it nothing.
 """
 
 import os
+import socket
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,12 +21,13 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from transduce.core.errors import InputError, TransduceError
+from transduce.core.errors import InputError, Interrupted, TransduceError
 from transduce.data.batches import Rows
 from transduce.runtime.watchdog import Pulse, Watchdog
 
 Value = TypeVar("Value")
 BUCKET = 2**23  # numbers that are summed at once
+LOST = ("gloo", "NCCL", "Connection closed by peer", "Connection reset by peer", "Broken pipe")
 LONGEST = timedelta(days=7)  # that torch.distributed waits: the watchdog sees earlier who stands still
 
 
@@ -50,15 +53,9 @@ class ProcessGroup:
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """Around what all processes do at once. Raises TransduceError where one of them has gone."""
-        try:
-            with self.pulse.waiting():
-                yield
-        except RuntimeError as error:
-            raise TransduceError(
-                f"Another process of this training has gone: {str(error).splitlines()[0]} The last checkpoint is "
-                "intact; the same command goes on from there."
-            ) from error
+        """Around what all processes do at once."""
+        with self.pulse.waiting():
+            yield
 
     def share(self, rows: Rows) -> Rows | None:
         """The rows of a batch that this process trains on.
@@ -240,6 +237,7 @@ def started_group(resize: bool = False) -> Iterator[ProcessGroup]:
 
     Raises:
         InputError: an environment that torchrun does not make.
+        TransduceError: another process has gone; which one, and where it stood.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield ProcessGroup(resize=resize)
@@ -263,6 +261,29 @@ def started_group(resize: bool = False) -> Iterator[ProcessGroup]:
     watchdog.start()
     try:
         yield group
+    except Exception as error:
+        if is_of_connection(error):
+            raise TransduceError(_gone(error, watchdog)) from error
+        if not isinstance(error, InputError | Interrupted):
+            sys.stderr.write(f"transduce: process {rank} of {world}, on {socket.gethostname()}, fails. Its stack:\n")
+            traceback.print_exc()
+        raise
     finally:
         watchdog.stop()
         torch.distributed.destroy_process_group()
+
+
+def is_of_connection(error: BaseException) -> bool:
+    """Whether torch.distributed has lost another process."""
+    if isinstance(error, torch.distributed.DistError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in LOST)
+
+
+def _gone(error: BaseException, watchdog: Watchdog) -> str:
+    missing = watchdog.missing()
+    told = f"\n{missing}" if missing and watchdog.speaks() else ""
+    return (
+        f"Another process of this training has gone: {str(error).splitlines()[0]} The last checkpoint is intact; the "
+        f"same command goes on from there.{told}"
+    )
