@@ -9,8 +9,10 @@ torch.distributed moves everything. A process alone asks it nothing.
 """
 
 import os
+import signal
 import socket
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -105,11 +107,20 @@ class ProcessGroup:
         return found
 
     def whole(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Tensors that are split over the processes, joined; all must ask."""
+        """Tensors that are split over the processes, joined in the first one's main memory; all must ask.
+
+        One after the other, so that no device holds more than one whole tensor besides its parts. The others get
+        nothing.
+        """
         if not self.lockstep:
             return tensors
-        with self._together():
-            return {name: _joined(each) for name, each in tensors.items()}
+        found = {}
+        for name, each in tensors.items():
+            with self._together():
+                joined = _joined(each)
+            if self.first:
+                found[name] = joined.cpu()
+        return found
 
     def joined_rows(self, own: Tensor) -> Tensor:
         """Rows that were shared as `share` does, in their order. Axis 0."""
@@ -281,6 +292,8 @@ def is_of_connection(error: BaseException) -> bool:
 
 
 def _gone(error: BaseException, watchdog: Watchdog) -> str:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun's, which comes at once; it waits for half a minute
     missing = watchdog.missing()
     told = f"\n{missing}" if missing and watchdog.speaks() else ""
     return (

@@ -22,7 +22,7 @@ VARIABLE = "TRANSDUCE_HANG_SECONDS"
 LIMIT = 45.0  # seconds without computing anything
 SLOWER = 10.0  # times the longest step so far: then one that computes hangs, too
 KNOWN = 20  # steps, after which the longest says how long the next one may take
-SILENT = 3 * OFTEN  # seconds without a word: it is dead, or stopped
+SILENT = 4 * OFTEN  # seconds without a word: it is dead, or stopped
 WITHIN = f"{os.sep}torch{os.sep}distributed{os.sep}"  # files whose functions wait for other processes
 FRAMES = 40  # of a stack that are shown
 
