@@ -273,8 +273,8 @@ def started_group(resize: bool = False) -> Iterator[ProcessGroup]:
     try:
         yield group
     except Exception as error:
-        if is_of_connection(error):
-            raise TransduceError(_gone(error, watchdog)) from error
+        if (lost := _lost_connection(error)) is not None:
+            raise TransduceError(_gone(lost, watchdog)) from error
         if not isinstance(error, InputError | Interrupted):
             sys.stderr.write(f"transduce: process {rank} of {world}, on {socket.gethostname()}, fails. Its stack:\n")
             traceback.print_exc()
@@ -284,11 +284,18 @@ def started_group(resize: bool = False) -> Iterator[ProcessGroup]:
         torch.distributed.destroy_process_group()
 
 
-def is_of_connection(error: BaseException) -> bool:
-    """Whether torch.distributed has lost another process."""
-    if isinstance(error, torch.distributed.DistError):
-        return True
-    return isinstance(error, RuntimeError) and any(words in str(error) for words in LOST)
+def _lost_connection(error: BaseException | None) -> BaseException | None:
+    """The error by which torch.distributed says that another process has gone, if that is behind this one.
+
+    Torchrun's SIGTERM often comes while it is on its way.
+    """
+    while error is not None:
+        if isinstance(error, torch.distributed.DistError):
+            return error
+        if isinstance(error, RuntimeError) and any(words in str(error) for words in LOST):
+            return error
+        error = error.__context__
+    return None
 
 
 def _gone(error: BaseException, watchdog: Watchdog) -> str:
