@@ -5,6 +5,7 @@
 - The update that `transduce train` makes, with random batches: a small model, and that of Vaswani et al. 2017, base.
 - One process with two threads beside two with one thread each, in turn; each round runs all of them once.
 - The sum of gradients alone, over gloo on this machine: seconds for tensors of several sizes.
+- How many pairs a second an epoch's batches are planned for, which every process does.
 - --before: one process of an earlier checkout of this repository in turn with one of this code.
 
 Where other work runs on the machine, wall-clock figures say little by themselves; ratios, and target tokens per second
@@ -30,6 +31,7 @@ LENGTH = 32  # tokens of every sentence
 UPDATES = {"small": 4, "base": 2}
 SUMMED = (2**10, 2**16, 2**20, 2**24)  # numbers
 REPEATED = 5
+PLANNED = 2**21  # pairs
 SOURCE = Path(__file__).parents[1] / "src"
 
 
@@ -38,10 +40,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--before", type=Path, help="a checkout of an earlier commit, kernels compiled")
-    parser.add_argument("--worker", choices=[*SIZES, "sum"], help=argparse.SUPPRESS)
+    parser.add_argument("--worker", choices=[*SIZES, "sum", "plan"], help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.worker:
-        print(json.dumps(summed() if asked.worker == "sum" else updated(asked.worker)))
+        workers = {"sum": summed, "plan": planned}
+        print(json.dumps(workers[asked.worker]() if asked.worker in workers else updated(asked.worker)))
         return
     began = time.monotonic()
     found: dict[str, Any] = {size: beside(size, asked.rounds) for size in SIZES}
@@ -49,6 +52,8 @@ def main() -> None:
     print("numbers      seconds for a sum over two processes")
     for row in found["sums"]["rows"]:
         print(f"{row['numbers']:11,}  {row['seconds']:.5f}")
+    found["plan"] = run(1, 1, "plan")[0]
+    print(f"planned pairs a processor-second: {found['plan']['pairs_per_processor_second']:,.0f}")
     if asked.before:
         found["before"] = before(asked.before, asked.rounds)
     from trainers import record
@@ -158,6 +163,31 @@ def updated(size: str) -> dict[str, Any]:
     count = sum(each.numel() for each in model.parameters())
     speeds = {"tokens_per_second": done / wall, "tokens_per_processor_second": done / processor}
     return {**speeds, "parameters": count, "tokens_per_update": tokens, "precision": precision}
+
+
+def planned() -> dict[str, float]:
+    """Pairs whose batches are planned, of a store that has lengths alone, a second of processor time."""
+    import numpy as np
+
+    from transduce.data.batches import BatchConfig, Batches
+    from transduce.data.store import BLOCK
+
+    class Lengths:
+        fields, blocks = ("source", "target"), PLANNED // BLOCK
+
+        def __len__(self) -> int:
+            return PLANNED
+
+        def lengths(self, field: str, block: int) -> Any:
+            return np.random.default_rng([block, len(field)]).integers(5, 60, BLOCK)
+
+        def release(self) -> None:
+            """Nothing is held."""
+
+    batches = Batches([(Lengths(), 1.0)], BatchConfig(tokens=2**19), seed=1)  # type: ignore[list-item]
+    began = time.process_time()
+    count = batches.count(0)
+    return {"pairs_per_processor_second": PLANNED / (time.process_time() - began), "batches": count}
 
 
 def summed() -> dict[str, Any]:

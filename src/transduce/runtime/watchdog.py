@@ -104,7 +104,7 @@ class Watchdog(threading.Thread):
     def speaks(self) -> bool:
         """Whether this process is the one to tell what all of them see."""
         now = time.monotonic()
-        there = [rank for rank, (_, since) in self._spoken.items() if now - since <= SILENT]
+        there = [rank for rank, (_, since) in list(self._spoken.items()) if now - since <= SILENT]
         return self._rank == min(there, default=self._rank)
 
     def run(self) -> None:
