@@ -93,6 +93,15 @@ def test_sharded_processes_learn_what_one_does(tiny_recipe: Path, tmp_path: Path
         assert ours["validation"]["loss"] == pytest.approx(theirs["validation"]["loss"], rel=1e-5)
 
 
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_processes_that_recompute_learn_the_same_weights(parallel: str, tiny_recipe: Path, tmp_path: Path) -> None:
+    """With dropout, whose noise must be the same the second time."""
+    common = (f"training.parallel={parallel}", "training.optimizer=adamw", "model.inner_dropout=0.1")
+    kept = trained(2, tiny_recipe, tmp_path / "kept", *common)
+    again = trained(2, tiny_recipe, tmp_path / "again", *common, "training.activation_checkpointing=true")
+    assert difference(kept, again) == 0
+
+
 def test_each_process_keeps_a_part_of_every_tensor(tmp_path: Path) -> None:
     script = tmp_path / "parts.py"
     script.write_text(

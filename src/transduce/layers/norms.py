@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.kernels.native import norm as native
+from transduce.layers.recomputation import recomputing
 
 NormKind = Literal["layer", "rms", "batch"]
 EPSILON = 1e-5
@@ -86,9 +87,11 @@ class BatchNorm(nn.Module):
         return (x_BTD - mean_D) * (variance_D + EPSILON).rsqrt() * self.weight + self.bias
 
     def _observed(self, x_BTD: Tensor, real_BT: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Mean and variance of the real positions; updates the running statistics."""
+        """Mean and variance of the real positions; updates the running statistics, once for each batch."""
         rows_ND = x_BTD.flatten(0, 1) if real_BT is None else x_BTD[real_BT]
         mean_D, variance_D = rows_ND.mean(0), rows_ND.var(0, correction=0)
+        if recomputing():
+            return mean_D, variance_D
         with torch.no_grad():
             unbiased_D = variance_D * (len(rows_ND) / max(len(rows_ND) - 1, 1))
             self.mean_D.lerp_(mean_D.to(self.mean_D.dtype), MOMENTUM)

@@ -15,6 +15,7 @@ from transduce.attention.dropout import Dropout
 from transduce.attention.shared_kv_cache import Shared
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.norms import NoNorm, make_norm
+from transduce.layers.recomputation import Recomputable, recomputable
 from transduce.layers.residual import Residual
 from transduce.layers.ssru import Ssru
 from transduce.layers.stack import Sources, StackConfig, attention_of, feed_forward_of, shared_sources
@@ -22,7 +23,7 @@ from transduce.layers.stack import Sources, StackConfig, attention_of, feed_forw
 Cells = tuple[Tensor, ...]  # (B, D) of each block
 
 
-class SsruBlock(nn.Module):
+class SsruBlock(Recomputable):
     """SSRU, cross-attention and feed-forward, each inside a residual connection.
 
     Args:
@@ -44,6 +45,7 @@ class SsruBlock(nn.Module):
         self.cross_attention, self.cross_residual = cross_attention, residual()
         self.feed_forward, self.feed_forward_residual = feed_forward, residual()
 
+    @recomputable
     def forward(
         self,
         x_BTD: Tensor,

@@ -62,6 +62,9 @@ class TrainingConfig(Config):
     parallel: Literal["ddp", "fsdp"] = "ddp"
     """What several processes of torchrun share. ddp: the rows of each batch. fsdp: also the model, of which each keeps
     a part of the weights, gradients and optimizer states, for models that are too large for one device."""
+    activation_checkpointing: bool = False
+    """Keep only the inputs of each block for the backward pass, which computes the rest again: less memory for longer
+    updates (about a third). The weights learnt are the same."""
     threads: int | None = Field(default=None, ge=1)
     """Number of processor threads. Setting it makes the result independent of the number of cores."""
     precision: Literal["auto", "fp32", "bf16"] = Field(default="auto")
