@@ -93,7 +93,8 @@ def train(
             these keys (or text and label), in a list or a generator; a table of pandas or polars; a data set of
             Hugging Face. Or a mapping with train, and perhaps validation and test, of these. For tasks of text pairs
             and of labelled texts. They are written into the run's folder data/.
-        columns: keys of source and target in mappings and tables, if they have other names.
+        columns: keys of source and target in mappings and tables, if they have other names; `translation.en` is the
+            key en in the mapping translation.
         overrides: keys of the recipe, such as {"training.updates": 2000}.
         callbacks: each is called with a `TrainingUpdate` after each update. An exception ends the training; the same
             call then goes on after the newest checkpoint.
