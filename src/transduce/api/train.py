@@ -114,9 +114,10 @@ def train(
     with _on(device):
         resolved, folder = _prepared(table, where, run, data, columns, shown, force)
         keep_freed_memory()
-        report = train_recipe(resolved, folder, Display(shown, _watching(resolved, [*callbacks])))
+        display = Display(shown, _watching(resolved, [*callbacks]))
+        report = train_recipe(resolved, folder, display)
         if not quiet:
-            tell_summary(resolved, folder, report, Display(shown))
+            tell_summary(resolved, folder, report, display)
     return TrainedRun(folder, report, device)
 
 

@@ -105,7 +105,7 @@ def _judge(
     pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
     known = [pipeline.task.can_answer(answer) for _, answer in pairs]
     possible = [pair for pair, able in zip(pairs, known, strict=True) if able]
-    told = {"confusion": confusion.to_dict()} if confusion else {}
+    told: dict[str, Any] = {"confusion": confusion.to_dict()} if confusion else {}
     told |= {"unknown_answers": len(pairs) - len(possible)} if len(possible) < len(pairs) else {}
     if not possible:
         return _system(name, report, found, texts.groups, told, lines)
