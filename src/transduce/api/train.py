@@ -35,7 +35,9 @@ class TrainingUpdate:
 
     update: updates done, from 1, of `updates`.
     loss: mean of the recent ones, in nats a unit of the objective (a token of the target, for text).
-    learning_rate: of this update. speed: units a second. seconds: spent on the training so far.
+    learning_rate: of this update.
+    speed: units of the objective a second.
+    seconds: spent on the training so far, over all of its runs.
     best: metrics of the best validation so far, with its "update"; empty before the first.
     """
 
@@ -52,7 +54,12 @@ Callback = Callable[[TrainingUpdate], None]
 
 
 class TrainedRun:
-    """A finished training: its directory, its report, and its model, which is loaded when it is first asked for."""
+    """A finished training.
+
+    run: its directory.
+    report: what its report.json holds: test scores with intervals and signatures, versions, machine, times.
+    model: loaded when it is first asked for.
+    """
 
     def __init__(self, run: Path, report: Report, device: str = "auto") -> None:
         self.run = run
@@ -61,7 +68,11 @@ class TrainedRun:
 
     @cached_property
     def model(self) -> Pipeline:
-        """As `transduce.load(run)` gives it. The code that its recipe names is trusted: it has just run."""
+        """As `transduce.load(run)` gives it. The code that its recipe names is trusted: it has just run.
+
+        Raises:
+            InputError: the run's directory is no longer there.
+        """
         return load(self.run, trust_code=True, device=self._device)
 
     def __repr__(self) -> str:
