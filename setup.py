@@ -5,9 +5,11 @@ The rest of the package's description is in pyproject.toml.
 
 import platform
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 FOLDER = "src/transduce/kernels/native"
 AVX512 = ["-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"]
@@ -17,6 +19,20 @@ VARIANTS = {  # of x86 processors, slowest first; which of them a machine can ru
     "avx512": AVX512,
     "amx": [*AVX512, "-mamx-tile", "-mamx-int8"],
 }
+STABLE = "cp311"  # kernels use Python's stable interface, so one wheel serves this version and all later ones
+stable = not sysconfig.get_config_var("Py_GIL_DISABLED")  # which a build without the interpreter's lock has not
+
+
+class BuildKernels(build_ext):
+    """In a checkout, modules of earlier builds under another name are removed: Python would load them first."""
+
+    def run(self) -> None:
+        super().run()
+        for extension in self.extensions if self.inplace else ():
+            built = Path(self.get_ext_fullpath(extension.name))
+            for other in built.parent.glob(f"{built.name.split('.')[0]}.*.so"):
+                if built.exists() and other != built:
+                    other.unlink()
 
 
 def kernels(
@@ -30,7 +46,8 @@ def kernels(
         f"{package}.kernels.native.{variant}",
         [f"{folder}/kernels.cpp"],
         depends=[str(path) for path in sorted(Path(folder).glob("*.h"))],
-        define_macros=[("MODULE", variant)],
+        define_macros=[("MODULE", variant), *([("Py_LIMITED_API", "0x030B0000")] if stable else [])],
+        py_limited_api=stable,
         extra_compile_args=["-std=c++17", "-O3", "-fopenmp", *flags],
         extra_link_args=["-Wl,-s"] if sys.platform == "linux" else [],  # without symbols that only debuggers read
         optional=optional,
@@ -44,4 +61,9 @@ def variants() -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":  # as installers run it; packaging/runtime imports it
-    setup(ext_modules=[kernels(*each) for each in variants().items()] if sys.platform == "linux" else [])
+    extensions = [kernels(*each) for each in variants().items()] if sys.platform == "linux" else []
+    setup(
+        ext_modules=extensions,
+        cmdclass={"build_ext": BuildKernels},
+        options={"bdist_wheel": {"py_limited_api": STABLE}} if stable and extensions else {},
+    )

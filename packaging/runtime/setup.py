@@ -69,4 +69,5 @@ if __name__ == "__main__":
             whole.kernels(*each, package=NEW_NAME, folder=str(BUILD / "native"), optional=False)
             for each in whole.variants().items()
         ],
+        options={"bdist_wheel": {"py_limited_api": whole.STABLE}} if whole.stable else {},
     )

@@ -48,12 +48,17 @@ if TYPE_CHECKING:
 
 
 class Pipeline:
-    """Text in, predictions out.
+    """Text in, predictions out: what `transduce.load` returns. Calling it is `predict`.
 
-    recipe: what the model was trained with; metrics, provenance: what its file says of it.
+    recipe: what the model was trained with.
+    metrics: of the best validation, as its file has them.
+    provenance: data, versions and machine that it was trained with, as its file has them.
+    task: columns, predictor and metrics.
+    model: the torch module, in evaluation mode.
     others: the tasks of an ensemble's further members.
     lexicon: what a shortlist is made of; None = the file holds none.
-    precision: of matrix products. device: where they are computed.
+    precision: of matrix products.
+    device: where they are computed.
     single_sentences: whether the model was trained on pairs of single sentences, as far as its file says.
     """
 
@@ -248,6 +253,9 @@ class Pipeline:
 
         Args:
             sources: a list, as long as `targets`, or one text for one; or (source, target) pairs without `targets`.
+            targets: texts, in the order of their sources; None: `sources` holds pairs, or for a language model texts.
+            batch_size: texts at once: speed and memory, nothing else.
+            advance: told how many more texts are done.
 
         Raises:
             InputError: it is none of these; unequal numbers of sources and targets.

@@ -35,7 +35,13 @@ Table = dict[str, Any]
 
 
 class Recipe(Config):
-    """A resolved recipe, in which every key has a value. `task`, `data` and `model` are of the kinds that it names."""
+    """A resolved recipe, in which every key has a value: `recipe.training.updates`. It cannot be changed.
+
+    name: of its run.
+    task, data, model: of the kinds that it names.
+    tokenizer, batch, training, search: the sections that every recipe has.
+    teachers, backtranslation: stages before its own training; None without.
+    """
 
     name: str
     task: SerializeAsAny[Config]
@@ -54,12 +60,20 @@ class Recipe(Config):
 
     @classmethod
     def load(cls, path: str | PathLike[str], overrides: Iterable[str] = ()) -> "Recipe":
-        """The recipe in a TOML file, with `a.b=value` overrides. Raises the errors of `load_recipe`."""
+        """The recipe in a TOML file, with `a.b=value` overrides.
+
+        Raises:
+            InputError: the file is missing or is not TOML; unknown keys and wrong values, all of them at once.
+        """
         return load_recipe(Path(path), overrides)
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> "Recipe":
-        """The recipe of sections as a TOML file has them. Raises the errors of `load_recipe`."""
+        """The recipe of sections as a TOML file has them.
+
+        Raises:
+            InputError: unknown keys, with the nearest known ones, and wrong values; all of them at once.
+        """
         return parse_recipe(dict(table), "recipe")
 
 
