@@ -20,7 +20,7 @@ from transduce.core.atomic import writing
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 from transduce.core.languages import name_of
-from transduce.interop.export_ctranslate2 import CTranslate2Engine, export_ctranslate2
+from transduce.interop.export_ctranslate2 import CTranslate2Engine, write_ctranslate2
 from transduce.interop.model_card import Languages, model_card
 from transduce.interop.parity import EngineOutput
 from transduce.interop.sentencepiece import SPACE, sentencepiece_model
@@ -49,7 +49,7 @@ def export_argos(pipeline: "Pipeline", folder: Path, languages: Languages) -> Pa
         model = Path(staged) / "model"
         model.mkdir()
         try:
-            export_ctranslate2(pipeline, model, languages)
+            write_ctranslate2(pipeline, model)
         except InputError as error:
             problems += error.problems
         if problems:
