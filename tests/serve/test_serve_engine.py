@@ -39,10 +39,13 @@ class SharedOut(nn.Module):
 
     def __init__(self, model: Any, never_V: Tensor) -> None:
         super().__init__()
-        self.start, self._step, self._never_V = model.start, model.step, never_V
+        self.model, self._never_V = model, never_V
+
+    def start(self, source: Any, rows: int) -> Any:
+        return self.model.start(source, rows)
 
     def step(self, token_B: Tensor, memory: Any, state: Any) -> tuple[Tensor, Any]:
-        scores_BV, state = self._step(token_B, memory, state)
+        scores_BV, state = self.model.step(token_B, memory, state)
         return (scores_BV + self._never_V).log_softmax(-1), state
 
 
