@@ -3,9 +3,9 @@
     python -m venv other && other/bin/pip install libretranslate libretranslatepy
     other/bin/python benchmarks/libretranslate.py PACKAGE... [--text "One sentence. Another one."]
 
-Installs the packages into an empty home by Argos Translate, starts LibreTranslate's own server on a free port, and asks
-it through libretranslatepy: which languages there are, and whether two sentences are translated as two. Uses no network.
-Exits with 1 if anything is not as it should be.
+Installs the packages into an empty home by Argos Translate, starts LibreTranslate's own server on a free port, and
+asks it through libretranslatepy: which languages there are, and whether two sentences are translated as two. It uses no
+network. Exits with 1 if anything is not as it should be.
 """
 
 import argparse

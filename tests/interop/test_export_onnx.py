@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from forked import Run
-from random_models import SHORT, language_model, model_file, sentences, translator
+from random_models import SHORT, language_model, sentences, translator
 from transduce.core.errors import InputError
-from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
-from transduce.interop.export_onnx import OnnxEngine, OnnxSteps, export_onnx
+from transduce.interop.export_onnx import OnnxSteps, export_onnx
+from transduce.interop.exports import EXPORTS
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import PLAIN, Text, compare
 
@@ -27,7 +26,7 @@ LINES = [line for line in sentences(30, seed=5) if line]
 
 def exported(folder: Path, **model: Any) -> Any:
     pipeline = translator("unigram", model={**SIZES, **model})
-    export_onnx(pipeline, folder, Languages("en", "sw"))
+    assert EXPORTS["onnx"].write(pipeline, folder, Languages("en", "sw")) == folder
     return pipeline
 
 
@@ -40,7 +39,15 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def test_greedy_search_and_every_step_are_equal(plain: Any) -> None:
     pipeline, folder = plain
-    found = compare(pipeline, OnnxEngine(pipeline, folder), Text("random", LINES))
+    assert {each.name for each in folder.iterdir()} == {
+        "encoder.onnx",
+        "decoder_step.onnx",
+        "source_tokenizer.json",
+        "target_tokenizer.json",
+        "config.json",
+        "README.md",
+    }
+    found = compare(pipeline, EXPORTS["onnx"].engine(pipeline, folder), Text("random", LINES))
     assert found.holds, found.report()
     assert_same_steps(pipeline, folder)
 
@@ -72,7 +79,6 @@ def _stepped(model: Any, token_B: torch.Tensor, memory: Any, state: Any) -> Any:
     "settings",
     [
         {"norm": "post", "positions": "rotary", "norm_kind": "rms", "activation": "swiglu", "key_value_heads": 1},
-        {"positions": "shaw", "weighing": "entmax", "activation": "squared_relu"},
         {"kind": "ssru_transformer"},
     ],
     ids=str,
@@ -103,20 +109,3 @@ def test_what_cannot_go_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="only models from text to text"):
         export_onnx(language_model(), tmp_path, Languages())
     assert not list(tmp_path.iterdir())
-
-
-def test_the_command_writes_a_folder(run: Run, tmp_path: Path) -> None:
-    path, lines = tmp_path / "model.safetensors", tmp_path / "lines.txt"
-    save_model_file(path, model_file(translator("unigram", model=SIZES)))
-    lines.write_text("\n".join(LINES) + "\n", encoding="utf-8")
-    done = run("export", path, "--to", "onnx", "--output", tmp_path / "out", "--check", lines)
-    assert done.code == 0, done.err
-    assert f"equal tokens     {len(LINES)} of {len(LINES)}" in done.err
-    assert {each.name for each in (tmp_path / "out").iterdir()} == {
-        "encoder.onnx",
-        "decoder_step.onnx",
-        "source_tokenizer.json",
-        "target_tokenizer.json",
-        "config.json",
-        "README.md",
-    }

@@ -14,7 +14,7 @@ A sentence ends at
 
 The rules know no other abbreviations.
 
-Shapes: B paragraphs, N characters, U units, F features.
+Shapes: B paragraphs, N characters, F features, C classes.
 """
 
 import json
