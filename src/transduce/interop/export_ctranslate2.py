@@ -20,6 +20,7 @@ from transduce.attention.positions import Learned, sinusoidal
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 from transduce.data.tokenizer import Tokenizer
+from transduce.interop.ctranslate2_folder import write_settings
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import BATCH, EngineOutput
 from transduce.interop.transformer_parts import TransformerParts, key_value_heads_spread, logit_bias, parts_of
@@ -38,7 +39,19 @@ POSITIONS = ("none", "sinusoidal", "learned", "rotary", "shaw", "t5")
 
 
 def export_ctranslate2(pipeline: "Pipeline", folder: Path, languages: Languages) -> Path:
-    """Writes the model into `folder`, which exists and is empty, and returns it.
+    """Writes the model into `folder`, which exists and is empty, and returns it. With its tokenizers, so that
+    `transduce serve --engine ctranslate2` can serve it.
+
+    Raises:
+        InputError: as `write_ctranslate2`.
+    """
+    write_ctranslate2(pipeline, folder)
+    write_settings(pipeline, folder, languages)
+    return folder
+
+
+def write_ctranslate2(pipeline: "Pipeline", folder: Path) -> None:
+    """Writes what CTranslate2 itself reads into `folder`.
 
     Raises:
         InputError: the library is missing; CTranslate2 has no such architecture, with all reasons.
@@ -54,7 +67,6 @@ def export_ctranslate2(pipeline: "Pipeline", folder: Path, languages: Languages)
     spec.validate()
     spec.optimize()
     spec.save(str(folder))
-    return folder
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:

@@ -107,13 +107,18 @@ def parts_of(pipeline: "Pipeline", engine: str) -> TransformerParts:
 
 
 def logit_bias(parts: TransformerParts) -> Tensor:
+    """(V,): `never_chosen` of the target's tokenizer."""
+    return never_chosen(parts.target)
+
+
+def never_chosen(target: Tokenizer) -> Tensor:
     """(V,): `NEVER` for padding, start and unknown, which our search never chooses, else 0.
 
-    With it, no caller of an exported model needs to know this. The probability that the model gives to these tokens is
-    shared out among the others.
+    With it, no caller of an exported model needs to know this. Added to logits, it also shares out the probability that
+    the model gives to these tokens among the others; added to log-probabilities, it does not.
     """
-    bias_V = torch.zeros(len(parts.output))
-    bias_V[sorted({parts.target.pad, parts.target.start, parts.target.unknown} - {parts.target.end})] = NEVER
+    bias_V = torch.zeros(target.size)
+    bias_V[sorted({target.pad, target.start, target.unknown} - {target.end})] = NEVER
     return bias_V
 
 

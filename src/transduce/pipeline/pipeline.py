@@ -63,7 +63,7 @@ class Pipeline:
     """
 
     others: tuple[Task, ...] = ()
-    searches: bool = True  # outputs are found by search, whose settings `predict` takes
+    searches = attends = True  # outputs are found by search, whose settings `predict` takes; `attention` may be asked
 
     def __init__(
         self,
