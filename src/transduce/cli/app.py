@@ -12,6 +12,7 @@ from typing import NoReturn
 import typer
 
 from transduce.cli.compare import compare
+from transduce.cli.convert import convert
 from transduce.cli.demo import demo
 from transduce.cli.distill import distill
 from transduce.cli.doctor import doctor
@@ -52,6 +53,7 @@ VERBS = (
     explore,
     serve,
     export,
+    convert,
     distill,
     translate_back,
     shortlist,
