@@ -29,7 +29,7 @@ PLAIN: dict[str, Any] = {
     "return_dict_in_generate": True,
     "output_logits": True,
 }
-"""Greedy search and nothing else, whatever the folder's settings of generation say."""
+"""Greedy search, whatever the folder says of generation, without the tokens that our search does not choose either."""
 
 
 class OriginalEngine:
@@ -70,7 +70,9 @@ class OriginalEngine:
     @torch.inference_mode()
     def _batch(self, texts: list[str], longest: int) -> Iterator[EngineOutput]:
         read = self.tokenizer(texts, return_tensors="pt", padding=True)
-        opening = {"forced_bos_token_id": self.target.opening[0]} if self.target.opening else {}
+        rules: dict[str, Any] = {"suppress_tokens": self.target.unwritten} if self.target.unwritten else {}
+        if self.target.opening:
+            rules["forced_bos_token_id"] = self.target.opening[0]
         generate: Any = self.model.generate
         written = generate(
             input_ids=read["input_ids"],
@@ -78,7 +80,7 @@ class OriginalEngine:
             max_new_tokens=longest,
             decoder_start_token_id=self.target.start,
             **PLAIN,
-            **opening,
+            **rules,
         )
         for row, ids in enumerate(written.sequences[:, 1:].tolist()):
             ended = ids.index(self.target.end) if self.target.end in ids else len(ids)
