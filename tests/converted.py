@@ -17,8 +17,13 @@ SHORT = {"max_length_factor": 0.5, "max_length_offset": 4, "min_length": 0}
 
 def converted(folder: Path, **languages: str) -> Pipeline:
     """The model in `folder`, through a file, with short outputs: a random model writes as much as it may."""
-    path = folder / "ours.safetensors"
-    save_model_file(path, read_foreign(folder, Languages(**languages), "ours").file)
+    return converted_file(folder, **languages)
+
+
+def converted_file(theirs: Path, **languages: str) -> Pipeline:
+    """The same of a folder or a file."""
+    path = (theirs if theirs.is_dir() else theirs.parent) / "ours.safetensors"
+    save_model_file(path, read_foreign(theirs, Languages(**languages), "ours").file)
     pipeline = load(path, device="cpu")
     search = pipeline.recipe.search.model_copy(update=SHORT)
     pipeline.recipe = pipeline.recipe.model_copy(update={"search": search})

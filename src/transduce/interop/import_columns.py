@@ -25,12 +25,12 @@ from transduce.interop.foreign_folder import ForeignFolder
 from transduce.interop.import_tokenizer import (
     Cut,
     filled,
-    json_of,
     named_ids,
     of_bytes,
     of_sentencepiece,
     tokenizer_file,
 )
+from transduce.interop.m2m100_languages import M2M100_LANGUAGES
 from transduce.interop.model_card import Languages
 from transduce.interop.sentencepiece_reader import read_sentencepiece
 
@@ -67,6 +67,8 @@ def columns_of(folder: ForeignFolder, kind: str, size: int, languages: Languages
         return _marian(folder, size)
     tokenizer = _tokenizer(folder, kind, size)
     before, after, begins = _around(folder, kind, tokenizer, languages)
+    if list(begins) == tokenizer.tokens([tokenizer.start]):
+        begins = ()
     never = _never(folder, tokenizer)
     source = Tokens(tokenizer, ends=True, before=before, after=after)
     return ColumnPair(source, Tokens(tokenizer, starts=True, ends=True, before=begins, never=never))
@@ -113,26 +115,14 @@ def _tokenizer(folder: ForeignFolder, kind: str, size: int) -> Tokenizer:
         return filled(of_sentencepiece(model, ids, SPECIAL).tokenizer, size, "spiece.model")
     if kind == "m2m_100" and (path / "sentencepiece.bpe.model").is_file() and (path / "vocab.json").is_file():
         model, ids = read_sentencepiece(path / "sentencepiece.bpe.model"), named_ids(path / "vocab.json")
-        codes = _further_special(folder)
-        ids |= {code: len(ids) + place for place, code in enumerate(code for code in codes if code not in ids)}
+        if (named := folder.tokenizer.get("language_codes", "m2m100")) != "m2m100":
+            raise InputError(f'{path}: language_codes: expected "m2m100"; got {named!r:.80}.')
+        codes = [f"__{code}__" for code in M2M100_LANGUAGES]
+        ids |= {code: len(ids) + place for place, code in enumerate(codes)}
         return filled(of_sentencepiece(model, ids, [*SPECIAL, *codes]).tokenizer, size, "vocab.json")
     if kind == "bart" and (path / "merges.txt").is_file():
         return of_bytes(path, size)
     raise InputError(f"{path}: there is no tokenizer that can be read. {HOW.format(folder=path)}")
-
-
-def _further_special(folder: ForeignFolder) -> list[str]:
-    """The tokens of languages, in the order of their ids."""
-    tables = [folder.tokenizer]
-    if (folder.path / "special_tokens_map.json").is_file():
-        tables.append(json_of(folder.path / "special_tokens_map.json"))
-    for table in tables:
-        for key in ("additional_special_tokens", "extra_special_tokens"):
-            found = table.get(key) if isinstance(table, dict) else None
-            if isinstance(found, list) and found:
-                names = [each.get("content") if isinstance(each, dict) else each for each in found]
-                return [name for name in names if isinstance(name, str)]
-    raise InputError(f"{folder.path}: tokenizer_config.json does not name the tokens of the languages.")
 
 
 def _around(

@@ -45,7 +45,8 @@ def read_t5(folder: ForeignFolder) -> tuple[dict[str, Any], Weights]:
         weights[f"{side}.norm.weight"] = tensors.take(f"{side}.final_layer_norm.weight")
     table |= take_embeddings(tensors, weights, "encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     tensors.finish(["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"])  # of old files; unused
-    if folder.config.get("tie_word_embeddings") is not False:
+    tied = folder.config.get("tie_word_embeddings") is not False
+    if folder.get("scale_decoder_outputs", bool, tied):
         table["scale_embeddings"] = True
         for name in ("target_embedding.weight", "source_embedding.weight", "output.weight"):
             if name in weights:
