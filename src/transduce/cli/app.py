@@ -6,6 +6,7 @@ import sys
 import typer
 
 from transduce.cli.compare import compare
+from transduce.cli.convert import convert
 from transduce.cli.demo import demo
 from transduce.cli.distill import distill
 from transduce.cli.doctor import doctor
@@ -46,6 +47,7 @@ VERBS = (
     explore,
     serve,
     export,
+    convert,
     distill,
     translate_back,
     shortlist,

@@ -60,9 +60,10 @@ class Tokenizer:
         self.pad, self.start = special["pad"], special["start"]
         self.end, self.unknown = special["end"], special["unknown"]
         self.size = max(vocabulary.values()) + 1
-        self._silent = {self.pad, self.start, self.end}
         self._decomposes = _decomposes(inner)
         added = sorted(inner.get_added_tokens_decoder().items())
+        special_ids = {index for index, token in added if token.special} - {self.unknown}
+        self._silent = {self.pad, self.start, self.end} | special_ids
         self.added = [token.content for _, token in added if not token.special]  # found before a text is cut
 
     @property
@@ -99,7 +100,7 @@ class Tokenizer:
         return [token.id for token in self._inner.model.tokenize(word)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids`: pad, start and end are skipped, an unknown shows as its name.
+        """The text of `ids`: pad, start, end and further special tokens are skipped, an unknown shows as its name.
 
         Raises:
             TransduceError: a foreign tokenizer breaks down over them.
@@ -192,7 +193,7 @@ class Tokenizer:
         return tokenizer
 
     def _only_text(self, ids: list[int]) -> list[int]:
-        """No text can spell pad, start or end, also where the vocabulary looks whole words up."""
+        """No text can spell pad, start, end or a further special token, also where whole words are looked up."""
         if self._silent.isdisjoint(ids):
             return ids
         return [self.unknown if index in self._silent else index for index in ids]

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from transduce.core.errors import InputError
 from transduce.data.columns.protocols import Column, Encoded
+from transduce.data.columns.tokens import Tokens
 from transduce.data.lexicon import Lexicon, check_candidates
 from transduce.inference.constraints import ConstraintCompiler, Constraints
 from transduce.inference.inputs import check_batch_size, sources
@@ -245,7 +246,8 @@ def _search(
 ) -> list[list[Hypothesis]]:
     """members: the requests as each member of an ensemble reads them; of one alone, as the model does."""
     device = next(model.parameters()).device
-    target, requests = task.tokenizers["target"], members[0]
+    requests, target = members[0], task.columns["target"]
+    assert isinstance(target, Tokens)
     return search(
         model,
         sources([[request.source for request in each] for each in members], device),
@@ -256,7 +258,7 @@ def _search(
         limits=[request.limit for request in requests],
         prefixes=[request.prefix for request in requests],
         lines=lines,
-        forbidden=sorted({target.pad, target.start, target.unknown} - {task.end}),
+        forbidden=target.unwritten,
         least=[request.least for request in requests],
         constraints=[request.constraint for request in requests],
         grammars=[request.grammar for request in requests],

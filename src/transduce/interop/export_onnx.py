@@ -23,6 +23,7 @@ from transduce.core.atomic import write_json, write_text
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 from transduce.core.padded import Padded
+from transduce.data.columns.tokens import Tokens
 from transduce.interop.model_card import Languages, model_card
 from transduce.interop.onnx_graphs import onnx_graphs
 from transduce.interop.parity import BATCH, EngineOutput
@@ -46,8 +47,9 @@ def export_onnx(pipeline: "Pipeline", folder: Path, languages: Languages) -> Pat
     tokenizers, search = pipeline.task.tokenizers, pipeline.recipe.search
     readable = min(int(pipeline.task.readable), MOST)
     longest = max(LEAST_POSITIONS, readable + 1, search.limit(readable) + 1)
-    target = tokenizers["target"]
-    written = onnx_graphs(pipeline.model, never_chosen(target), longest)
+    target = pipeline.task.columns["target"]
+    assert isinstance(target, Tokens)
+    written = onnx_graphs(pipeline.model, never_chosen(target.tokenizer.size, target.unwritten), longest)
     for name, program in (("encoder", written.encoder), ("decoder_step", written.step)):
         program.save(str(folder / f"{name}.onnx"), external_data=False)
     for side in ("source", "target"):
@@ -77,6 +79,8 @@ def _check(pipeline: "Pipeline") -> None:
         problems.append(f'ONNX: model.kind = "{kind}" does not write word by word, so it has no decoder step.')
     if any(tokenizer.right_to_left for tokenizer in pipeline.task.tokenizers.values()):
         problems.append("ONNX: a tokenizer that writes from right to left cannot be exported.")
+    if any(isinstance(each, Tokens) and (each.before or each.after) for each in pipeline.task.columns.values()):
+        problems.append("ONNX: a model with further tokens around a text than start and end cannot be exported.")
     if problems:
         raise InputError(problems)
 

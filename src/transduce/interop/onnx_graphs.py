@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from transduce.attention.positions import Sinusoidal, sinusoidal
+from transduce.attention.positions import Sinusoidal
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 from transduce.core.padded import Padded, leaves, map_tree
@@ -79,7 +79,7 @@ def without_kernels(model: nn.Module, longest: int) -> nn.Module:
             if hasattr(module, name):
                 setattr(module, name, value)
         if isinstance(module, Sinusoidal):
-            module.table_TD = sinusoidal(max(longest, len(module.table_TD)), module.width)
+            module.table_TD = module.encoding(max(longest, len(module.table_TD)), module.width, module.first)
     return plain
 
 

@@ -44,8 +44,8 @@ class LayerNorm(nn.LayerNorm):
 class RMSNorm(nn.RMSNorm):
     """RMS norm with gain."""
 
-    def __init__(self, width: int) -> None:
-        super().__init__(width, eps=EPSILON)
+    def __init__(self, width: int, epsilon: float = EPSILON) -> None:
+        super().__init__(width, eps=epsilon)
 
     def forward(self, x_BTD: Tensor, real_BT: Tensor | None = None) -> Tensor:
         """(B, T, D)."""
@@ -72,8 +72,9 @@ class BatchNorm(nn.Module):
     The running statistics are persistent buffers, stored in model files and checkpoints.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, epsilon: float = EPSILON) -> None:
         super().__init__()
+        self.epsilon = epsilon
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
         self.register_buffer("mean_D", torch.zeros(width))
@@ -84,7 +85,7 @@ class BatchNorm(nn.Module):
     def forward(self, x_BTD: Tensor, real_BT: Tensor | None = None) -> Tensor:
         """(B, T, D)."""
         mean_D, variance_D = self._observed(x_BTD, real_BT) if self.training else (self.mean_D, self.variance_D)
-        return (x_BTD - mean_D) * (variance_D + EPSILON).rsqrt() * self.weight + self.bias
+        return (x_BTD - mean_D) * (variance_D + self.epsilon).rsqrt() * self.weight + self.bias
 
     def _observed(self, x_BTD: Tensor, real_BT: Tensor | None) -> tuple[Tensor, Tensor]:
         """Mean and variance of the real positions; updates the running statistics, once for each batch."""
@@ -99,13 +100,15 @@ class BatchNorm(nn.Module):
         return mean_D, variance_D
 
 
-def make_norm(kind: NormKind, width: int, only_multiplied: bool = False) -> LayerNorm | RMSNorm | BatchNorm:
+def make_norm(
+    kind: NormKind, width: int, only_multiplied: bool = False, epsilon: float = EPSILON
+) -> LayerNorm | RMSNorm | BatchNorm:
     """The norm named `kind`, over vectors of `width` features.
 
-    only_multiplied: see `LayerNorm`; other norms ignore it.
+    only_multiplied: see `LayerNorm`; other norms ignore it. epsilon: eps of the table above.
     """
     kinds: dict[str, type[LayerNorm | RMSNorm | BatchNorm]] = {"layer": LayerNorm, "rms": RMSNorm, "batch": BatchNorm}
-    norm = kinds[kind](width)
+    norm = kinds[kind](width, epsilon)
     if isinstance(norm, LayerNorm):
         norm.only_multiplied = only_multiplied
     return norm

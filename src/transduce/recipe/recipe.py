@@ -23,8 +23,10 @@ from pydantic import SerializeAsAny, ValidationError
 from transduce.core.config import UNSET, Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
+from transduce.core.model_file import find_model_file, foreign_code, parsed_tables
 from transduce.core.overrides import apply_overrides
 from transduce.core.registry import resolve, suggest
+from transduce.core.tensor_file import read_metadata
 from transduce.data.batches import BatchConfig
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.recipe.training import Backtranslation, Teachers, TrainingConfig
@@ -32,6 +34,7 @@ from transduce.search.dispatch import only_method
 from transduce.search.settings import Search
 
 Table = dict[str, Any]
+REGULARIZES = {"dropout", "inner_dropout"}  # keys of [model] that change no weight
 
 
 class Recipe(Config):
@@ -86,7 +89,22 @@ def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
     """
     table = read_table(path)
     table.setdefault("name", path.stem)
-    return parse_recipe(apply_overrides(table, overrides), str(path))
+    return parse_recipe(_with_model_to_start_from(apply_overrides(table, overrides)), str(path))
+
+
+def _with_model_to_start_from(table: Table) -> Table:
+    """With the [model] of `training.start`, where the recipe says nothing of its own but of dropout.
+
+    Raises:
+        InputError: there is no such model.
+    """
+    training, model = table.get("training"), table.get("model", {})
+    start = training.get("start") if isinstance(training, dict) else None
+    if not isinstance(start, str) or start == UNSET or not isinstance(model, dict) or set(model) - REGULARIZES:
+        return table
+    path = find_model_file(start)
+    begun = parsed_tables(path, read_metadata(path))["config"].get("model")
+    return table if not isinstance(begun, dict) or foreign_code(begun) else {**table, "model": {**begun, **model}}
 
 
 def parse_recipe(table: Table, where: str) -> Recipe:

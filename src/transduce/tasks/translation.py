@@ -144,7 +144,10 @@ class Translation(TextTask):
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""
-        return Request([*ids, self.source.end], [], search.limit(len(ids)), search.min_length)
+        opening = self._written.opening
+        limit, least = max(search.limit(len(ids)), len(opening) + 1), search.min_length + len(opening)
+        source = self.columns["source"].closed(ids)
+        return Request(source, opening, limit, least if search.min_length else 0)
 
     def _segmentations(
         self, files: PairFiles, parts: Parts | None, cache: Path, tell: Tell

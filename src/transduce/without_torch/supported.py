@@ -21,6 +21,12 @@ PARTS = {
     "pattern": "full",
     "pointer": False,
     "ctc_weight": 0,
+    "head_width": None,
+    "norm_epsilon": 1e-5,
+    "embedding_norm": False,
+    "first_position": 0,
+    "scale_embeddings": True,
+    "output_bias": False,
 }
 """Settings of a model, with the one value that the kernels know."""
 
@@ -98,6 +104,11 @@ def _unsupported(model: Mapping[str, Any], task: Mapping[str, Any], columns: Col
             yield f"model.{name} = {model[name]!r}: the kernels do not have it. {WHOLE}"
     if model.get("positions") not in POSITIONS:
         yield f"model.positions = {model.get('positions')!r}: the kernels have {', '.join(POSITIONS)}. {WHOLE}"
+    if model.get("tied") == "input":
+        yield f'model.tied = "input": without torch, Transduce shares no matrix like that. {WHOLE}'
+    for side, column in columns.items():
+        if found := [key for key in ("before", "after", "never") if column.get(key) is not None]:
+            yield f"the {side} has tokens of its own ({', '.join(found)}), as models of others do. {WHOLE}"
 
 
 def _wrong(model: Mapping[str, Any]) -> Iterator[str]:
@@ -109,7 +120,7 @@ def _wrong(model: Mapping[str, Any]) -> Iterator[str]:
             return
     if type(model.get("max_length", 1)) is not int:
         yield f"{where}.max_length: expected a whole number; got {model['max_length']!r}."
-    for name, known in (("norm", ("pre", "post")), ("tied", ("all", "output", "none"))):
+    for name, known in (("norm", ("pre", "post")), ("tied", ("all", "output", "input", "none"))):
         if model.get(name) not in known:
             yield f"{where}.{name}: expected one of {', '.join(known)}; got {model.get(name)!r}."
     per_head, left = divmod(model["d_model"], model["heads"])
