@@ -40,7 +40,7 @@ def distill(
     precision: options.Precision = "fp32",
     device: options.Device = "auto",
     batch_size: options.BatchSize = 128,
-    workers: options.Workers = 1,
+    workers: options.Workers = None,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on the translations.")] = None,
     run: Annotated[
         Path | None, typer.Option(help="The student's run directory. By default runs/<recipe name>.")

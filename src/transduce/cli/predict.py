@@ -1,7 +1,8 @@
 """`transduce predict MODEL < sources > outputs`."""
 
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,6 +11,7 @@ import typer
 from transduce.cli import options
 
 if TYPE_CHECKING:
+    from transduce.inference.constraints import Constraints
     from transduce.inference.prediction import Prediction
     from transduce.pipeline.pipeline import Pipeline
 
@@ -31,6 +33,7 @@ def predict(
             "classification a .csv or .jsonl with the recipe's columns; stories in bAbI's format, also as a pattern."
         ),
     ] = None,
+    output: options.Output = None,
     text: Annotated[
         str | None,
         typer.Option(
@@ -95,7 +98,8 @@ def predict(
     iterations: Annotated[int | None, typer.Option(help="With mask_predict, the number of iterations.")] = None,
     lengths: Annotated[int | None, typer.Option(help="With mask_predict, the number of output lengths to try.")] = None,
     batch_size: options.BatchSize = 64,
-    workers: options.Workers = 1,
+    engine: options.Engine = "local",
+    workers: options.Workers = None,
     to: options.To = "",
     split: options.Split = "auto",
     long: Annotated[
@@ -127,8 +131,7 @@ def predict(
     Each input line gives one output line, in the same order. At a terminal it asks for lines and answers each. Search
     options that are not given are those of the model's recipe.
     """
-    from transduce.cli.text import bar, is_terminal, read_source, tell, write_line
-    from transduce.core.errors import InputError
+    from transduce.cli.text import is_terminal, source_lines, tell
     from transduce.data.tags import require_language
     from transduce.inference.constraints import read_constraints
     from transduce.pipeline.pipeline import load
@@ -136,14 +139,7 @@ def predict(
 
     keep_freed_memory()
     at_terminal = source is None and text is None and is_terminal(sys.stdin)
-    if source is not None and text is not None:
-        raise InputError("--source names a file of inputs and --text is the input itself: give one of them.")
-    if draw and as_json:
-        raise InputError("--draw shows pictures and --json writes numbers: choose one of them.")
-    if at_terminal and constraints:
-        raise InputError(
-            "--constraints needs one line for each input line: name the input with --source, or pipe it in."
-        )
+    _check(source, text, at_terminal, draw, as_json, constraints, engine, output)
     asked = {
         "method": method,
         "beam": beam,
@@ -166,9 +162,12 @@ def predict(
         "lengths": lengths,
     }
     models, search = options.models_and_search(model, asked)
-    pipeline = load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
+    use: dict[str, Any] = {"trust_code": trust_code, "ensemble": ensemble, "precision": precision}
+    pipeline = load(models, **use, device="cpu" if engine == "ray" else device)
     file = pipeline.task.read_inputs(source) if source else None
-    lines = [text] if text is not None else file.texts if file else [] if at_terminal else read_source(source)
+    lines: Collection[str] = [text] if text is not None else file.texts if file else []
+    if not (lines or file or at_terminal):
+        lines = source_lines(source)
     if not to and (text is not None or lines):
         require_language(pipeline.task.tokenizers.get("source"), lines)
     wanted = read_constraints(constraints, len(lines)) if constraints else None
@@ -179,29 +178,122 @@ def predict(
         "must_not": must_not or [],
         "prefix": prefix,
         "to": to,
+        "lattice": lattice,
+        **search,
     }
     if at_terminal:
         write = _writer(pipeline, as_json, draw)
-        _answer(lambda line: pipeline.predict([line], tell=tell, lattice=lattice, **common, **search), write)
+        _answer(lambda line: pipeline.predict([line], tell=tell, **common), write)
         return
-    with bar("predicting", len(lines)) as advance:
-        predictions = pipeline.predict(
-            lines,
-            batch_size=batch_size,
-            workers=workers,
-            tell=tell,
-            advance=advance,
-            wanted=wanted,
-            lattice=lattice,
-            **common,
-            **search,
+    common |= {"batch_size": batch_size, "workers": workers or 1 if engine == "local" else 1}
+    names = file.names if file else []
+    if text is not None or draw:
+        _write_alone(pipeline, lines, names, {**common, "wanted": wanted}, as_json, draw, text is not None)
+        return
+    form = "json" if as_json else "text"
+    how = {"load": {**use, "device": device}, "predict": common, "form": form}
+    found = _in_bulk(pipeline, models, how, _rows(lines, names if as_json else [], wanted), len(lines), engine, workers)
+    _write(found, output, names if form == "text" else [])
+
+
+def _check(
+    source: Path | None,
+    text: str | None,
+    at_terminal: bool,
+    draw: bool,
+    as_json: bool,
+    constraints: Path | None,
+    engine: str,
+    output: str | None,
+) -> None:
+    """Raises InputError for options that do not go together."""
+    from transduce.core.errors import InputError
+
+    problems = []
+    if source is not None and text is not None:
+        problems.append("--source names a file of inputs and --text is the input itself: give one of them.")
+    if draw and as_json:
+        problems.append("--draw shows pictures and --json writes numbers: choose one of them.")
+    if at_terminal and constraints:
+        problems.append(
+            "--constraints needs one line for each input line: name the input with --source, or pipe it in."
         )
-    if file and file.names and not (as_json or draw):
-        write_line({name: each.text for name, each in zip(file.names, predictions, strict=True)})
+    if engine != "local" and (draw or text is not None or at_terminal):
+        problems.append(f"--engine {engine} is for many lines: name them with --source, or pipe them in; no --draw.")
+    if output is not None and (draw or text is not None or at_terminal):
+        problems.append(
+            "--output is for the outputs of many lines: name these with --source, or pipe them in; no --draw."
+        )
+    if problems:
+        raise InputError(problems)
+
+
+def _rows(lines: Collection[str], names: list[str], wanted: "list[Constraints] | None") -> "Iterator[dict[str, Any]]":
+    """What is said of each line to who predicts it."""
+    from transduce.bulk.predicting import wanted_row
+
+    for place, line in enumerate(lines):
+        named = {"id": names[place]} if names else {}
+        yield {"text": line, **named, **({"wanted": wanted_row(wanted[place])} if wanted else {})}
+
+
+def _in_bulk(
+    pipeline: "Pipeline",
+    models: list[Path],
+    how: dict[str, Any],
+    rows: "Iterator[dict[str, Any]]",
+    count: int,
+    engine: Literal["local", "ray"],
+    workers: int | None,
+) -> "Iterator[str]":
+    """The outputs of rows, in order, while a bar tells how far it is."""
+    from transduce.bulk.engine import BulkWork, engine_of
+    from transduce.bulk.predicting import PredictingWorker, outputs
+    from transduce.cli.text import bar, tell
+    from transduce.core.model_file import find_model_file
+
+    files = [find_model_file(each) for each in models]
+    use = how["load"]
+    device = "cpu" if use["precision"] == "int8" and use["device"] == "auto" else use["device"]
+    work = BulkWork("predict", how, files, device)
+    worker = PredictingWorker(how, files, pipeline) if engine == "local" else None
+    with bar("predicting", count) as advance:
+        yield from outputs(engine_of(engine, worker, workers), work, rows, advance, tell)
+
+
+def _write(found: "Iterator[str]", output: str | None, names: list[str]) -> None:
+    """Write outputs, a line each; with the names of their inputs as one JSON object."""
+    from transduce.cli.text import write_line
+    from transduce.data.files import writing
+
+    if names:
+        found = iter([json.dumps(dict(zip(names, found, strict=True)), ensure_ascii=False)])
+    if output is None:
+        for line in list(found):  # all or nothing
+            write_line(line)
         return
-    write = _writer(pipeline, as_json, draw, whole=text is not None)
+    with writing(output) as file:
+        for line in found:
+            file.write(line.replace("\n", " ").encode() + b"\n")
+
+
+def _write_alone(
+    pipeline: "Pipeline",
+    lines: Collection[str],
+    names: list[str],
+    options: dict[str, Any],
+    as_json: bool,
+    draw: bool,
+    whole: bool,
+) -> None:
+    """Predict and write one text, or lines with their pictures."""
+    from transduce.cli.text import bar, tell
+
+    with bar("predicting", len(lines)) as advance:
+        predictions = pipeline.predict([*lines], tell=tell, advance=advance, **options)
+    write = _writer(pipeline, as_json, draw, whole=whole)
     for place, prediction in enumerate(predictions):
-        write(prediction, {"id": file.names[place]} if file and file.names else {})
+        write(prediction, {"id": names[place]} if names else {})
 
 
 def _writer(

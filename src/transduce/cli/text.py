@@ -3,7 +3,7 @@
 import json
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,15 @@ def read_source(path: Path | None) -> list[str]:
     if wrong:
         raise InputError(wrong)
     return lines
+
+
+def source_lines(path: Path | None) -> Collection[str]:
+    """As `read_source`; those of a file are not held in memory, but read whenever they are gone through."""
+    if path is None or path.is_fifo():
+        return read_source(path)
+    from transduce.data.files import FileLines
+
+    return FileLines(path)
 
 
 def write_text(text: str) -> None:

@@ -28,7 +28,7 @@ def translate_back(
     precision: options.Precision = "fp32",
     device: options.Device = "auto",
     batch_size: options.BatchSize = 128,
-    workers: options.Workers = 1,
+    workers: options.Workers = None,
     trust_code: options.TrustCode = False,
 ) -> None:
     """Make training pairs of texts in your target language.

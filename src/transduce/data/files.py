@@ -13,7 +13,7 @@ import lzma
 import zipfile
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -197,6 +197,22 @@ def count_lines(path: str | Path) -> int:
     for block in read_blocks(path):
         ends, last = ends + block.count(b"\n"), block[-1:]
     return ends + (last != b"\n")
+
+
+class FileLines(Collection[str]):
+    """The lines of a file, read whenever they are gone through, as `text_lines` does. Raises InputError likewise."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._count = path, count_lines(path)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return text_lines(self._path)
+
+    def __contains__(self, line: object) -> bool:
+        return any(each == line for each in self)
 
 
 def fingerprint(path: str | Path) -> str:

@@ -1,0 +1,35 @@
+"""Scoring as bulk work: the log-probability of each text."""
+
+from pathlib import Path
+from typing import Any
+
+from transduce.bulk.blocks import LineBlock
+from transduce.bulk.engine import Advance
+from transduce.inference.likelihood import Likelihood
+from transduce.pipeline.pipeline import Pipeline, load
+
+
+class ScoringWorker:
+    """Holds a model, or an ensemble, and scores. A row has the "source", "" where there is none, and the "text".
+
+    Args:
+        settings: "load", of `transduce.load`; "batch_size", of `Pipeline.score`.
+        models: the model files.
+        pipeline: the model, where it is loaded already.
+    """
+
+    def __init__(self, settings: dict[str, Any], models: list[Path], pipeline: Pipeline | None = None) -> None:
+        self._settings = settings
+        self._pipeline = pipeline or load(models, **settings["load"])
+
+    def answer(self, block: LineBlock, advance: Advance) -> list[dict[str, Any]]:
+        """Each likelihood's fields, floats as they are."""
+        pairs = [(row["source"], row["text"]) for row in block.rows]
+        found = self._pipeline.score(pairs, batch_size=self._settings["batch_size"], advance=advance)
+        return [vars(each) for each in found]
+
+
+def likelihoods(answer: list[dict[str, Any]]) -> list[Likelihood]:
+    """What `ScoringWorker` answered, as objects; JSON keeps every bit of a float."""
+    tuples = ("pieces", "token_log_probabilities")
+    return [Likelihood(**{name: tuple(v) if name in tuples else v for name, v in each.items()}) for each in answer]
