@@ -82,6 +82,21 @@ class BulkEngine(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Placement:
+    """Where a model works: the engine, the model's files, and how its workers load them (options of `load`)."""
+
+    engine: BulkEngine
+    models: list[Path]
+    load: dict[str, Any]
+
+    def work(self, kind: str, settings: dict[str, Any]) -> BulkWork:
+        """A work of these workers; 8-bit products are the processor's."""
+        device = str(self.load.get("device", "auto"))
+        on_processor = self.load.get("precision") == "int8" and device == "auto"
+        return BulkWork(kind, {"load": self.load, **settings}, self.models, "cpu" if on_processor else device)
+
+
 class LocalEngine:
     """This process, block by block.
 

@@ -23,7 +23,6 @@ from transduce.core.extras import missing
 from transduce.runtime.environment import library_versions
 from transduce.version import __version__
 
-RETRIES = 3  # of a block whose actors die, as it may be what kills them
 THREADS = 1  # of an actor, which takes one processor
 SAME = ("torch", "tokenizers")  # libraries that decide about bits
 LOCAL = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}  # of a cluster that is started here
@@ -87,8 +86,6 @@ class RayEngine:
             fn_constructor_args=(described, models, versions),
             num_cpus=THREADS,
             num_gpus=gpus,
-            max_restarts=-1,
-            max_task_retries=RETRIES,
         )
         try:
             for row in answered.iter_rows():
@@ -168,7 +165,6 @@ def _dataset(spool: Path) -> Any:
     import ray
     from ray.data import Datasource, ReadTask, read_datasource
     from ray.data.block import BlockMetadata
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     def read() -> Iterator[Any]:
         with spool.open(encoding="utf-8", newline="\n") as file:
@@ -183,8 +179,8 @@ def _dataset(spool: Path) -> Any:
             size = spool.stat().st_size
             return [ReadTask(read, BlockMetadata(num_rows=None, size_bytes=size, input_files=None, exec_stats=None))]
 
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return read_datasource(Blocks(), override_num_blocks=1, num_cpus=0, ray_remote_args={"scheduling_strategy": here})
+    here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
+    return read_datasource(Blocks(), override_num_blocks=1, num_cpus=0, label_selector=here)
 
 
 def _pool(workers: int | None, device: str) -> tuple[int, int]:
@@ -227,7 +223,7 @@ def _connect(workers: int | None) -> None:
     """Raises InputError if the cluster cannot be reached."""
     import ray
 
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
     try:
         ray.init(address=os.environ.get("RAY_ADDRESS", "auto"), **quiet)
         return

@@ -1,10 +1,11 @@
 """Scoring as bulk work: the log-probability of each text."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from transduce.bulk.blocks import LineBlock
-from transduce.bulk.engine import Advance
+from transduce.bulk.blocks import LineBlock, blocks_of
+from transduce.bulk.engine import Advance, BulkEngine, BulkWork
 from transduce.inference.likelihood import Likelihood
 from transduce.pipeline.pipeline import Pipeline, load
 
@@ -29,7 +30,16 @@ class ScoringWorker:
         return [vars(each) for each in found]
 
 
-def likelihoods(answer: list[dict[str, Any]]) -> list[Likelihood]:
-    """What `ScoringWorker` answered, as objects; JSON keeps every bit of a float."""
-    tuples = ("pieces", "token_log_probabilities")
-    return [Likelihood(**{name: tuple(v) if name in tuples else v for name, v in each.items()}) for each in answer]
+def scored(
+    engine: BulkEngine, work: BulkWork, pairs: Iterable[tuple[str, str]], advance: Advance
+) -> Iterator[Likelihood]:
+    """The likelihood of each (source, target), in their order. Raises InputError, see `BulkEngine.answers`."""
+    rows = ({"source": source, "text": text} for source, text in pairs)
+    for answer in engine.answers(work, blocks_of(rows), advance):
+        yield from map(_likelihood, answer)
+
+
+def _likelihood(fields: dict[str, Any]) -> Likelihood:
+    """As it was: JSON keeps every bit of a float."""
+    pieces, each = (tuple(fields[name]) for name in ("pieces", "token_log_probabilities"))
+    return Likelihood(**{**fields, "pieces": pieces, "token_log_probabilities": each})

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -40,6 +40,7 @@ def distill(
     precision: options.Precision = "fp32",
     device: options.Device = "auto",
     batch_size: options.BatchSize = 128,
+    engine: options.Engine = "local",
     workers: options.Workers = None,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on the translations.")] = None,
     run: Annotated[
@@ -59,7 +60,8 @@ def distill(
     sources, root = _sources(teacher[0], source, recipe)
     student_recipe = _student(student, output) if student else None  # a wrong one is told now
     use = {"trust_code": trust_code, "precision": precision, "device": device}
-    told = translated(teacher, use, asked, sources, root, output, batch_size=batch_size, workers=workers)
+    how = {"batch_size": batch_size, "engine": engine, "workers": workers}
+    told = translated(teacher, use, asked, sources, root, output, **how)
     tell(f"{told} To train on it:")
     typer.echo(f'[data]\nroot = "."\ntrain = [{{ source = "{output}/source.gz", target = "{output}/target.gz" }}]')
     if student_recipe:
@@ -73,12 +75,15 @@ def translated(
     sources: list["TextFile"],
     root: Path,
     output: Path,
+    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
     **how: Any,
 ) -> str:
     """Translate files into a folder with a model or an ensemble; returns how much there was, in words.
 
     use: of `load`; search: keys in place of the model's; how: of `distil`, as all others.
     """
+    from transduce.bulk.engine import Placement, engine_of
     from transduce.cli.text import bar
     from transduce.core.model_file import find_model_file
     from transduce.distillation.translations import checksum_of, count_texts, distil
@@ -88,11 +93,14 @@ def translated(
     from transduce.search.settings import search_settings
 
     keep_freed_memory()
-    use_device(use["device"])
     files = [find_model_file(each) for each in models]
-    pipeline = load(files, **use)
+    placement = None if engine == "local" else Placement(engine_of(engine, workers=workers), files, use)
+    here = {**use, "device": "cpu"} if placement else use
+    use_device(here["device"])
+    pipeline = load(files, **here)
     settings = search_settings(pipeline.recipe.search, {"nbest": 1, **search})
     checksum, lines = checksum_of(files), count_texts(sources, root)
+    how |= {"placement": placement, "workers": workers or 1 if engine == "local" else 1}
     with bar("translating", lines) as advance:
         report = distil(pipeline, checksum, sources, root, output, settings, advance=advance, **how)
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report["counts"].items())

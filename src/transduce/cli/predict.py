@@ -1,6 +1,5 @@
 """`transduce predict MODEL < sources > outputs`."""
 
-import json
 import sys
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -131,7 +130,7 @@ def predict(
     Each input line gives one output line, in the same order. At a terminal it asks for lines and answers each. Search
     options that are not given are those of the model's recipe.
     """
-    from transduce.cli.text import is_terminal, source_lines, tell
+    from transduce.cli.text import is_terminal, json_line, source_lines, tell, write_lines
     from transduce.data.tags import require_language
     from transduce.inference.constraints import read_constraints
     from transduce.pipeline.pipeline import load
@@ -190,10 +189,12 @@ def predict(
     if text is not None or draw:
         _write_alone(pipeline, lines, names, {**common, "wanted": wanted}, as_json, draw, text is not None)
         return
-    form = "json" if as_json else "text"
-    how = {"load": {**use, "device": device}, "predict": common, "form": form}
-    found = _in_bulk(pipeline, models, how, _rows(lines, names if as_json else [], wanted), len(lines), engine, workers)
-    _write(found, output, names if form == "text" else [])
+    how = {"predict": common, "form": "json" if as_json else "text"}
+    rows = _rows(lines, names if as_json else [], wanted)
+    found = _in_bulk(pipeline, models, {**use, "device": device}, how, rows, len(lines), engine, workers)
+    if names and not as_json:
+        found = iter([json_line(dict(zip(names, found, strict=True)))])
+    write_lines(found, output)
 
 
 def _check(
@@ -240,6 +241,7 @@ def _rows(lines: Collection[str], names: list[str], wanted: "list[Constraints] |
 def _in_bulk(
     pipeline: "Pipeline",
     models: list[Path],
+    use: dict[str, Any],
     how: dict[str, Any],
     rows: "Iterator[dict[str, Any]]",
     count: int,
@@ -247,34 +249,16 @@ def _in_bulk(
     workers: int | None,
 ) -> "Iterator[str]":
     """The outputs of rows, in order, while a bar tells how far it is."""
-    from transduce.bulk.engine import BulkWork, engine_of
+    from transduce.bulk.engine import Placement, engine_of
     from transduce.bulk.predicting import PredictingWorker, outputs
     from transduce.cli.text import bar, tell
     from transduce.core.model_file import find_model_file
 
-    files = [find_model_file(each) for each in models]
-    use = how["load"]
-    device = "cpu" if use["precision"] == "int8" and use["device"] == "auto" else use["device"]
-    work = BulkWork("predict", how, files, device)
-    worker = PredictingWorker(how, files, pipeline) if engine == "local" else None
+    worker = PredictingWorker(how, [], pipeline) if engine == "local" else None
+    placed = Placement(engine_of(engine, worker, workers), [find_model_file(each) for each in models], use)
+    work = placed.work("predict", how)
     with bar("predicting", count) as advance:
-        yield from outputs(engine_of(engine, worker, workers), work, rows, advance, tell)
-
-
-def _write(found: "Iterator[str]", output: str | None, names: list[str]) -> None:
-    """Write outputs, a line each; with the names of their inputs as one JSON object."""
-    from transduce.cli.text import write_line
-    from transduce.data.files import writing
-
-    if names:
-        found = iter([json.dumps(dict(zip(names, found, strict=True)), ensure_ascii=False)])
-    if output is None:
-        for line in list(found):  # all or nothing
-            write_line(line)
-        return
-    with writing(output) as file:
-        for line in found:
-            file.write(line.replace("\n", " ").encode() + b"\n")
+        yield from outputs(placed.engine, work, rows, advance, tell)
 
 
 def _write_alone(

@@ -3,7 +3,7 @@
 import json
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -63,8 +63,33 @@ def write_line(value: str | dict[str, Any]) -> None:
     """Write a line to standard output in UTF-8: text as it is, a dict as JSON. Raises InputError if it is closed."""
     if sys.stdout is None:
         raise InputError("there is nowhere to write to: standard output is closed.")
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    sys.stdout.buffer.write(text.replace("\n", " ").encode() + b"\n")
+    sys.stdout.buffer.write(_one_line(value if isinstance(value, str) else json_line(value)))
+
+
+def json_line(value: dict[str, Any]) -> str:
+    """As JSON, with characters of all scripts as they are."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def write_lines(lines: Iterable[str], output: str | None) -> None:
+    """Write lines in UTF-8 to a file or URL, compressed by its suffix; None = standard output. All of them or none.
+
+    Raises:
+        InputError: the file cannot be written, or standard output is closed.
+    """
+    if output is None:
+        for line in list(lines):
+            write_line(line)
+        return
+    from transduce.data.files import writing
+
+    with writing(output) as file:
+        for line in lines:
+            file.write(_one_line(line))
+
+
+def _one_line(text: str) -> bytes:
+    return text.replace("\n", " ").encode() + b"\n"
 
 
 def is_terminal(stream: Any) -> bool:
