@@ -113,6 +113,7 @@ def _sources(model: Path, named: list[Path] | None, recipe: Path | None) -> tupl
     from transduce.core.errors import InputError
     from transduce.core.model_file import find_model_file
     from transduce.data.corpus import TextFile
+    from transduce.data.shards import shards_of
     from transduce.distillation.translations import training_sources
 
     if named and recipe:
@@ -120,7 +121,7 @@ def _sources(model: Path, named: list[Path] | None, recipe: Path | None) -> tupl
     if named:
         return [TextFile(text=str(path)) for path in named], Path()
     data = training_data(find_model_file(model), recipe, "--source or --recipe")
-    return training_sources(data.train), Path(data.root)
+    return training_sources(shards_of(data.train, Path(data.root))), Path(data.root)
 
 
 def _student(path: Path, output: Path) -> Any:

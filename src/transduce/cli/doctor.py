@@ -57,6 +57,8 @@ def doctor(
     test_tsv: TestTsv = None,
     clean_source: CleanSource = None,
     clean_target: CleanTarget = None,
+    engine: options.Engine = "local",
+    workers: options.Workers = None,
     as_json: AsJson = False,
 ) -> None:
     """Find errors in a corpus before you train on it.
@@ -83,15 +85,21 @@ def doctor(
     _check_columns(tsv, text, test_tsv, (test_source, test_target), places, column)
     from transduce.data.doctor import ScannedFile, clean, columns_of, examine, examine_text
     from transduce.data.doctor.lines import as_text_file
+    from transduce.data.doctor.scan import scan
 
-    cleaned = None
+    cleaned, scanner = None, scan
+    if engine != "local":
+        from transduce.bulk.engine import engine_of
+        from transduce.bulk.scanning import scanner_on
+
+        scanner = scanner_on(engine_of(engine, workers=workers))
     with _progress([path for path in (source, target, tsv, text) if path]) as progress:
         if text:
-            report = examine_text(ScannedFile(text, column), test_source, progress)
+            report = examine_text(ScannedFile(text, column), test_source, progress, scanner)
         else:
             sides = columns_of(tsv, *places) if tsv else tuple(as_text_file(path) for path in (source, target) if path)
             tests = columns_of(test_tsv, *places) if test_tsv else (test_source, test_target)
-            report = examine(sides[0], sides[1], tests[0], tests[1], progress)
+            report = examine(sides[0], sides[1], tests[0], tests[1], progress, scanner)
             if clean_source and clean_target:
                 cleaned = clean(sides[0], sides[1], clean_source, clean_target, report, progress=progress)
     _tell(report, cleaned, as_json)

@@ -35,6 +35,7 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.byte_level import bytes_of
 from transduce.data.patterns import as_our_errors, linear, refuse_surrogates
+from transduce.data.remote import located
 from transduce.data.special_tokens import SPECIAL, find_special, mark_special
 from transduce.data.tokenizer_check import check_tokenizer, is_the_librarys, probe
 from transduce.data.tokenizer_kinds import LEARN
@@ -285,7 +286,7 @@ def train_tokenizer(config: UnitsConfig, texts: Iterable[str], root: Path = Path
             "[tokenizer.source] and [tokenizer.target] are for pairs of texts; this task has one tokenizer."
         )
     if config.file is not None:
-        return _open(root / config.file)
+        return _open(located(root, config.file))
     tokenizer = Tokenizer(mark_special(LEARN[config.kind](config, texts)))
     if tokenizer.size == len(SPECIAL):
         raise InputError(

@@ -126,7 +126,7 @@ def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
 
 def count_texts(sources: Sequence[TextFile], root: Path) -> int:
     """How many lines all of the files have."""
-    return sum(count_lines(root / file.text) for file in sources)
+    return sum(count_lines(file.paths(root)[0]) for file in sources)
 
 
 def checksum_of(files: Sequence[Path]) -> str:
@@ -163,7 +163,7 @@ def _plan(
 ) -> Table:
     """Everything that determines the targets."""
     named = [
-        {"file": file.text, "sha256": fingerprint(root / file.text)}
+        {"file": file.text, "sha256": fingerprint(file.paths(root)[0])}
         | ({} if file.column is None else {"column": file.column})
         for file in sources
     ]
