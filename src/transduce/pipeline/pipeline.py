@@ -84,8 +84,7 @@ class Pipeline:
             pack_all(self.model, precision)
 
     def __repr__(self) -> str:
-        model = type(self.model).__name__
-        return f"<transduce.{type(self).__name__} {self.recipe.name}: {model} on {self.device}>"
+        return f"<transduce.{type(self).__name__} {self.recipe.name}: {type(self.model).__name__} on {self.device}>"
 
     @overload
     def predict(self, texts: str, **options: Any) -> Prediction: ...
@@ -108,7 +107,6 @@ class Pipeline:
         lattice: bool = False,
         workers: int = 1,
         on_step: OnStep | None = None,
-        first: int = 0,
         **search: Any,
     ) -> list[Prediction]: ...
 
@@ -203,8 +201,7 @@ class Pipeline:
     def attention(self, prediction: Prediction) -> "Attention":
         """What the model attended to while it gave a prediction that was read in one piece.
 
-        Raises:
-            InputError: its text was empty; its tokens are not this model's.
+        Raises InputError for an empty text, or other tokens.
         """
         from transduce.interpret.attention import attention_of  # late: half of what is imported otherwise
 
@@ -276,8 +273,7 @@ class Pipeline:
     ) -> Pieces:
         """How the model reads texts: which spans of each by themselves. See `predict`.
 
-        Raises:
-            InputError: a text is too long and long="refuse".
+        Raises InputError for a text that is too long, with long="refuse".
         """
         heard = self.task.columns.get("source")
         if heard is not None and heard.kind == "frames":
@@ -358,11 +354,7 @@ class EnsemblePipeline(Pipeline):
         self.model = Ensemble([member.model for member in members], mean).eval()
 
     def attention(self, prediction: Prediction) -> "Attention":
-        """None: each member attends in its own way.
-
-        Raises:
-            InputError: always.
-        """
+        """None: each member attends in its own way. Raises InputError always."""
         raise InputError("an ensemble has no attention of its own; load one of its members by itself.")
 
     def look_back(self, text: str, name: str | None = None, head: int | None = None) -> "LookBack":
