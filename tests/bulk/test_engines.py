@@ -16,8 +16,11 @@ from transduce.bulk.scanning import scanner_on
 from transduce.bulk.scoring import scored
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
+from transduce.data.corpus import TextFile
 from transduce.data.doctor import examine
+from transduce.distillation import translations
 from transduce.inference.constraints import Constraints
+from transduce.search.settings import search_settings
 
 LINES = [*sentences(30), "", "ba ba\u2028de", "  ", "go " * 40]
 
@@ -114,6 +117,30 @@ def test_the_doctor_reports_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyP
     spread = examine(*paths, test_source=paths[0], scanner=scanner_on(WorkerForEachBlock()))
     assert spread.to_dict() == alone.to_dict()
     assert {finding.kind for finding in alone.findings} >= {"invalid_utf8", "odd_character", "wrong_script"}
+
+
+def test_a_distillation_elsewhere_leaves_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translations, "PART", 7)
+    teacher, search = translator(), search_settings(translator().recipe.search, {"method": "sample", "seed": 3})
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8", newline="")
+    placed = Placement(WorkerForEachBlock(), [saved(tmp_path, teacher)], {"device": "cpu"})
+    reports = [
+        translations.distil(
+            teacher,
+            "0" * 64,
+            [TextFile(text="in.txt")],
+            tmp_path,
+            tmp_path / name,
+            search,
+            method=method,
+            placement=where,
+        )
+        for method in (translations.DISTILLATION, translations.BACKTRANSLATION)
+        for name, where in ((f"here-{method[:4]}", None), (f"there-{method[:4]}", placed))
+    ]
+    assert reports[0] == reports[1] and reports[2] == reports[3]
+    assert reports[0]["sha256"]["target.gz"] != reports[2]["sha256"]["target.gz"]  # a seed for each part
+    assert reports[0]["counts"]["long"] == reports[1]["counts"]["long"]
 
 
 def test_an_unknown_engine_is_refused() -> None:

@@ -25,7 +25,11 @@ from transduce.version import __version__
 
 THREADS = 1  # of an actor, which takes one processor
 SAME = ("torch", "tokenizers")  # libraries that decide about bits
-LOCAL = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}  # of a cluster that is started here
+LOCAL = {  # of a cluster that is started here: no reports of use to its makers, no lower priority, no log of its own
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+}
 
 
 class RayEngine:
@@ -171,7 +175,7 @@ def _dataset(spool: Path) -> Any:
             for line in file:
                 yield pyarrow.table({"block": pyarrow.array([line], pyarrow.large_string())})
 
-    class Blocks(Datasource):
+    class Blocks(Datasource):  # type: ignore[misc]
         def estimate_inmemory_data_size(self) -> int:
             return spool.stat().st_size
 
@@ -223,7 +227,7 @@ def _connect(workers: int | None) -> None:
     """Raises InputError if the cluster cannot be reached."""
     import ray
 
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         ray.init(address=os.environ.get("RAY_ADDRESS", "auto"), **quiet)
         return

@@ -60,7 +60,7 @@ def distill(
     sources, root = _sources(teacher[0], source, recipe)
     student_recipe = _student(student, output) if student else None  # a wrong one is told now
     use = {"trust_code": trust_code, "precision": precision, "device": device}
-    how = {"batch_size": batch_size, "engine": engine, "workers": workers}
+    how: dict[str, Any] = {"batch_size": batch_size, "engine": engine, "workers": workers}
     told = translated(teacher, use, asked, sources, root, output, **how)
     tell(f"{told} To train on it:")
     typer.echo(f'[data]\nroot = "."\ntrain = [{{ source = "{output}/source.gz", target = "{output}/target.gz" }}]')

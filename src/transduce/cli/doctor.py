@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from transduce.data.doctor import Cleaned, Report
-    from transduce.data.doctor.scan import Progress
+    from transduce.data.doctor.scan import Progress, Scanner
 
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 LINES_SHOWN = 5
@@ -87,7 +87,9 @@ def doctor(
     from transduce.data.doctor.lines import as_text_file
     from transduce.data.doctor.scan import scan
 
-    cleaned, scanner = None, scan
+    cleaned, scanner = None, cast("Scanner", scan)
+    if engine == "local" and workers:
+        raise InputError("--workers is for --engine ray: the doctor reads a corpus in this process otherwise.")
     if engine != "local":
         from transduce.bulk.engine import engine_of
         from transduce.bulk.scanning import scanner_on

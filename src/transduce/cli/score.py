@@ -46,7 +46,7 @@ def score(
     from transduce.core.model_file import find_model_file
     from transduce.pipeline.pipeline import load
 
-    if engine == "local" and (workers or 1) > 1:
+    if engine == "local" and workers:
         raise InputError("--workers is for --engine ray: one process scores with all its threads.")
     sides = options.columns(tsv, source_column, target_column)
     if bool(sides) == bool(target) or (sides and source):

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -49,8 +49,8 @@ def translate_back(
     models, asked = options.models_and_search(model, {"beam": beam})
     texts = [TextFile(text=str(path)) for path in text]
     use = {"trust_code": trust_code, "precision": precision, "device": device}
-    how = {"batch_size": batch_size, "engine": engine, "workers": workers, "method": BACKTRANSLATION}
-    told = translated(models, use, asked, texts, Path(), output, **how)  # type: ignore[arg-type]
+    how: dict[str, Any] = {"batch_size": batch_size, "engine": engine, "workers": workers, "method": BACKTRANSLATION}
+    told = translated(models, use, asked, texts, Path(), output, **how)
     tell(f"{told} To train on these pairs, add to the recipe's data.train:")
     pairs = PairFiles(source=f"{output}/target.gz", target=f"{output}/source.gz", tag=tag or None)
     entry = pairs.model_dump(exclude_none=True, exclude_defaults=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from transduce.core.atomic import write_json
 
+_read: dict[Path, Any] = {}  # notes that this process has read
 SETTLED = 2.0  # seconds since the last change, before which a file may change again within the clock's step
 
 
@@ -25,9 +26,13 @@ def state_of(path: Path) -> list[int]:
 
 def recall(kind: str, path: Path) -> Any:
     """What `remember` noted of a file, if it has not changed since; else None."""
+    note = _note(kind, path)
     try:
-        note = json.loads(_note(kind, path).read_text(encoding="utf-8"))
-        return note["value"] if note["state"] == state_of(path) else None
+        known = _read[note] if note in _read else json.loads(note.read_text(encoding="utf-8"))
+        if known["state"] != state_of(path):
+            return None
+        _read[note] = known
+        return known["value"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -43,6 +48,7 @@ def remember(kind: str, path: Path, value: Any, state: list[int]) -> None:
         return
     note = _note(kind, path)
     note.parent.mkdir(parents=True, exist_ok=True)
+    _read.pop(note, None)
     write_json(note, {"path": str(path), "state": state, "value": value})
 
 
