@@ -84,7 +84,7 @@ def translated(
     use: of `load`; search: keys in place of the model's; how: of `distil`, as all others.
     """
     from transduce.bulk.engine import Placement, engine_of
-    from transduce.cli.text import bar
+    from transduce.cli.text import bar, libraries_on_stderr
     from transduce.core.model_file import find_model_file
     from transduce.distillation.translations import checksum_of, count_texts, distil
     from transduce.pipeline.pipeline import load
@@ -101,7 +101,7 @@ def translated(
     settings = search_settings(pipeline.recipe.search, {"nbest": 1, **search})
     checksum, lines = checksum_of(files), count_texts(sources, root)
     how |= {"placement": placement, "workers": workers or 1 if engine == "local" else 1}
-    with bar("translating", lines) as advance:
+    with libraries_on_stderr(), bar("translating", lines) as advance:
         report = distil(pipeline, checksum, sources, root, output, settings, advance=advance, **how)
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report["counts"].items())
     return f"{output}: {lines:,} lines; {counts}."

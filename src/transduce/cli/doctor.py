@@ -83,6 +83,7 @@ def doctor(
     _check_arguments((source, target), tsv, text, held_out, cleans)
     places = source_column, target_column
     _check_columns(tsv, text, test_tsv, (test_source, test_target), places, column)
+    from transduce.cli.text import libraries_on_stderr
     from transduce.data.doctor import ScannedFile, clean, columns_of, examine, examine_text
     from transduce.data.doctor.lines import as_text_file
     from transduce.data.doctor.scan import scan
@@ -95,7 +96,7 @@ def doctor(
         from transduce.bulk.scanning import scanner_on
 
         scanner = scanner_on(engine_of(engine, workers=workers))
-    with _progress([path for path in (source, target, tsv, text) if path]) as progress:
+    with libraries_on_stderr(), _progress([path for path in (source, target, tsv, text) if path]) as progress:
         if text:
             report = examine_text(ScannedFile(text, column), test_source, progress, scanner)
         else:

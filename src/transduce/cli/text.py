@@ -4,7 +4,7 @@ import json
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -78,14 +78,23 @@ def write_lines(lines: Iterable[str], output: str | None) -> None:
         InputError: the file cannot be written, or standard output is closed.
     """
     if output is None:
-        for line in list(lines):
+        with libraries_on_stderr():
+            found = list(lines)
+        for line in found:
             write_line(line)
         return
     from transduce.data.files import writing
 
-    with writing(output) as file:
+    with libraries_on_stderr(), writing(output) as file:
         for line in lines:
             file.write(_one_line(line))
+
+
+@contextmanager
+def libraries_on_stderr() -> Iterator[None]:
+    """Let what libraries print go to standard error: Ray tells there that a worker died."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def _one_line(text: str) -> bytes:
