@@ -13,6 +13,7 @@ from rich.console import Console
 
 from transduce.api.data import FOLDER, adopt, parts_of, staged, with_data
 from transduce.api.examples import Columns
+from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.core.overrides import set_key
 from transduce.distillation.pipeline import train_recipe
@@ -25,7 +26,6 @@ from transduce.training.display import Display, Watch
 from transduce.training.examination import examine_data
 from transduce.training.finished import Report
 from transduce.training.progress import Progress
-from transduce.training.run import cache_folder
 from transduce.training.run_directory import check_recipe
 from transduce.training.summary import tell_summary
 

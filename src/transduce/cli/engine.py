@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from transduce.without_torch.translator import Translator
 
-Engine = Literal["auto", "torch", "kernels"]
+Engine = Literal["auto", "torch", "kernels", "ray"]
 GPUS = (Path("/dev/nvidiactl"), Path("/dev/kfd"))  # of NVIDIA, of AMD
 
 
 def translator_of(
     models: Sequence[Path], engine: Engine, search: Mapping[str, Any], device: str, more: bool, **how: Any
 ) -> "Translator | None":
-    """The models without torch; None where torch is to compute.
+    """The models without torch; None where torch is to compute, here or on a cluster.
 
     "auto" takes the kernels where torch is not installed, and where they give the same predictions: of Transformers
     that translate, by searches of one call, on a machine without a GPU.
@@ -30,7 +30,7 @@ def translator_of(
     """
     from transduce.core.errors import InputError
 
-    if engine == "torch":
+    if engine in ("torch", "ray"):
         return None
     decided = engine == "kernels" or find_spec("torch") is None
     gpu = device == "auto" and any(path.exists() for path in GPUS)

@@ -64,7 +64,24 @@ BatchSize = Annotated[
     int, typer.Option(min=1, help="How many lines to search at once. It changes speed and memory, not results.")
 ]
 Workers = Annotated[
-    int, typer.Option(min=1, help="How many workers translate in parallel, with one thread each. For many lines.")
+    int | None,
+    typer.Option(
+        min=1,
+        help="How many workers translate in parallel, with one thread each. For many lines. By default 1; with "
+        "--engine ray as many as the cluster has processors, or GPUs.",
+    ),
+]
+Engine = Annotated[
+    Literal["local", "ray"],
+    typer.Option(help="Where the work is done: in this process, or on a Ray cluster (RAY_ADDRESS, else this machine)."),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Write to this file or URL instead of standard output. A .gz, .zst or .xz is compressed. It appears when "
+        "everything is written.",
+    ),
 ]
 To = Annotated[
     str, typer.Option(help="The code of the language to write, such as fr, for a model that writes several.")

@@ -1,6 +1,7 @@
 """`transduce predict MODEL < sources > outputs`."""
 
 import sys
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,6 +12,7 @@ from transduce.cli import options
 from transduce.cli.search_keys import models_and_search
 
 if TYPE_CHECKING:
+    from transduce.cli.predictions import Write
     from transduce.inference.constraints import Constraints
     from transduce.inference.prediction import Prediction
     from transduce.pipeline.pipeline import Pipeline
@@ -33,6 +35,7 @@ def predict(
             "classification a .csv or .jsonl with the recipe's columns; stories in bAbI's format, also as a pattern."
         ),
     ] = None,
+    output: options.Output = None,
     text: Annotated[
         str | None,
         typer.Option(
@@ -97,7 +100,7 @@ def predict(
     iterations: Annotated[int | None, typer.Option(help="With mask_predict, the number of iterations.")] = None,
     lengths: Annotated[int | None, typer.Option(help="With mask_predict, the number of output lengths to try.")] = None,
     batch_size: options.BatchSize = 64,
-    workers: options.Workers = 1,
+    workers: options.Workers = None,
     to: options.To = "",
     split: options.Split = "auto",
     long: Annotated[
@@ -120,10 +123,11 @@ def predict(
     ] = False,
     trust_code: options.TrustCode = False,
     engine: Annotated[
-        Literal["auto", "torch", "kernels"],
+        Literal["auto", "torch", "kernels", "ray"],
         typer.Option(
             help="What computes. kernels starts in a fraction of the time, and translates with Transformers; torch "
-            "runs all models. auto takes the kernels where they give the same output."
+            "runs all models. auto takes the kernels where they give the same output. ray spreads the lines over a "
+            "Ray cluster (RAY_ADDRESS, else this machine)."
         ),
     ] = "auto",
 ) -> None:
@@ -138,21 +142,13 @@ def predict(
     """
     from transduce.cli.engine import translator_of
     from transduce.cli.predictions import answer, writer
-    from transduce.cli.text import bar, is_terminal, read_source, tell, write_line
-    from transduce.core.errors import InputError
+    from transduce.cli.text import is_terminal, json_line, source_lines, tell, write_lines
     from transduce.data.tags import require_language
     from transduce.runtime.allocator import keep_freed_memory
 
     keep_freed_memory()
     at_terminal = source is None and text is None and is_terminal(sys.stdin)
-    if source is not None and text is not None:
-        raise InputError("--source names a file of inputs and --text is the input itself: give one of them.")
-    if draw and as_json:
-        raise InputError("--draw shows pictures and --json writes numbers: choose one of them.")
-    if at_terminal and constraints:
-        raise InputError(
-            "--constraints needs one line for each input line: name the input with --source, or pipe it in."
-        )
+    _check(source, text, at_terminal, draw, as_json, constraints, engine, output)
     asked = {
         "method": method,
         "beam": beam,
@@ -175,11 +171,15 @@ def predict(
         "lengths": lengths,
     }
     models, search = models_and_search(model, asked)
+    use: dict[str, Any] = {"ensemble": ensemble, "precision": precision}
     more = bool(draw or lattice or must or must_not or prefix or constraints or trust_code)
-    alone = translator_of(models, engine, search, device, more, ensemble=ensemble, precision=precision)
-    pipeline: Any = alone or _with_torch(models, trust_code, ensemble, precision, device)
+    alone = translator_of(models, engine, search, device, more, **use)
+    use |= {"trust_code": trust_code, "device": device}
+    pipeline: Any = alone or _with_torch(models, {**use, "device": "cpu"} if engine == "ray" else use)
     file = pipeline.task.read_inputs(source) if source and not alone else None
-    lines = [text] if text is not None else file.texts if file else [] if at_terminal else read_source(source)
+    lines: Collection[str] = [text] if text is not None else file.texts if file else []
+    if not (lines or file or at_terminal):
+        lines = source_lines(source)
     if not to and (text is not None or lines):
         require_language(alone.source if alone else pipeline.task.tokenizers.get("source"), lines)
     wanted = _constraints(constraints, len(lines)) if constraints else None
@@ -190,36 +190,108 @@ def predict(
         "must_not": must_not or [],
         "prefix": prefix,
         "to": to,
+        "lattice": lattice,
+        **search,
     }
     below = partial(draw_below, pipeline) if draw else None
     if at_terminal:
         write = writer(as_json, draw=below)
-        answer(lambda line: pipeline.predict([line], tell=tell, lattice=lattice, **common, **search), write)
+        answer(lambda line: pipeline.predict([line], tell=tell, **common), write)
         return
-    with bar("predicting", len(lines)) as advance:
-        predictions = pipeline.predict(
-            lines,
-            batch_size=batch_size,
-            workers=workers,
-            tell=tell,
-            advance=advance,
-            wanted=wanted,
-            lattice=lattice,
-            **common,
-            **search,
+    common |= {"batch_size": batch_size, "workers": 1 if engine == "ray" else workers or 1}
+    names = file.names if file else []
+    if text is not None or draw:
+        write = writer(as_json, text is not None, below)
+        _write_alone(pipeline, lines, names, {**common, "wanted": wanted}, write)
+        return
+    how = {"predict": common, "form": "json" if as_json else "text"}
+    rows = _rows(lines, names if as_json else [], wanted)
+    found = _in_bulk(pipeline, models, use, how, rows, len(lines), engine == "ray", workers)
+    if names and not as_json:
+        found = iter([json_line(dict(zip(names, found, strict=True)))])
+    write_lines(found, output)
+
+
+def _check(
+    source: Path | None,
+    text: str | None,
+    at_terminal: bool,
+    draw: bool,
+    as_json: bool,
+    constraints: Path | None,
+    engine: str,
+    output: str | None,
+) -> None:
+    """Raises InputError for options that do not go together."""
+    from transduce.core.errors import InputError
+
+    problems = []
+    if source is not None and text is not None:
+        problems.append("--source names a file of inputs and --text is the input itself: give one of them.")
+    if draw and as_json:
+        problems.append("--draw shows pictures and --json writes numbers: choose one of them.")
+    if at_terminal and constraints:
+        problems.append(
+            "--constraints needs one line for each input line: name the input with --source, or pipe it in."
         )
-    if file and file.names and not (as_json or draw):
-        write_line({name: each.text for name, each in zip(file.names, predictions, strict=True)})
-        return
-    write = writer(as_json, text is not None, below)
+    if engine == "ray" and (draw or text is not None or at_terminal):
+        problems.append("--engine ray is for many lines: name them with --source, or pipe them in; no --draw.")
+    if output is not None and (draw or text is not None or at_terminal):
+        problems.append(
+            "--output is for the outputs of many lines: name these with --source, or pipe them in; no --draw."
+        )
+    if problems:
+        raise InputError(problems)
+
+
+def _rows(lines: Collection[str], names: list[str], wanted: "list[Constraints] | None") -> "Iterator[dict[str, Any]]":
+    """What is said of each line to who predicts it."""
+    from transduce.bulk.predicting import wanted_row
+
+    for place, line in enumerate(lines):
+        named = {"id": names[place]} if names else {}
+        yield {"text": line, **named, **({"wanted": wanted_row(wanted[place])} if wanted else {})}
+
+
+def _in_bulk(
+    pipeline: Any,
+    models: list[Path],
+    use: dict[str, Any],
+    how: dict[str, Any],
+    rows: "Iterator[dict[str, Any]]",
+    count: int,
+    spread: bool,
+    workers: int | None,
+) -> "Iterator[str]":
+    """The outputs of rows, in order, while a bar tells how far it is. spread: over a Ray cluster."""
+    from transduce.bulk.engine import Placement, engine_of
+    from transduce.bulk.predicting import PredictingWorker, outputs
+    from transduce.cli.text import bar, tell
+    from transduce.core.model_file import find_model_file
+
+    engine = engine_of("ray", workers=workers) if spread else engine_of("local", PredictingWorker(how, [], pipeline))
+    placed = Placement(engine, [find_model_file(each) for each in models], use)
+    work = placed.work("predict", how)
+    with bar("predicting", count) as advance:
+        yield from outputs(placed.engine, work, rows, advance, tell)
+
+
+def _write_alone(
+    pipeline: Any, lines: Collection[str], names: list[str], options: dict[str, Any], write: "Write"
+) -> None:
+    """Predict and write one text, or lines with their pictures."""
+    from transduce.cli.text import bar, tell
+
+    with bar("predicting", len(lines)) as advance:
+        predictions = pipeline.predict([*lines], tell=tell, advance=advance, **options)
     for place, prediction in enumerate(predictions):
-        write(prediction, {"id": file.names[place]} if file and file.names else {})
+        write(prediction, {"id": names[place]} if names else {})
 
 
-def _with_torch(models: list[Path], trust_code: bool, ensemble: Any, precision: Any, device: str) -> "Pipeline":
+def _with_torch(models: list[Path], use: dict[str, Any]) -> "Pipeline":
     from transduce.pipeline.pipeline import load
 
-    return load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
+    return load(models, **use)
 
 
 def _constraints(path: Path, count: int) -> "list[Constraints]":

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,7 +29,8 @@ def translate_back(
     precision: options.Precision = "fp32",
     device: options.Device = "auto",
     batch_size: options.BatchSize = 128,
-    workers: options.Workers = 1,
+    engine: options.Engine = "local",
+    workers: options.Workers = None,
     trust_code: options.TrustCode = False,
 ) -> None:
     """Make training pairs of texts in your target language.
@@ -49,7 +50,7 @@ def translate_back(
     models, asked = models_and_search(model, {"beam": beam})
     texts = [TextFile(text=str(path)) for path in text]
     use = {"trust_code": trust_code, "precision": precision, "device": device}
-    how = {"batch_size": batch_size, "workers": workers, "method": BACKTRANSLATION}
+    how: dict[str, Any] = {"batch_size": batch_size, "engine": engine, "workers": workers, "method": BACKTRANSLATION}
     told = translated(models, use, asked, texts, Path(), output, **how)
     tell(f"{told} To train on these pairs, add to the recipe's data.train:")
     pairs = PairFiles(source=f"{output}/target.gz", target=f"{output}/source.gz", tag=tag or None)

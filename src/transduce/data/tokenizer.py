@@ -87,7 +87,7 @@ def train_tokenizer(config: UnitsConfig, texts: Iterable[str], root: Path = Path
             "[tokenizer.source] and [tokenizer.target] are for pairs of texts; this task has one tokenizer."
         )
     if config.file is not None:
-        return _open(root / config.file)
+        return _open(located(root, config.file))
     tokenizer = Tokenizer(mark_special(LEARN[config.kind](config, texts)))
     if tokenizer.size == len(SPECIAL):
         raise InputError(

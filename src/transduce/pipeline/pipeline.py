@@ -89,8 +89,7 @@ class Pipeline:
             pack_all(self.model, precision)
 
     def __repr__(self) -> str:
-        model = type(self.model).__name__
-        return f"<transduce.{type(self).__name__} {self.recipe.name}: {model} on {self.device}>"
+        return f"<transduce.{type(self).__name__} {self.recipe.name}: {type(self.model).__name__} on {self.device}>"
 
     @overload
     def predict(self, texts: str, **options: Any) -> Prediction: ...
@@ -133,6 +132,7 @@ class Pipeline:
         lattice: bool = False,
         workers: int = 1,
         on_step: OnStep | None = None,
+        first: int = 0,
         **search: Any,
     ) -> Prediction | list[Prediction]:
         """One prediction a text, in order; each is what it would be alone. An empty text gives an empty prediction.
@@ -160,6 +160,7 @@ class Pipeline:
             on_step: called with a `transduce.search.request.Step` after each token of a batch; its rows are indices
                 into `texts`, or into `pieces(texts).read` if some texts are read in pieces. An exception that it raises
                 ends the search.
+            first: the number of the first text in its file, from 0, which seeds samples and is told in messages.
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
 
         Raises:
@@ -172,9 +173,9 @@ class Pipeline:
         wants = wanted_of_each(len(listed), must, must_not, prefix)
         if wanted is not None:
             wants = both(wants, wanted)
-        pieces = self.pieces(listed, split, long, wants)
+        pieces = self.pieces(listed, split, long, wants, first)
         if tell:
-            tell_of_pieces(pieces, wants, lambda: self.pieces(listed, split, long), tell)
+            tell_of_pieces(pieces, wants, lambda: self.pieces(listed, split, long, first=first), tell)
         refuse_wants_of_pieces(wants, pieces)
         owners = pieces.owners
         found = decode(
@@ -183,7 +184,7 @@ class Pipeline:
             pieces.read,
             settings,
             batch_size,
-            owners,
+            [first + owner for owner in owners],
             pieces.advancing(advance),
             [wants[owner] for owner in owners],
             [generating(other) for other in self.others],
@@ -197,7 +198,7 @@ class Pipeline:
         picture = picture_of(self.task)
         predictions = [each.shown_by(look, picture) for each, look in zip(pieces.joined(found), looks, strict=True)]
         if tell:
-            tell_unmet(predictions, tell)
+            tell_unmet(predictions, tell, first)
         return predictions[0] if alone else predictions
 
     __call__ = predict
@@ -205,8 +206,7 @@ class Pipeline:
     def attention(self, prediction: Prediction) -> "Attention":
         """What the model attended to while it gave a prediction that was read in one piece.
 
-        Raises:
-            InputError: its text was empty; its tokens are not this model's.
+        Raises InputError for an empty text, or other tokens.
         """
         from transduce.interpret.attention import attention_of  # late: half of what is imported otherwise
 
@@ -272,25 +272,29 @@ class Pipeline:
         return cuts and not self.task.whole and "source" in self.task.tokenizers
 
     def pieces(
-        self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", wants: Sequence[Constraints] = ()
+        self,
+        texts: Sequence[str],
+        split: Split = "auto",
+        long: LongText = "split",
+        wants: Sequence[Constraints] = (),
+        first: int = 0,
     ) -> Pieces:
         """How the model reads texts: which spans of each by themselves. See `predict`.
 
-        Raises:
-            InputError: a text is too long and long="refuse".
+        Raises InputError for a text that is too long, with long="refuse".
         """
         heard = self.task.columns.get("source")
         if heard is not None and heard.kind == "frames":
-            return utterances(texts, heard.encode(texts), self.task.readable, long)
+            return utterances(texts, heard.encode(texts), self.task.readable, long, first)
         if heard is not None and not self.task.tokenizers:  # no text, but a graph, say
-            return Pieces(texts, [[Segment(0, len(text))] for text in texts], [*heard.encode(texts)])
+            return Pieces(texts, [[Segment(0, len(text))] for text in texts], [*heard.encode(texts)], first=first)
         reads = self.task.tokenizers.get("source")
         whole = [split == "auto" and bool(wanted) for wanted in wants] or [False] * len(texts)
         apart = [self.splits(split) and not each for each in whole]
         prompts, reads = reads is None, reads or self.task.tokenizers["target"]
         language = str(getattr(self.recipe.task, "source", ""))
         most = sys.maxsize if self.task.whole and long == "split" else self.task.readable
-        return pieces_of(texts, apart, reads, most, long, prompts, language)
+        return pieces_of(texts, apart, reads, most, long, prompts, language, first)
 
 
 class PredictorPipeline(Pipeline):
@@ -335,7 +339,7 @@ class PredictorPipeline(Pipeline):
         return False
 
 
-READING = {"split", "long", "workers", "lattice"}  # options of `Pipeline.predict` that change no output here
+READING = {"split", "long", "workers", "lattice", "first"}  # options of `Pipeline.predict` that change no output here
 NOTHING: tuple[Any, ...] = (None, "", (), [])
 
 
@@ -358,11 +362,7 @@ class EnsemblePipeline(Pipeline):
         self.model = Ensemble([member.model for member in members], mean).eval()
 
     def attention(self, prediction: Prediction) -> "Attention":
-        """None: each member attends in its own way.
-
-        Raises:
-            InputError: always.
-        """
+        """None: each member attends in its own way. Raises InputError always."""
         raise InputError("an ensemble has no attention of its own; load one of its members by itself.")
 
     def look_back(self, text: str, name: str | None = None, head: int | None = None) -> "LookBack":

@@ -1,7 +1,6 @@
 """A training from recipe to model file: open the data, train, choose the best weights, test, write the report."""
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.atomic import write_json
+from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.core.model_file import (
     NAME,
@@ -67,11 +67,6 @@ from transduce.training.signals import stop_on_signals
 from transduce.training.validation import Validator, spread, target_entropy
 
 NOTED_SENTENCES = 100  # references that a metric's note is looked for in
-
-
-def cache_folder() -> Path:
-    """`TRANSDUCE_CACHE`, or a folder of the user's."""
-    return Path(os.environ.get("TRANSDUCE_CACHE", Path.home() / ".cache" / "transduce"))
 
 
 def run_training(

@@ -113,6 +113,7 @@ class Translator:
         advance: Callable[[int], None] | None = None,
         to: str = "",
         workers: int = 1,
+        first: int = 0,
         **search: Any,
     ) -> Prediction | list[Prediction]:
         """One prediction a text, in order; see `transduce.pipeline.pipeline.Pipeline.predict`.
@@ -126,6 +127,7 @@ class Translator:
             advance: told how many more texts are done.
             to: code of the language to write, of a model of several.
             workers: so many threads search side by side.
+            first: the number of the first text in its file, from 0, for messages.
             search: beam, nbest, prune, shortlist, length_rule, alpha, max_length_factor, max_length_offset or method
                 ("greedy", "beam") in place of the recipe's.
 
@@ -139,7 +141,7 @@ class Translator:
         listed = addressed(self.source, listed, to) if to else listed
         settings = PlainSearch.asked(self._search, search)
         self._check_shortlist(settings)
-        pieces = self.pieces(listed, split, long)
+        pieces = self.pieces(listed, split, long, first)
         if tell:
             tell_of_long(pieces, tell)
         found = self._decoded(pieces, settings, batch_size, pieces.advancing(advance), workers)
@@ -148,10 +150,12 @@ class Translator:
 
     __call__ = predict
 
-    def pieces(self, texts: Sequence[str], split: Split = "auto", long: LongText = "split") -> Pieces:
+    def pieces(
+        self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", first: int = 0
+    ) -> Pieces:
         """How the model reads texts: which spans of each by themselves. See `predict`."""
         apart = [self.splits(split)] * len(texts)
-        return pieces_of(texts, apart, self.source, self._readable, long, language=self._language)
+        return pieces_of(texts, apart, self.source, self._readable, long, language=self._language, first=first)
 
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences."""
@@ -178,7 +182,7 @@ class Translator:
 
         def searched(batch: list[int]) -> list[list[Hypothesis]]:
             others = [member.source.encode([texts[place] for place in batch]) for member in self.members[1:]]
-            owners = [pieces.owners[place] for place in batch]
+            owners = [pieces.first + pieces.owners[place] for place in batch]
             return self._searched([[ids[place] for place in batch], *others], settings, owners)
 
         for batch, found in zip(batches, _side_by_side(searched, batches, workers), strict=True):
