@@ -150,9 +150,7 @@ class Translator:
 
     __call__ = predict
 
-    def pieces(
-        self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", first: int = 0
-    ) -> Pieces:
+    def pieces(self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", first: int = 0) -> Pieces:
         """How the model reads texts: which spans of each by themselves. See `predict`."""
         apart = [self.splits(split)] * len(texts)
         return pieces_of(texts, apart, self.source, self._readable, long, language=self._language, first=first)
