@@ -35,11 +35,6 @@ def set_threads(count: int) -> None:
         _loaded.omp_set_num_threads(count)
 
 
-def threads() -> int:
-    """How many threads kernels use that this thread calls; 1 where torch was loaded first, which knows it."""
-    return int(_loaded.omp_get_max_threads()) if provide() and _loaded is not None else 1
-
-
 def _places() -> Iterator[str]:
     beside = Path(__file__).with_name(NAME)
     if beside.exists():
