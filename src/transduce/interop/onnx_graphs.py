@@ -159,11 +159,11 @@ def _free_axes(tree: Any, other: Any) -> list[dict[int, Any]]:
 def _traceable() -> Iterator[None]:
     """No kernels of ours, no product of oneDNN, no packed weights, which need gradients off; and no chatter."""
     with ExitStack() as entered:
+        entered.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
         entered.enter_context(left_out())
         entered.enter_context(torch.backends.mkldnn.flags(enabled=False))  # type: ignore[no-untyped-call]
         entered.enter_context(torch.enable_grad())
-        entered.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
         logger = logging.getLogger("torch.onnx")
         entered.callback(logger.setLevel, logger.level)
         logger.setLevel(logging.ERROR)

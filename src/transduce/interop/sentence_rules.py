@@ -88,7 +88,9 @@ class _Graph:
     """Nodes of a graph under construction; every method returns the name of its result."""
 
     def __init__(self, onnx: Any) -> None:
-        self.onnx, self.nodes, self.initializers = onnx, [], []
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.initializers: list[Any] = []
 
     def constant(self, name: str, values: Sequence[Any], kind: str, shape: Sequence[int] | None = None) -> str:
         number = getattr(self.onnx.TensorProto, kind)
