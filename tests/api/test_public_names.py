@@ -71,7 +71,7 @@ def test_a_docstring_tells_arguments_errors_and_fields(name: str) -> None:
         for field in getattr(thing, "__dataclass_fields__", {}):
             assert re.search(rf"\b{field}\b", told), f"{name}: its docstring does not say what {field} is"
     else:
-        arguments = [each for each in inspect.signature(function).parameters]
+        arguments = list(inspect.signature(function).parameters)
         assert [each for each in arguments if not re.search(rf"^ *{NAMES}{each}{NAMES}:", text, re.M)] == []
         assert "Raises:" in text
 
@@ -103,5 +103,5 @@ def test_the_pages_examples_run(
         exec(block, scope)
     told = capsys.readouterr().out
     assert "Training ended: all 20 updates done." in told
-    assert "chrF2" in told
+    assert "chrF" in told
     assert len(blocks) == 1

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
+from transduce.data.remote import located
 from transduce.data.special_tokens import SPECIAL, mark_special
 from transduce.data.text_ids import Tokenizer
 from transduce.data.tokenizer_kinds import LEARN

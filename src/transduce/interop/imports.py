@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
-from transduce.core.model_file import ModelFile, check_finite
+from transduce.core.finite import check_finite
+from transduce.core.model_file import ModelFile
 from transduce.core.registry import suggest
 from transduce.data.columns.packed import pack
 from transduce.interop.foreign_folder import ForeignFolder
