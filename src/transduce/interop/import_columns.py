@@ -23,7 +23,7 @@ from transduce.data.tags import LANGUAGE
 from transduce.data.tokenizer import Tokenizer
 from transduce.interop.foreign_folder import ForeignFolder
 from transduce.interop.import_tokenizer import (
-    Cut,
+    ImportedTokenizer,
     filled,
     named_ids,
     of_bytes,
@@ -101,7 +101,7 @@ def marian_columns(
     return ColumnPair(Tokens(source, ends=True), Tokens(target, starts=True, ends=True, never=never), further)
 
 
-def _fitted(cut: Cut, size: int) -> Tokenizer:
+def _fitted(cut: ImportedTokenizer, size: int) -> Tokenizer:
     return filled(cut.tokenizer, size, "vocab.json")
 
 

@@ -27,7 +27,7 @@ UNKNOWN_PENALTY = 10.0  # of SentencePiece: an unknown character scores so much 
 LARGEST = 60_000_000  # bytes of a table of ids
 
 
-class Cut(NamedTuple):
+class ImportedTokenizer(NamedTuple):
     """A tokenizer, and how many of its last tokens are read as the unknown one by the original."""
 
     tokenizer: Tokenizer
@@ -97,7 +97,7 @@ def of_sentencepiece(
     special: Iterable[str] = (),
     tags: Iterable[str] = (),
     extends: bool = False,
-) -> Cut:
+) -> ImportedTokenizer:
     """A tokenizer that cuts texts as `model` does, with these ids.
 
     Args:
@@ -109,6 +109,8 @@ def of_sentencepiece(
     Raises:
         InputError: the vocabulary lacks a token for padding, end or unknown.
     """
+    if missing := [name for name in ("<pad>", "</s>", "<unk>") if name not in ids]:
+        raise InputError(f"the vocabulary has no {', '.join(missing)}.")
     usable = [piece for piece in model.pieces if piece.kind in (Kind.NORMAL, Kind.USER_DEFINED, Kind.BYTE)]
     size = max(ids.values()) + 1
     lacking = [piece.text for piece in usable if piece.text not in ids] if extends else []
@@ -132,7 +134,7 @@ def of_sentencepiece(
         "decoder": _decoder(model),
         "model": make(model, names, scores, {*special, *tags}),
     }
-    return Cut(Tokenizer.from_json(json.dumps(table, ensure_ascii=False), "the tokenizer"), len(lacking))
+    return ImportedTokenizer(Tokenizer.from_json(json.dumps(table, ensure_ascii=False), "the tokenizer"), len(lacking))
 
 
 def _unigram(

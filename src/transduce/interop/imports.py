@@ -96,7 +96,10 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
             f'{path / "config.json"}: model_type = "{kind}" cannot be converted.{suggest(kind, list(KINDS))} '
             f"Known: {', '.join(KINDS)}."
         )
-    table, weights = KINDS[kind](folder)
+    try:
+        table, weights = KINDS[kind](folder)
+    except (IndexError, RuntimeError) as error:
+        raise InputError(f"{path}: its tensors do not have the shapes of such a model: {error}.") from error
     columns = columns_of(folder, kind, weights["target_embedding.weight"].shape[0], languages)
     if columns.further:
         table = with_further(table, weights, columns.further, columns.unknown)

@@ -18,7 +18,7 @@ LARGEST, MOST = 100_000_000, 1_000_000  # bytes, pieces
 UNIGRAM, BPE = 1, 2  # kinds of model
 
 
-class Piece(NamedTuple):
+class ScoredPiece(NamedTuple):
     """What a text is cut into. score: its log-probability, or where BPE merges it: the higher, the earlier."""
 
     text: str
@@ -34,7 +34,7 @@ class SentencePieceModel:
     prefix: whether a space is put before a text. trims: whether spaces at the ends are dropped, and several are one.
     """
 
-    pieces: list[Piece]
+    pieces: list[ScoredPiece]
     kind: int
     unknown: int
     byte_fallback: bool
@@ -74,7 +74,7 @@ def _problems(model: SentencePieceModel) -> Iterator[str]:
 
 
 def _model(content: bytes) -> SentencePieceModel:
-    pieces: list[Piece] = []
+    pieces: list[ScoredPiece] = []
     trainer: dict[int, int | bytes] = {}
     normalizer: dict[int, int | bytes] = {}
     for field, value in _fields(content):
@@ -100,7 +100,7 @@ def _model(content: bytes) -> SentencePieceModel:
     )
 
 
-def _piece(content: bytes) -> Piece:
+def _piece(content: bytes) -> ScoredPiece:
     text, score, kind = "", 0.0, Kind.NORMAL
     for field, value in _fields(content):
         if field == 1 and isinstance(value, bytes):
@@ -109,7 +109,7 @@ def _piece(content: bytes) -> Piece:
             (score,) = struct.unpack("<f", value)
         elif field == 3 and isinstance(value, int):
             kind = Kind(value)
-    return Piece(text, score, kind)
+    return ScoredPiece(text, score, kind)
 
 
 def _fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
