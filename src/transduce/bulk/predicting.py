@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.bulk.blocks import LineBlock, blocks_of
-from transduce.bulk.engine import Advance, BulkEngine, BulkWork
+from transduce.bulk.work import Advance, BulkEngine, BulkWork
 from transduce.inference.constraints import Constraints
 from transduce.inference.prediction import Prediction
 from transduce.pipeline.pipeline import Pipeline, load
