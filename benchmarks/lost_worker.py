@@ -16,8 +16,9 @@ import time
 from pathlib import Path
 
 from transduce.bulk.blocks import LINES, blocks_of
-from transduce.bulk.engine import LocalEngine, Placement
+from transduce.bulk.engine import LocalEngine
 from transduce.bulk.ray_engine import RayEngine
+from transduce.bulk.work import Placement
 from transduce.core.model_file import find_model_file
 from transduce.data.files import text_lines
 

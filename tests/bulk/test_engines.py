@@ -10,10 +10,11 @@ import pytest
 from random_models import language_model, model_file, sentences, translator
 from transduce.bulk import blocks
 from transduce.bulk.blocks import LineBlock, blocks_of
-from transduce.bulk.engine import Advance, BulkWork, LocalEngine, Placement, engine_of
+from transduce.bulk.engine import LocalEngine, engine_of
 from transduce.bulk.predicting import outputs, wanted_row
 from transduce.bulk.scanning import scanner_on
 from transduce.bulk.scoring import scored
+from transduce.bulk.work import Advance, BulkWork, Placement
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.data.corpus import TextFile

@@ -10,7 +10,8 @@ import pytest
 from random_models import model_file, sentences, translator
 from transduce.bulk import blocks
 from transduce.bulk.blocks import blocks_of
-from transduce.bulk.engine import BulkWork, LocalEngine
+from transduce.bulk.engine import LocalEngine
+from transduce.bulk.work import BulkWork
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 

@@ -23,9 +23,10 @@ FILES = 5
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     for number in range(FILES):
-        for side, seed in (("en", 2 * number), ("de", 2 * number + 1)):
-            lines = [line.strip() or "ba" for line in sentences(20 + number, seed=seed)]
-            (tmp_path / f"train-{number:02}.{side}").write_text("".join(f"{line}\n" for line in lines))
+        lines = [line.strip() or "ba" for line in sentences(20 + number, seed=number)]
+        turned = [" ".join(reversed(line.split())) for line in lines]
+        for side, texts in (("en", lines), ("de", turned)):
+            (tmp_path / f"train-{number:02}.{side}").write_text("".join(f"{line}\n" for line in texts))
     return tmp_path
 
 

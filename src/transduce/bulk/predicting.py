@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.bulk.blocks import LineBlock, blocks_of
-from transduce.bulk.engine import Advance, BulkEngine, BulkWork
+from transduce.bulk.work import Advance, BulkEngine, BulkWork
 from transduce.inference.prediction import Prediction
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from transduce.bulk.blocks import LineBlock
-from transduce.bulk.engine import Advance, BlockWorker, BulkWork
+from transduce.bulk.work import Advance, BlockWorker, BulkWork
 from transduce.core.errors import InputError, TransduceError
 from transduce.core.extras import missing
 from transduce.runtime.environment import library_versions

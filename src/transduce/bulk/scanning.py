@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from transduce.bulk.blocks import LineBlock, blocks_of
-from transduce.bulk.engine import Advance, BulkEngine, BulkWork
+from transduce.bulk.work import Advance, BulkEngine, BulkWork
 from transduce.data.doctor.characters import Alphabet
 from transduce.data.doctor.lines import ScannedFile
 from transduce.data.doctor.scan import LINES_AT_ONCE, Progress, ScannedLines, ScannedSide, Scanner, scan_lines, side_of

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.bulk.blocks import LineBlock, blocks_of
-from transduce.bulk.engine import Advance, BulkEngine, BulkWork
+from transduce.bulk.work import Advance, BulkEngine, BulkWork
 from transduce.inference.likelihood import Likelihood
 from transduce.pipeline.pipeline import Pipeline, load
 

@@ -208,7 +208,7 @@ def predict(
     rows = _rows(lines, names if as_json else [], wanted)
     found = _in_bulk(pipeline, models, use, how, rows, len(lines), engine == "ray", workers)
     if names and not as_json:
-        found = iter([json_line(dict(zip(names, found, strict=True)))])
+        found = (json_line(dict(zip(names, outputs, strict=True))) for outputs in [found])
     write_lines(found, output)
 
 
@@ -264,8 +264,9 @@ def _in_bulk(
     workers: int | None,
 ) -> "Iterator[str]":
     """The outputs of rows, in order, while a bar tells how far it is. spread: over a Ray cluster."""
-    from transduce.bulk.engine import Placement, engine_of
+    from transduce.bulk.engine import engine_of
     from transduce.bulk.predicting import PredictingWorker, outputs
+    from transduce.bulk.work import Placement
     from transduce.cli.text import bar, tell
     from transduce.core.model_file import find_model_file
 

@@ -39,8 +39,9 @@ def score(
 
     Log-probabilities are in nats. Sources and targets belong together line by line.
     """
-    from transduce.bulk.engine import Placement, engine_of
+    from transduce.bulk.engine import engine_of
     from transduce.bulk.scoring import ScoringWorker, scored
+    from transduce.bulk.work import Placement
     from transduce.cli.text import bar, write_lines
     from transduce.core.errors import InputError
     from transduce.core.model_file import find_model_file

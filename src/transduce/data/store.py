@@ -89,9 +89,8 @@ class Store:
 
     def _mapped(self) -> Any:
         """Arrow's reader of the file."""
-        if self._held is None:
-            self._held = _open(self.path)
-        return self._held[1]
+        held = self._held = self._held or _open(self.path)
+        return held[1]
 
     def _check(self, blocks: set[int]) -> None:
         if bad := sorted(block for block in blocks if not self._is_as_written(block)):
@@ -123,12 +122,13 @@ class Store:
         return bool(found == self.metadata["checksums"][block])
 
     def _view(self, field: str, block: int) -> tuple[NDArray[np.int32], Ids]:
-        if (field, block) not in self._views:
+        views = self._views  # another thread may release them
+        if (field, block) not in views:
             batch = self._mapped().get_batch(block)
             batch.validate()
             column = batch.column(field)
-            self._views[field, block] = (column.offsets.to_numpy(), _numbers(column.values))
-        return self._views[field, block]
+            views[field, block] = (column.offsets.to_numpy(), _numbers(column.values))
+        return views[field, block]
 
 
 def write_store(

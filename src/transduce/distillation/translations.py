@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from transduce.bulk.blocks import LineBlock, blocks_of
-from transduce.bulk.engine import LocalEngine, Placement
+from transduce.bulk.engine import LocalEngine
 from transduce.bulk.predicting import PredictingWorker
+from transduce.bulk.work import Placement
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, TextFile, read_text
