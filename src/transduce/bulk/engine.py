@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from transduce.bulk.blocks import LineBlock
-from transduce.bulk.ray_engine import RayEngine
 from transduce.bulk.work import Advance, BlockWorker, BulkEngine, BulkWork
 from transduce.core.errors import InputError
 
@@ -40,4 +39,6 @@ def engine_of(name: EngineName, worker: BlockWorker | None = None, workers: int 
         return LocalEngine(worker)
     if name != "ray":
         raise InputError(f'engine: expected "local" or "ray"; got {name!r}.')
+    from transduce.bulk.ray_engine import RayEngine  # late: it imports torch, which the kernels alone do without
+
     return RayEngine(workers)
