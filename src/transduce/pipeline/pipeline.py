@@ -77,8 +77,7 @@ class Pipeline:
         outline = outline or Outline(file.config, file.tokenizers, file.columns, file.weights)
         self.recipe: Recipe = outline.recipe
         self.metrics, self.provenance = file.metrics, file.provenance
-        self.task: Task = outline.task
-        self.model = outline.model
+        self.task, self.model = outline.task, outline.model
         self.lexicon = lexicon_of(file, self.task)
         check_finite(file.weights)
         load_weights(self.model, file.weights)
@@ -279,10 +278,7 @@ class Pipeline:
         wants: Sequence[Constraints] = (),
         first: int = 0,
     ) -> Pieces:
-        """How the model reads texts: which spans of each by themselves. See `predict`.
-
-        Raises InputError for a text that is too long, with long="refuse".
-        """
+        """How texts are read: which spans by themselves. Raises InputError for one too long, with long="refuse"."""
         heard = self.task.columns.get("source")
         if heard is not None and heard.kind == "frames":
             return utterances(texts, heard.encode(texts), self.task.readable, long, first)
@@ -314,9 +310,7 @@ class PredictorPipeline(Pipeline):
         """One prediction a text, in order; each is what it would be alone.
 
         Args:
-            texts: one text, which gives one prediction; or several in anything that has an order, which give a list.
-            batch_size: texts at once: speed and memory, nothing else.
-            tell, advance: see `Pipeline.predict`.
+            texts, batch_size, tell, advance: see `Pipeline.predict`.
             options: those of `Pipeline.predict` about reading and speed mean nothing here; those about the output
                 are refused.
 
@@ -395,9 +389,7 @@ def load(
     paths = paths_of(path)
     place = device_for(precision, device)
     members = [_loaded(each, trust_code, precision, place) for each in paths]
-    if len(members) == 1:
-        return members[0]
-    return EnsemblePipeline(members, ensemble, [str(each) for each in paths])
+    return members[0] if len(members) == 1 else EnsemblePipeline(members, ensemble, [str(each) for each in paths])
 
 
 def _loaded(path: str | PathLike[str], trust_code: bool, precision: Precision, device: "torch.device") -> Pipeline:
