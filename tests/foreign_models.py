@@ -73,8 +73,6 @@ def marian(
             "scale_embedding": True,
             "pad_token_id": ids["<pad>"],
             "decoder_start_token_id": ids["<pad>"],
-            "bad_words_ids": [[ids["<pad>"]]],
-            "num_beams": 4,
             **SIZES,
             **settings,
         }

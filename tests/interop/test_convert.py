@@ -1,23 +1,34 @@
 """`transduce convert`: what it writes, what can be done with that, and what it refuses."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+import typer
+from rich.console import Console
 
 from converted import converted
 from foreign_models import bart, marian, nllb
-from forked import Run
 from random_models import sentences
+from transduce.cli.convert import convert
 from transduce.core.errors import InputError
+from transduce.core.model_file import lasting_tensors, load_model_file
+from transduce.core.model_summary import describe
+from transduce.data.batches import Rows
+from transduce.data.collate import collate
 from transduce.interop.export_huggingface import export_huggingface
 from transduce.interop.imports import read_foreign
 from transduce.interop.model_card import Languages
 from transduce.interop.original_engine import OriginalEngine
 from transduce.interop.parity import Text, compare
-from transduce.pipeline.pipeline import load
+from transduce.recipe.recipe import load_recipe
+from transduce.training.display import Display
+from transduce.training.initialization import new_training
+from transduce.training.run import open_task
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")
@@ -44,49 +55,67 @@ def folder_of(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_model_is_written_and_compared_and_fine_tuned(run: Run, tmp_path: Path) -> None:
+def test_a_model_is_written_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     marian(folder := folder_of(tmp_path), tie_word_embeddings=False)
-    lines, output = written(tmp_path / "lines", sentences(12)), tmp_path / "ours.safetensors"
-    done = run("convert", folder, output, "--check", lines, "--source-language", "en", "--target-language", "fr")
-    assert done.code == 0, done.err
-    assert "written, from Hugging Face marian" in done.err
-    assert f"transformers and Transduce on {sum(map(bool, sentences(12)))} lines" in done.err
-    again = run("convert", folder, output)
-    assert again.code == 2
-    assert "there already" in again.err
-    told = json.loads(run("info", output, "--json").out)
-    assert told["provenance"]["converted"]["kind"] == "marian"
-    assert str(tmp_path) not in json.dumps(told["provenance"])
-    recipe = tmp_path / "my.toml"
-    recipe.write_text(RECIPE, encoding="utf-8")
-    written(tmp_path / "s", [line for line in sentences(40, 2) if line])
-    written(tmp_path / "t", [line for line in sentences(40, 2) if line])
-    tuned = run("train", recipe, f"training.start={output}", f"data.root={tmp_path}", "--run", tmp_path / "run")
-    assert tuned.code == 0, tuned.err
-    before, after = load(output, device="cpu"), load(tmp_path / "run", device="cpu")
-    assert after.recipe.model == before.recipe.model
-    assert after.task.columns["target"].to_dict() == before.task.columns["target"].to_dict()
-    moved = after.model.target_embedding.weight - before.model.target_embedding.weight
-    assert 0 < moved.abs().max() < 0.1
+    generation = {"num_beams": 4, "length_penalty": 0.6, "max_length": 512}
+    (folder / "generation_config.json").write_text(json.dumps(generation), encoding="utf-8")
+    lines, output = written(tmp_path / "lines", ["ba be", "", "ka le mo"]), tmp_path / "ours.safetensors"
+    convert(folder, output, lines, source_language="en", target_language="fr")
+    told = capsys.readouterr().err
+    assert f"{output}: written, from Hugging Face marian." in told
+    assert "transformers and Transduce on 2 lines" in told
+    assert "equal tokens     2 of 2" in told
+    facts = describe(output)
+    assert facts["provenance"]["converted"]["kind"] == "marian"
+    assert str(tmp_path) not in json.dumps([facts["provenance"], facts["config"]])
+    assert [facts["config"]["search"][key] for key in ("method", "beam", "alpha")] == ["beam", 4, 0.6]
+    with pytest.raises(InputError, match="there already"):
+        convert(folder, output)
+    with pytest.raises(InputError, match=r"a model file is called \.safetensors"):
+        convert(folder, tmp_path / "ours.bin")
 
 
-def test_without_lines_nothing_is_compared(run: Run, tmp_path: Path) -> None:
+def test_fine_tuning_starts_from_it(tmp_path: Path) -> None:
+    """A recipe without [model] has that of the model; tokenizers, tokens around a text and weights are kept."""
+    bart(folder := folder_of(tmp_path))
+    before = converted(folder)
+    recipe = written(tmp_path / "my.toml", RECIPE.splitlines())
+    lines = [line for line in sentences(40, 2) if line]
+    written(tmp_path / "s", lines)
+    written(tmp_path / "t", [line[::-1] for line in lines])
+    start = folder / "ours.safetensors"
+    tuned = load_recipe(recipe, [f"training.start={start}", f"data.root={tmp_path}", "model.dropout=0.2"])
+    assert tuned.model.model_dump() == {**before.recipe.model.model_dump(), "dropout": 0.2}
+    task, data = open_task(tuned, Display(Console(file=io.StringIO())))
+    assert task.columns["target"].to_dict() == before.task.columns["target"].to_dict()
+    trained = new_training(tuned, task)
+    weights = load_model_file(start).weights
+    assert all(torch.equal(each, weights[name]) for name, each in lasting_tensors(trained.model).items())
+    store, _ = data.corpora[0]
+    batch = collate([store], Rows(np.array([0]), np.array([0])), task.columns)
+    source, target = task.columns["source"], task.columns["target"]
+    [read], [wrote] = source.encode(lines[:1]), target.encode([lines[0][::-1]])
+    assert batch.inputs.values.tolist() == [source.closed(read)]
+    assert batch.targets.values.tolist() == [[target.start, *target.closed(wrote)]]
+    trained.objective.loss(trained.model, batch, trained.objective.draw(trained.model, batch)).minimised.backward()
+
+
+def test_without_lines_nothing_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     marian(folder := folder_of(tmp_path))
-    done = run("convert", folder, tmp_path / "ours.safetensors")
-    assert done.code == 0
-    assert "nothing was compared: name lines of text with --check" in done.err
+    convert(folder, tmp_path / "ours.safetensors")
+    assert "nothing was compared: name lines of text with --check" in capsys.readouterr().err
 
 
-def test_a_difference_exits_with_1(run: Run, tmp_path: Path) -> None:
+def test_a_difference_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """transformers finds "</s>" in a line and takes it for the end of a sentence; to ours it is text."""
     marian(folder := folder_of(tmp_path), tie_word_embeddings=False)
     lines = written(tmp_path / "lines", ["ba </s> be", "ba be"])
-    done = run("convert", folder, tmp_path / "one.safetensors", "--check", lines)
-    assert done.code == 1
-    assert "1 of 2 outputs differ: the converted model does not say what the original says" in done.err
+    with pytest.raises(typer.Exit) as left:
+        convert(folder, tmp_path / "one.safetensors", lines)
+    assert left.value.exit_code == 1
+    assert "1 of 2 outputs differ: the converted model does not say what the original says" in capsys.readouterr().err
     assert (tmp_path / "one.safetensors").is_file()
-    allowed = run("convert", folder, tmp_path / "two.safetensors", "--check", lines, "--allow-differences")
-    assert allowed.code == 0
+    convert(folder, tmp_path / "two.safetensors", lines, allow_differences=True)
 
 
 def test_tags_choose_the_language(tmp_path: Path) -> None:
@@ -105,7 +134,7 @@ def test_pieces_that_the_vocabulary_lacks_are_read_as_unknown(tmp_path: Path) ->
     """They are tokens of their own here, behind all others, and are never written."""
     from foreign_models import LINES, pieces_of, train_spm
 
-    lacking = [piece for piece in pieces_of(train_spm(tmp_path / "other.spm", LINES)) if len(piece) > 3][:4]
+    lacking = [piece for piece in pieces_of(train_spm(tmp_path / "other.spm", LINES)) if len(piece) > 2][:4]
     model = marian(tmp_path, without=lacking, tie_word_embeddings=False)
     pipeline = converted(tmp_path)
     tokenizer = pipeline.task.tokenizers["source"]

@@ -153,7 +153,8 @@ def language_token(tokenizer: Tokenizer, side: str, code: str) -> str:
         InputError: no code was given, or there is no such token.
     """
     vocabulary: dict[str, int] = tokenizer._inner.get_vocab(with_added_tokens=True)
-    names = [token.content for token in tokenizer._inner.get_added_tokens_decoder().values() if token.special]
+    added = sorted(tokenizer._inner.get_added_tokens_decoder().items())
+    names = [token.content for _, token in added if token.special]
     names = [name for name in names if name not in SPECIAL and not name.startswith("<")]
     what = f"this model has many languages: give the code of the {side} as --{side}-language"
     if not code:

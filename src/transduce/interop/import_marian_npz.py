@@ -58,7 +58,7 @@ def read_marian_npz(path: Path, pieces: SentencePieceFiles) -> tuple[dict[str, A
     """
     arrays = _arrays(path)
     settings = _settings_of(path, arrays.pop(SETTINGS, None))
-    table = _model_table(path, settings)
+    table = _model_table(path, settings, len(arrays))
     tensors = ForeignTensors(path, {name: _tensor(name, array) for name, array in arrays.items()})
     weights: Weights = {}
     for side in ("encoder", "decoder"):
@@ -104,7 +104,7 @@ def _settings_of(path: Path, array: np.ndarray[Any, Any] | None) -> dict[str, st
     return {match[1]: match[2].strip("\"'") for match in found if match}
 
 
-def _model_table(path: Path, settings: Mapping[str, str]) -> dict[str, Any]:
+def _model_table(path: Path, settings: Mapping[str, str], arrays: int) -> dict[str, Any]:
     problems: list[str] = []
 
     def number(key: str) -> int:
@@ -147,6 +147,11 @@ def _model_table(path: Path, settings: Mapping[str, str]) -> dict[str, Any]:
         "embedding_norm": "n" in settings.get("transformer-postprocess-emb", "d"),
         "positions": "tensor2tensor",
     }
+    problems += [
+        f"{key} = {value}, but there are {arrays} arrays."
+        for key, value in (("enc-depth", table["encoder_layers"]), ("dec-depth", table["decoder_layers"]))
+        if isinstance(value, int) and value > arrays
+    ]
     if problems:
         raise InputError(f"{path}: {SETTINGS}: {problem}" for problem in problems)
     return table
@@ -232,7 +237,7 @@ def _vocabularies(path: Path, source: Path, target: Path) -> tuple[dict[str, int
     from transduce.interop.sentencepiece_reader import read_sentencepiece
 
     if (table := path.with_name("vocab.json")).is_file():
-        ids = named_ids(table)
+        ids = {name: index for name, index in named_ids(table).items() if name != "<pad>"}  # of Hugging Face
         return ids, ids
     if listed := _beside(path, ("vocab.yml", "*.vocab.yml")):
         ids = _yaml_ids(listed)

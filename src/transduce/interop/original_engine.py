@@ -79,6 +79,8 @@ class OriginalEngine:
             attention_mask=read["attention_mask"],
             max_new_tokens=longest,
             decoder_start_token_id=self.target.start,
+            eos_token_id=self.target.end,
+            pad_token_id=self.target.tokenizer.pad,
             **PLAIN,
             **rules,
         )
