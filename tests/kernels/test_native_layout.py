@@ -16,7 +16,7 @@ from transduce.kernels.matmul import Linear
 from transduce.kernels.native import TYPES, VARIANTS, beam, decoder, kernels, layout
 from transduce.kernels.native.linear import Packed
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.search import request
+from transduce.search import one_call
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
@@ -109,4 +109,4 @@ def test_what_python_writes_is_as_long_as_what_is_read() -> None:
 
 
 def test_what_is_no_log_probability_is_the_same_on_both_sides() -> None:
-    assert request.ROUNDING == layout.LOG_ROUNDING
+    assert one_call.ROUNDING == layout.LOG_ROUNDING

@@ -32,38 +32,39 @@ def parser() -> argparse.ArgumentParser:
     """Of the command's arguments, which are named as those of `transduce predict`."""
     whole = argparse.ArgumentParser(
         prog=NAME,
-        description="Translate with a Transformer that Transduce trained, without torch.",
+        description="Translate each line of standard input with a Transformer that Transduce trained, without torch.",
         epilog="Exit codes: 0 for success, 1 for a failure, 2 for wrong input, 130 when interrupted.",
     )
     whole.add_argument("--version", action="version", version=f"{NAME} {__version__}")
-    verbs = whole.add_subparsers(dest="verb", required=True)
-    verb = verbs.add_parser("predict", help="Translate each line of standard input.")
-    verb.add_argument(
+    whole.add_argument("verb", choices=["predict"], help="What to do.")
+    whole.add_argument(
         "model",
         nargs="+",
         metavar="MODEL|search.KEY=VALUE",
         help="A run directory or a model file. Several are used as an ensemble.",
     )
-    verb.add_argument("--source", type=Path, help="Read this file (plain, .gz or .xz) instead of standard input.")
-    verb.add_argument("--text", help="Translate this one text instead of reading lines.")
+    whole.add_argument("--source", type=Path, help="Read this file (plain, .gz or .xz) instead of standard input.")
+    whole.add_argument("--text", help="Translate this one text instead of reading lines.")
     for name, option in SEARCH.items():
-        verb.add_argument(name, **option)
-    verb.add_argument("--batch-size", type=int, default=64, help="How many lines to search at once.")
-    verb.add_argument("--workers", type=int, default=1, help="How many threads search side by side.")
-    verb.add_argument("--threads", type=int, help="How many threads one search uses. By default all cores.")
-    verb.add_argument("--to", default="", help="The code of the language to write, for a model that writes several.")
-    verb.add_argument(
+        whole.add_argument(name, **option)
+    whole.add_argument("--batch-size", type=int, default=64, help="How many lines to search at once.")
+    whole.add_argument("--workers", type=int, default=1, help="How many threads search side by side.")
+    whole.add_argument("--threads", type=int, help="How many threads one search uses. By default all cores.")
+    whole.add_argument("--to", default="", help="The code of the language to write, for a model that writes several.")
+    whole.add_argument(
         "--split", choices=["auto", "sentences", "none"], default="auto", help="Read by sentences or not."
     )
-    verb.add_argument(
+    whole.add_argument(
         "--long",
         choices=["split", "truncate", "refuse"],
         default="split",
         help="What to do with lines that are too long.",
     )
-    verb.add_argument("--ensemble", choices=["probability", "log_probability"], default="probability")
-    verb.add_argument("--precision", choices=["fp32", "int8"], default="fp32", help="The precision of matrix products.")
-    verb.add_argument("--json", action="store_true", help="Write one JSON object a line.")
+    whole.add_argument("--ensemble", choices=["probability", "log_probability"], default="probability")
+    whole.add_argument(
+        "--precision", choices=["fp32", "int8"], default="fp32", help="The precision of matrix products."
+    )
+    whole.add_argument("--json", action="store_true", help="Write one JSON object a line.")
     return whole
 
 
@@ -98,4 +99,4 @@ def predict(given: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
-    run(NAME, lambda: predict(parser().parse_args(arguments)))
+    run(NAME, lambda: predict(parser().parse_intermixed_args(arguments)))

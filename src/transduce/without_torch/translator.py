@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -279,7 +279,7 @@ def load(
     ensemble: Mean = "probability",
     precision: Literal["fp32", "int8"] = "fp32",
     threads: int | None = None,
-    search: Mapping[str, Any] = MappingProxyType({}),
+    search: Mapping[str, Any] | None = None,
 ) -> Translator:
     """The model in a run directory or a model file; of several of these, an ensemble.
 
@@ -288,7 +288,8 @@ def load(
         ensemble: what a mean is taken of, "probability" or "log_probability".
         precision: of matrix products.
         threads: how many threads kernels use that the calling thread calls; None = OMP_NUM_THREADS, or all cores.
-        search: settings that `predict` will be asked for. If they cannot be, that is told before weights are read.
+        search: settings that `predict` will be asked for; if they cannot be, that is told before weights are read.
+            None = nobody knows yet.
 
     Raises:
         InputError: no model there, or one that is damaged, foreign or too new; one that needs torch; several that do
@@ -299,7 +300,7 @@ def load(
         raise InputError(f'precision: expected "fp32" or "int8"; got {precision!r}.')
     if ensemble not in ("probability", "log_probability"):
         raise InputError(f'ensemble: expected "probability" or "log_probability"; got {ensemble!r}.')
-    if len(paths) > 1 and search.get("shortlist") is not None:
+    if len(paths) > 1 and search and search.get("shortlist") is not None:
         raise InputError(LISTS_OF_SEVERAL)
     if threads is not None:
         if threads < 1:
