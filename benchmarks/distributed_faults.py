@@ -58,9 +58,9 @@ def main() -> None:
             wanted = sha256(trained(world, recipe, Path(name) / f"whole-{world}-{parallel}", *settings))
             for fault in FAULTS:
                 rows.append(one_case(fault, world, parallel, recipe, Path(name), settings, wanted))
-    right = sum(row["right"] for row in rows)
+                right = sum(row["right"] for row in rows)
+                record("faults", time.monotonic() - began, rows=rows, right=right, cases=len(rows), within=WITHIN)
     print(f"{right} of {len(rows)} right.")
-    record("faults", time.monotonic() - began, rows=rows, right=right, cases=len(rows), within=WITHIN)
     sys.exit(0 if right == len(rows) else 1)
 
 

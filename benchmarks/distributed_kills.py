@@ -47,9 +47,9 @@ def main() -> None:
         for case in range(1, asked.cases + 1):
             kind = KINDS[case % len(KINDS)]
             rows.append(one_case(case, recipe, Path(name), kind, wanted[kind], drawn))
-    same = sum(row["same"] for row in rows)
+            same = sum(row["same"] for row in rows)
+            record("kills", time.monotonic() - began, rows=rows, same=same, cases=len(rows), seed=asked.seed)
     print(f"{same} of {len(rows)} the same.")
-    record("kills", time.monotonic() - began, rows=rows, same=same, cases=len(rows), seed=asked.seed)
     sys.exit(0 if same == len(rows) else 1)
 
 

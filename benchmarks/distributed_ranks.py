@@ -26,7 +26,7 @@ from transduce.runtime.process_group import ProcessGroup
 
 SETTINGS = ("model.dropout=0", "model.inner_dropout=0", "training.optimizer=sgd", "training.learning_rate=0.1")
 SETTINGS += ("model.activation=gelu",)  # see distributed_equality.py
-SETTINGS += ("batch.tokens=1000", "training.accumulate=1", "training.updates=15", "training.checkpoint_every=100")
+SETTINGS += ("batch.tokens=1000", "training.accumulate=1", "training.updates=8", "training.checkpoint_every=100")
 SETTINGS += ("training.validate_every=100", "training.decode_sentences=8")
 PAIRS = 500
 Row = tuple[int, int]  # store, row

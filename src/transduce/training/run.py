@@ -24,7 +24,6 @@ from transduce.data.columns.packed import pack
 from transduce.data.corpus import name_row, sampled_pairs
 from transduce.data.files import fingerprint
 from transduce.data.store import Store
-from transduce.inference.inputs import batches_of
 from transduce.inference.sentences import LOOKED_AT, examined
 from transduce.kernels.native import kernels
 from transduce.pipeline.outline import load_weights, make_task
@@ -50,6 +49,7 @@ from transduce.training.lock import alone_in
 from transduce.training.loop import Callbacks, train, why_ended
 from transduce.training.plots import write_figures
 from transduce.training.precision import resolve_precision
+from transduce.training.prefetch import loader
 from transduce.training.progress import Progress
 from transduce.training.report import make_report
 from transduce.training.run_directory import (
@@ -278,7 +278,7 @@ def _train(
 ) -> str:
     config = recipe.training
     batches = data.batches(recipe.batch, config.seed)
-    load = batches_of(batches.stores, task.columns, device())
+    load = loader(batches.stores, task.columns, device())
     precision = resolve_precision(config.precision, device())
     events = read_log(run / LOG)
     cuts = {event["update"]: event["rows"] for event in events if event["event"] == "in_pieces"}
