@@ -6,8 +6,8 @@ The corpus is made up: 1,000 shards of 100,000 pairs, named by a pattern. Eight 
 Transduce looks at the text of a corpus. The texts of the others are sparse files, each of other content, which are read
 for their fingerprints alone. One shard is encoded; the stores of the others are links to its store, so that each is a
 file of its own to Transduce. The first opening compares all checksums and takes all fingerprints; then both are
-remembered. Everything is measured in processes of their own. Training takes the same 60 updates on 29,000 pairs and on all.
-RssAnon is what a process itself allocated (its peak, sampled 100 times a second); VmHWM counts pages of the mapped
+remembered. Everything is measured in processes of their own. Training takes the same 60 updates on 29,000 pairs and on
+all. RssAnon is what a process itself allocated (its peak, sampled 100 times a second); VmHWM counts pages of the mapped
 stores too, which the system may take back at any time. Linux. Exits 1 when opening takes 5 seconds or more, or RssAnon
 grows by more than a tenth.
 """
