@@ -2,6 +2,7 @@
 
 import gzip
 import http.server
+import os
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -102,6 +103,7 @@ def test_over_http(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{server.server_port}/a.txt"
         assert list(read_lines(url)) == ["ba", "de"]
         (tmp_path / "a.txt").write_text("fi go\n")
+        os.utime(tmp_path / "a.txt", (1e9, 1e9))  # another date, whatever the server's clock
         local_copy.cache_clear()
         assert list(read_lines(url)) == ["fi go"]
         with pytest.raises(InputError, match="no such file"):

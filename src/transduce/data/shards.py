@@ -16,6 +16,7 @@ from transduce.data.remote import matching_urls, url_of
 
 WILD = re.compile(r"\*\*|\*|\?")
 NAMED = 5
+SAMPLED = 8
 
 
 @runtime_checkable
@@ -53,6 +54,11 @@ def grouped_shards(entries: Sequence[Entry], root: Path) -> list[list[Entry]]:
     if problems:
         raise InputError(problems)
     return found
+
+
+def sampled_shards(entries: Sequence[Entry], root: Path) -> list[Entry]:
+    """As `shards_of`, of each pattern at most `SAMPLED` files, evenly spread, for a look at a corpus."""
+    return [each for group in grouped_shards(entries, root) for each in group[:: -(-len(group) // SAMPLED)]]
 
 
 def _is_open(entry: Any) -> bool:

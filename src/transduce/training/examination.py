@@ -19,12 +19,11 @@ from transduce.data.doctor import Finding, Report, Severity, examine
 from transduce.data.doctor.lines import LineSample
 from transduce.data.doctor.writing import extras
 from transduce.data.files import fingerprint, read_blocks
-from transduce.data.shards import grouped_shards
+from transduce.data.shards import sampled_shards
 from transduce.data.store import cache_key
 from transduce.recipe.recipe import Recipe
 
 VERSION = 3  # of what is found: raise it where the doctor learns to see more
-SHARDS = 8  # of the files that a pattern matches; all are checked when they are encoded
 SAMPLED, STRETCH = 30_000, 1_500  # lines that are looked at; so many at a time, since a slip shows in neighbours alone
 CLEAR = 0.3  # nats a line from which the alignment is sure enough to refuse; it is 0.7 or more for real corpora
 OF_LINES = ("shift", "shift_ends", "unmatched", "unequal_counts")  # findings that say where, which a sample cannot
@@ -43,8 +42,7 @@ def examine_data(recipe: Recipe, cache: Path, warn: Tell, force: bool = False) -
             are not UTF-8. All at once.
     """
     root, train = Path(getattr(recipe.data, "root", ".")), tuple(getattr(recipe.data, "train", ()))
-    groups = grouped_shards(train, root)
-    train = tuple(file for group in groups for file in group[:: -(-len(group) // SHARDS)])
+    train = tuple(sampled_shards(train, root))  # all are checked when they are encoded
     _check_files(recipe, root, train)
     certain, doubtful = list[str](), list[str]()
     for files in train:

@@ -23,6 +23,7 @@ from transduce.core.registry import resolve
 from transduce.data.columns.packed import pack
 from transduce.data.corpus import name_row, sampled_pairs
 from transduce.data.files import fingerprint
+from transduce.data.shards import sampled_shards
 from transduce.data.store import Store
 from transduce.inference.sentences import LOOKED_AT, examined
 from transduce.kernels.native import kernels
@@ -384,6 +385,7 @@ def _provenance(recipe: Recipe, data: TaskData, progress: Progress) -> dict[str,
     files = without_folders(data.provenance)
     provenance = {"data": files, "seed": recipe.training.seed, "versions": library_versions(), **started, **raised}
     if isinstance(recipe.data, TranslationData):
-        pairs = sampled_pairs(recipe.data.train, Path(recipe.data.root), LOOKED_AT)
+        root = Path(recipe.data.root)
+        pairs = sampled_pairs(sampled_shards(recipe.data.train, root), root, LOOKED_AT)
         provenance["sentences"] = examined(pairs, str(getattr(recipe.task, "source", "")))
     return provenance
