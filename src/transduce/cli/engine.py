@@ -1,5 +1,6 @@
 """What computes a prediction: torch, or the kernels alone, which start in a fraction of the time."""
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,9 +30,12 @@ def translator_of(
         InputError: the kernels are asked for, or torch is missing, and they cannot do it.
     """
     from transduce.core.errors import InputError
+    from transduce.runtime.devices import VARIABLE
 
     if engine in ("torch", "ray"):
         return None
+    if device == "auto":  # what it means: see `transduce.runtime.devices`
+        device = "cpu" if how.get("precision") == "int8" else os.environ.get(VARIABLE) or "auto"
     decided = engine == "kernels" or find_spec("torch") is None
     gpu = device == "auto" and any(path.exists() for path in GPUS)
     if not decided and (more or gpu or device not in ("auto", "cpu")):

@@ -170,7 +170,7 @@ class Translator:
         workers: int,
     ) -> list[Prediction]:
         """One a piece. Those of like length are searched together, the longest first."""
-        texts, ids = pieces.read, pieces.ids
+        texts, ids, owners = pieces.read, pieces.ids, pieces.owners
         places = [place for place, text in enumerate(texts) if len(ids[place]) and text.strip()]
         predictions = [Prediction(text, "", 0.0, 0.0, (), ()) for text in texts]
         order = sorted(places, key=lambda place: -len(ids[place]))
@@ -180,8 +180,8 @@ class Translator:
 
         def searched(batch: list[int]) -> list[list[Hypothesis]]:
             others = [member.source.encode([texts[place] for place in batch]) for member in self.members[1:]]
-            owners = [pieces.first + pieces.owners[place] for place in batch]
-            return self._searched([[ids[place] for place in batch], *others], settings, owners)
+            lines = [pieces.first + owners[place] for place in batch]
+            return self._searched([[ids[place] for place in batch], *others], settings, lines)
 
         for batch, found in zip(batches, _side_by_side(searched, batches, workers), strict=True):
             for place, hypotheses in zip(batch, found, strict=True):
