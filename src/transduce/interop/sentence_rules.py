@@ -99,10 +99,16 @@ class _Graph:
         )
         return name
 
+    def number(self, value: int, shape: Sequence[int] = ()) -> str:
+        return self.constant(f"number_{len(self.initializers)}", [value], "INT64", shape)
+
     def apply(self, kind: str, *inputs: str, **attributes: Any) -> str:
         name = f"{kind.lower()}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], **attributes))
         return name
+
+    def cast(self, name: str, kind: str) -> str:
+        return self.apply("Cast", name, to=getattr(self.onnx.TensorProto, kind))
 
     def all_of(self, first: str, *others: str) -> str:
         for other in others:
@@ -117,71 +123,62 @@ class _Graph:
     def opposite(self, name: str) -> str:
         return self.apply("Not", name)
 
+    def feature(self, name: str) -> str:
+        """A flag of each character."""
+        return self.cast(self.apply("Gather", "features", self.number(FEATURES.index(name)), axis=2), "BOOL")
 
-def _rules(graph: _Graph) -> Any:
-    """The whole graph; see the module's text."""
-    onnx, helper = graph.onnx, graph.onnx.helper
-    kind_BN = graph.apply("Gather", "kinds", "units")
+    def is_kind(self, values_BN: str, *kinds: int) -> str:
+        found = [self.apply("Equal", values_BN, self.number(kind)) for kind in kinds]
+        return self.any_of(found[0], *found[1:])
 
-    def shifted(values_BN: str, by: int, filler: int) -> str:
+    def shifted(self, values_BN: str, by: int, filler: int) -> str:
         """The value `by` characters later; `filler` beyond the ends."""
         width = abs(by)
         pads = (0, 0, 0, width) if by > 0 else (0, width, 0, 0)
-        name = f"{'later' if by > 0 else 'earlier'}_{width}_{len(graph.nodes)}"
-        padded = graph.apply(
-            "Pad",
-            values_BN,
-            graph.constant(f"{name}_pads", pads, "INT64"),
-            graph.constant(f"{name}_filler", [filler], "INT64", []),
-        )
-        bounds = (by, sys.maxsize) if by > 0 else (0, -width)
-        first, last = (
-            graph.constant(f"{name}_{end}", [bound], "INT64") for end, bound in zip(("from", "to"), bounds, strict=True)
-        )
-        return graph.apply("Slice", padded, first, last, graph.constant(f"{name}_axis", [1], "INT64"))
+        widths = self.constant(f"pads_{len(self.initializers)}", pads, "INT64")
+        padded = self.apply("Pad", values_BN, widths, self.number(filler))
+        first, last = (by, sys.maxsize) if by > 0 else (0, -width)
+        return self.apply("Slice", padded, *(self.number(each, [1]) for each in (first, last, 1)))
 
-    def is_kind(values_BN: str, *kinds: int) -> str:
-        found = [
-            graph.apply("Equal", values_BN, graph.constant(f"kind_{len(graph.initializers)}", [kind], "INT64", []))
-            for kind in kinds
-        ]
-        return graph.any_of(found[0], *found[1:])
+    def shifted_flag(self, flag_BN: str, by: int) -> str:
+        return self.cast(self.shifted(self.cast(flag_BN, "INT64"), by, 0), "BOOL")
 
-    def feature(name: str) -> str:
-        place = graph.constant(f"place_of_{name}", [FEATURES.index(name)], "INT64", [])
-        return graph.apply("Cast", graph.apply("Gather", "features", place, axis=2), to=onnx.TensorProto.BOOL)
 
-    def shifted_flag(flag_BN: str, by: int) -> str:
-        number = graph.apply("Cast", flag_BN, to=onnx.TensorProto.INT64)
-        return graph.apply("Cast", shifted(number, by, 0), to=onnx.TensorProto.BOOL)
+def _rules(graph: _Graph) -> Any:
+    """The whole graph; see the module's text."""
+    kind_BN, capital_BN = graph.apply("Gather", "kinds", "units"), graph.feature("capitalized")
 
     def begins(back: int) -> str:
         """Whether the word began so many characters before, with a capital; a paragraph begins as behind a space."""
-        return graph.all_of(shifted_flag(capital, -back), is_kind(shifted(kind_BN, -back - 1, SPACE), SPACE))
+        behind_space = graph.is_kind(graph.shifted(kind_BN, -back - 1, SPACE), SPACE)
+        return graph.all_of(graph.shifted_flag(capital_BN, -back), behind_space)
 
-    capital = feature("capitalized")
-    one, two = begins(1), graph.all_of(begins(2), is_kind(shifted(kind_BN, -1, SPACE), TITLE))
-    initial = graph.all_of(is_kind(kind_BN, STOP), graph.any_of(one, two))
-    ended = graph.all_of(is_kind(kind_BN, ENDER, STOP), graph.opposite(initial))
-    full = is_kind(kind_BN, FULL)
-    closer = is_kind(kind_BN, CLOSER)
+    title = graph.all_of(begins(2), graph.is_kind(graph.shifted(kind_BN, -1, SPACE), TITLE))
+    initial = graph.all_of(graph.is_kind(kind_BN, STOP), graph.any_of(begins(1), title))
+    ended = graph.all_of(graph.is_kind(kind_BN, ENDER, STOP), graph.opposite(initial))
+    full, closer = graph.is_kind(kind_BN, FULL), graph.is_kind(kind_BN, CLOSER)
     for _ in range(REACH):
-        ended = graph.any_of(ended, graph.all_of(closer, shifted_flag(ended, -1)))
-        full = graph.any_of(full, graph.all_of(closer, shifted_flag(full, -1)))
-    behind, second = shifted(kind_BN, 1, PAD), shifted(kind_BN, 2, PAD)
-    spaced = graph.all_of(ended, is_kind(behind, SPACE), graph.opposite(is_kind(second, SMALL, TITLE)))
-    unspaced = graph.all_of(full, graph.opposite(is_kind(behind, CLOSER)))
-    last = graph.any_of(spaced, unspaced, feature("end_of_para"))
-    inside, ends = (graph.apply("Cast", flag, to=onnx.TensorProto.FLOAT) for flag in (graph.opposite(last), last))
+        ended = graph.any_of(ended, graph.all_of(closer, graph.shifted_flag(ended, -1)))
+        full = graph.any_of(full, graph.all_of(closer, graph.shifted_flag(full, -1)))
+    behind, second = graph.shifted(kind_BN, 1, PAD), graph.shifted(kind_BN, 2, PAD)
+    goes_on = graph.is_kind(second, SMALL, TITLE)
+    spaced = graph.all_of(ended, graph.is_kind(behind, SPACE), graph.opposite(goes_on))
+    unspaced = graph.all_of(full, graph.opposite(graph.is_kind(behind, CLOSER)))
+    return _scored(graph, graph.any_of(spaced, unspaced, graph.feature("end_of_para")))
+
+
+def _scored(graph: _Graph, last_BN: str) -> Any:
+    """The graph that gives the last character of a sentence class 2, and all others class 0."""
+    onnx, helper = graph.onnx, graph.onnx.helper
+    inside, ends = graph.cast(graph.opposite(last_BN), "FLOAT"), graph.cast(last_BN, "FLOAT")
     never = graph.apply("Sub", ends, graph.constant("two", [2.0], "FLOAT", []))
-    axis = graph.constant("last_axis", [2], "INT64")
+    axis = graph.number(2, [1])
     columns = [graph.apply("Unsqueeze", column, axis) for column in (inside, never, ends)]
     graph.nodes.append(helper.make_node("Concat", columns, ["scores"], axis=2))
-    unit_BN = helper.make_tensor_value_info("units", onnx.TensorProto.INT64, ["paragraphs", "characters"])
-    feature_BNF = helper.make_tensor_value_info(
-        "features", onnx.TensorProto.FLOAT, ["paragraphs", "characters", len(FEATURES)]
-    )
-    score_BNC = helper.make_tensor_value_info("scores", onnx.TensorProto.FLOAT, ["paragraphs", "characters", 3])
+    free = ["paragraphs", "characters"]
+    unit_BN = helper.make_tensor_value_info("units", onnx.TensorProto.INT64, free)
+    feature_BNF = helper.make_tensor_value_info("features", onnx.TensorProto.FLOAT, [*free, len(FEATURES)])
+    score_BNC = helper.make_tensor_value_info("scores", onnx.TensorProto.FLOAT, [*free, 3])
     return helper.make_graph(graph.nodes, "sentences", [unit_BN, feature_BNF], [score_BNC], graph.initializers)
 
 
