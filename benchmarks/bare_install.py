@@ -1,6 +1,6 @@
 """Does the wheel work in an empty environment, and does what needs an extra name it?
 
-    python benchmarks/bare_install.py dist/transduce-0.1.0-cp311-abi3-manylinux_2_28_x86_64.whl
+    python benchmarks/bare_install.py dist/transduce-0.1.0-cp311-abi3-manylinux_2_34_x86_64.whl
 
 Makes a virtual environment, installs the wheel into it and nothing else, runs each verb as a user would, and prints one
 line for each. Then it installs the extra `serve` and asks a server for its health. Exit code 1 if anything failed.
