@@ -103,21 +103,34 @@ def test_one_that_says_nothing_any_more_is_missing(watched: Watched) -> None:
 
 
 def test_the_threads_own_time_is_no_movement() -> None:
-    store, pulse = Store(), Pulse()
-    dog = Watchdog(store, 0, 1, pulse, LIMIT)
-    until = time.process_time() + 2.0
+    store = Store()
+    dog = Watchdog(store, 0, 1, Pulse(), LIMIT)
+    said = []
 
-    def busy() -> None:
-        while time.process_time() < until:
-            pass
-        dog._say()
+    def look_for_two_seconds() -> None:
+        until = time.thread_time() + 2.0
+        for _ in range(2):
+            dog._say()
+            said.append(json.loads(store["pulse/0"])["computed"])
+            while time.thread_time() < until:
+                pass
 
-    own = threading.Thread(target=busy)
-    before = time.process_time()
+    own = threading.Thread(target=look_for_two_seconds)
     own.start()
     own.join()
-    assert time.process_time() >= until
-    assert json.loads(store["pulse/0"])["computed"] <= round(before) + 1
+    for earlier, later in zip(*said, strict=True):
+        assert later - earlier <= 1  # rounded
+
+
+def test_a_second_of_the_main_thread_is_movement() -> None:
+    store = Store()
+    dog = Watchdog(store, 0, 1, Pulse(), LIMIT)
+    dog._say()
+    before, until = json.loads(store["pulse/0"])["computed"], time.thread_time() + 1.0
+    while time.thread_time() < until:
+        pass
+    dog._say()
+    assert json.loads(store["pulse/0"])["computed"] != before
 
 
 def test_a_stack_in_torch_distributed_waits_and_one_that_passes_through_does_not() -> None:
