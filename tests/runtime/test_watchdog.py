@@ -94,6 +94,15 @@ def test_a_first_step_may_take_far_longer(watched: Watched) -> None:
     assert watched.after(9 * LIMIT, p0=WAITS, p1={"computed": moving}, p2=WAITS) == []
 
 
+def test_one_that_is_done_is_waited_for_by_nobody(watched: Watched) -> None:
+    watched.after(2, p0=WORKS, p1=WORKS, p2=WORKS)
+    done = Watchdog(watched.store, 1, 3, Pulse(), LIMIT)
+    done.start()
+    done.stop()
+    assert watched.store["pulse/1"] == "null"  # there, so that reading it never waits
+    assert watched.after(5 * LIMIT, p0=WORKS, p2=WORKS) == []
+
+
 def test_one_that_says_nothing_any_more_is_missing(watched: Watched) -> None:
     watched.after(3, p0=WORKS, p1=WORKS, p2=WORKS)
     watched.after(watchdog.SILENT + 1, p0=WORKS, p1={**WORKS, "silent": True, "step": 3, "computed": 3}, p2=WORKS)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OFTEN = 2.0  # seconds between two looks
+DONE = "null"  # what a process says at its end
 VARIABLE = "TRANSDUCE_HANG_SECONDS"
 LIMIT = 45.0  # seconds without computing anything
 SLOWER = 10.0  # times the longest step so far: then one that computes hangs, too
@@ -84,9 +85,9 @@ class Watchdog(threading.Thread):
     def stop(self) -> None:
         """The work of this process is done: it need not move any more."""
         self._done.set()
-        self.join()
+        self.join(SILENT)  # a store that has gone may keep it
         with suppress(RuntimeError):
-            self._store.delete_key(f"pulse/{self._rank}")
+            self._store.set(f"pulse/{self._rank}", DONE)  # not deleted: whoever is about to read it would wait for it
 
     def missing(self) -> str:
         """Which processes are not there any more, with their machine and their last stack; "" = all are.
@@ -147,11 +148,12 @@ class Watchdog(threading.Thread):
         """The processes that have not moved for too long, and do not wait for others; or all, where all wait."""
         still, waiting = [], []
         for rank in range(self._world):
-            if not self._store.check([f"pulse/{rank}"]):  # not begun, or done
+            said = self._store.get(f"pulse/{rank}") if self._store.check([f"pulse/{rank}"]) else DONE  # or not begun
+            if (state := json.loads(said)) is None:
                 for seen in (self._moved, self._stepped, self._spoken):
                     seen.pop(rank, None)
                 continue
-            state = self._last[rank] = json.loads(self._store.get(f"pulse/{rank}"))
+            self._last[rank] = state
             _since(self._spoken, rank, state["beat"])
             by_right = state["waits"] and state["beat"]
             idle = _since(self._moved, rank, (state["computed"], state["step"], by_right))
