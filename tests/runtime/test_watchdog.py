@@ -94,6 +94,15 @@ def test_a_first_step_may_take_far_longer(watched: Watched) -> None:
     assert watched.after(9 * LIMIT, p0=WAITS, p1={"computed": moving}, p2=WAITS) == []
 
 
+def test_one_that_is_done_is_waited_for_by_nobody(watched: Watched) -> None:
+    watched.after(2, p0=WORKS, p1=WORKS, p2=WORKS)
+    done = Watchdog(watched.store, 1, 3, Pulse(), LIMIT)
+    done.start()
+    done.stop()
+    assert watched.store["pulse/1"] == "null"  # there, so that reading it never waits
+    assert watched.after(5 * LIMIT, p0=WORKS, p2=WORKS) == []
+
+
 def test_one_that_says_nothing_any_more_is_missing(watched: Watched) -> None:
     watched.after(3, p0=WORKS, p1=WORKS, p2=WORKS)
     watched.after(watchdog.SILENT + 1, p0=WORKS, p1={**WORKS, "silent": True, "step": 3, "computed": 3}, p2=WORKS)
@@ -103,21 +112,34 @@ def test_one_that_says_nothing_any_more_is_missing(watched: Watched) -> None:
 
 
 def test_the_threads_own_time_is_no_movement() -> None:
-    store, pulse = Store(), Pulse()
-    dog = Watchdog(store, 0, 1, pulse, LIMIT)
-    until = time.process_time() + 2.0
+    store = Store()
+    dog = Watchdog(store, 0, 1, Pulse(), LIMIT)
+    said = []
 
-    def busy() -> None:
-        while time.process_time() < until:
-            pass
-        dog._say()
+    def look_for_two_seconds() -> None:
+        until = time.thread_time() + 2.0
+        for _ in range(2):
+            dog._say()
+            said.append(json.loads(store["pulse/0"])["computed"])
+            while time.thread_time() < until:
+                pass
 
-    own = threading.Thread(target=busy)
-    before = time.process_time()
+    own = threading.Thread(target=look_for_two_seconds)
     own.start()
     own.join()
-    assert time.process_time() >= until
-    assert json.loads(store["pulse/0"])["computed"] <= round(before) + 1
+    for earlier, later in zip(*said, strict=True):
+        assert later - earlier <= 1  # rounded
+
+
+def test_a_second_of_the_main_thread_is_movement() -> None:
+    store = Store()
+    dog = Watchdog(store, 0, 1, Pulse(), LIMIT)
+    dog._say()
+    before, until = json.loads(store["pulse/0"])["computed"], time.thread_time() + 1.0
+    while time.thread_time() < until:
+        pass
+    dog._say()
+    assert json.loads(store["pulse/0"])["computed"] != before
 
 
 def test_a_stack_in_torch_distributed_waits_and_one_that_passes_through_does_not() -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OFTEN = 2.0  # seconds between two looks
+DONE = "null"  # what a process says at its end
 VARIABLE = "TRANSDUCE_HANG_SECONDS"
 LIMIT = 45.0  # seconds without computing anything
 SLOWER = 10.0  # times the longest step so far: then one that computes hangs, too
@@ -84,9 +85,9 @@ class Watchdog(threading.Thread):
     def stop(self) -> None:
         """The work of this process is done: it need not move any more."""
         self._done.set()
-        self.join()
+        self.join(SILENT)  # a store that has gone may keep it
         with suppress(RuntimeError):
-            self._store.delete_key(f"pulse/{self._rank}")
+            self._store.set(f"pulse/{self._rank}", DONE)  # not deleted: whoever is about to read it would wait for it
 
     def missing(self) -> str:
         """Which processes are not there any more, with their machine and their last stack; "" = all are.
@@ -126,22 +127,33 @@ class Watchdog(threading.Thread):
             "in_step": self._pulse.in_step,
             "waits": self._pulse.waits or _in_collective(stack),
             "longest": self._pulse.longest,
-            "computed": round(time.process_time() - time.thread_time()),  # without this thread's own
+            "computed": self._computed(),
             "beat": time.time(),
             "host": socket.gethostname(),
             "stack": "".join(traceback.format_list(stack)[-FRAMES:]),
         }
         self._store.set(f"pulse/{self._rank}", json.dumps(state))
 
+    def _computed(self) -> list[float]:
+        """Seconds of the main thread, in tenths; and of all threads but this, which others of this process share.
+
+        The machine may be so busy that a process gets a second in a minute.
+        """
+        others = float(round(time.process_time() - time.thread_time()))
+        if self._main is None or not hasattr(time, "pthread_getcpuclockid"):
+            return [others]
+        return [round(time.clock_gettime(time.pthread_getcpuclockid(self._main)), 1), others]
+
     def _standing_still(self) -> list[int]:
         """The processes that have not moved for too long, and do not wait for others; or all, where all wait."""
         still, waiting = [], []
         for rank in range(self._world):
-            if not self._store.check([f"pulse/{rank}"]):  # not begun, or done
+            said = self._store.get(f"pulse/{rank}") if self._store.check([f"pulse/{rank}"]) else DONE  # or not begun
+            if (state := json.loads(said)) is None:
                 for seen in (self._moved, self._stepped, self._spoken):
                     seen.pop(rank, None)
                 continue
-            state = self._last[rank] = json.loads(self._store.get(f"pulse/{rank}"))
+            self._last[rank] = state
             _since(self._spoken, rank, state["beat"])
             by_right = state["waits"] and state["beat"]
             idle = _since(self._moved, rank, (state["computed"], state["step"], by_right))
