@@ -175,7 +175,7 @@ def _dataset(spool: Path) -> Any:
             for line in file:
                 yield pyarrow.table({"block": pyarrow.array([line], pyarrow.large_string())})
 
-    class BlockSource(Datasource):  # type: ignore[misc]
+    class SpooledBlocks(Datasource):  # type: ignore[misc]
         def estimate_inmemory_data_size(self) -> int:
             return spool.stat().st_size
 
@@ -184,7 +184,7 @@ def _dataset(spool: Path) -> Any:
             return [ReadTask(read, BlockMetadata(num_rows=None, size_bytes=size, input_files=None, exec_stats=None))]
 
     here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
-    return read_datasource(BlockSource(), override_num_blocks=1, num_cpus=0, label_selector=here)
+    return read_datasource(SpooledBlocks(), override_num_blocks=1, num_cpus=0, label_selector=here)
 
 
 def _pool(workers: int | None, device: str) -> tuple[int, int]:
