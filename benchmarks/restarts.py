@@ -20,11 +20,11 @@ from typing import Any
 
 from rich.console import Console
 
+from transduce.interpret.score_tables import groups_table
 from transduce.recipe.recipe import load_recipe
 from transduce.runtime.event_log import read_log
 from transduce.training.display import Display
 from transduce.training.run import run_training
-from transduce.training.summary import groups_table
 
 sys.path.insert(0, str(Path(__file__).parent))
 from publish import of_test, recorded, write_record

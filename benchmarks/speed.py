@@ -1,11 +1,13 @@
 """How fast are training and decoding, beside the machine's limit and beside what one would use instead?
 
     python benchmarks/speed.py --data ../shared/data/multi30k [--model small.safetensors] [--peers] [--rounds 3]
+    python benchmarks/speed.py --data ../shared/data/multi30k --device cuda
 
 Every worker (benchmarks/peers/) is a process of its own; a round runs each of them once, so that all of them meet the
 same weather, and what is written is the median of the rounds with the least and the most. `--peers` makes the peers'
 environments first (benchmarks/.environments, pinned versions). Without --model a model of the fixed work's size is
-trained first (benchmarks/small.toml, half an hour): what is decoded is real text of real length.
+trained first (benchmarks/small.toml, half an hour): what is decoded is real text of real length. On a GPU there are no
+8-bit products, and peers are measured on the processor alone.
 
 Writes benchmarks/results/speed-MACHINE.json, in the place of what this kind of machine had, and docs/performance.md
 with its figures.
@@ -29,7 +31,9 @@ import sacrebleu
 from speed_report import name_of
 
 import transduce
+from transduce.core.errors import InputError
 from transduce.data.files import read_lines
+from transduce.runtime.devices import use_device
 from transduce.runtime.environment import library_versions, machine
 
 HERE = Path(__file__).parent
@@ -137,6 +141,11 @@ def entries(work: Path, model: Path, seconds: float, peers: bool) -> Iterator[En
     yield Entry("import torch, no answer", "first answer", "first_answer", ())
 
 
+def runs_on(entry: Entry, device: str) -> bool:
+    """Whether it can be measured there."""
+    return device == "cpu" or "int8" not in entry.arguments
+
+
 def measure(everything: list[Entry], rounds: int, score: Callable[[Path], float]) -> list[dict[str, Any]]:
     """A row for each entry and figure: all rounds, and their least, median and most."""
     runs: dict[Entry, list[dict[str, Any]]] = {entry: [] for entry in everything}
@@ -165,9 +174,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the folder of Multi30k")
     parser.add_argument("--model", type=Path, help="a model file of the fixed work's size")
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20, help="of training, a worker and round")
     asked = parser.parse_args()
+    if asked.device == "cuda" and asked.peers:
+        parser.error("--peers are measured on the processor: leave out --device, or --peers.")
+    try:
+        use_device(asked.device)  # in all workers, too
+    except InputError as error:
+        parser.error(f"--device {error}")
     if asked.peers:
         make_environments()
     RESULTS.mkdir(exist_ok=True)
@@ -175,8 +191,10 @@ def main() -> None:
     if not work.is_file():
         subprocess.run([sys.executable, str(HERE / "prepare_work.py"), str(asked.data), str(work)], check=True)
     model = asked.model or small_model(asked.data)
-    rows = measure(list(entries(work, model, asked.seconds, asked.peers)), asked.rounds, scorer(model, asked.data))
-    about = {"date": date.today().isoformat(), "machine": machine(), "versions": library_versions(), "peers": PINNED}
+    everything = [each for each in entries(work, model, asked.seconds, asked.peers) if runs_on(each, asked.device)]
+    rows = measure(everything, asked.rounds, scorer(model, asked.data))
+    described = {key: each for key, each in machine().items() if asked.device == "cuda" or key != "accelerator"}
+    about = {"date": date.today().isoformat(), "machine": described, "versions": library_versions(), "peers": PINNED}
     result = {**about, "work": ratio(work), "rounds": asked.rounds, "rows": rows}
     (RESULTS / f"speed-{name_of(about['machine'])}.json").write_text(json.dumps(result, indent=1) + "\n")
     subprocess.run([sys.executable, str(HERE / "speed_report.py")], check=True)

@@ -60,15 +60,17 @@ def main() -> None:
 
 
 def name_of(machine: dict[str, Any]) -> str:
-    """What its files are called by: intel-xeon-amx."""
-    return f"{machine['processor']} {machine['kernels']}".lower().replace(" ", "-")
+    """What its files are called by: intel-xeon-amx, nvidia-h100."""
+    called = machine.get("accelerator") or f"{machine['processor']} {machine['kernels']}"
+    return str(called).lower().replace(" ", "-")
 
 
 def parts_of(result: dict[str, Any]) -> list[str]:
     """A machine's section in Markdown."""
     machine = result["machine"]
     about = {
-        "title": f"{machine['processor']}, {machine['cores']} cores, kernels for {machine['kernels']}",
+        "title": machine.get("accelerator")
+        or f"{machine['processor']}, {machine['cores']} cores, kernels for {machine['kernels']}",
         "machine": ", ".join(f"{name} {value}" for name, value in machine.items()),
         "peers": "; ".join(" ".join(each) for each in result["peers"].values()),
         "torch": result["versions"]["torch"],

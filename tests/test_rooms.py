@@ -32,6 +32,8 @@ ROOMS = [
     "tasks",  # which kind of input and output
     "interpret",  # what a model did with a text
     "pipeline",  # `transduce.load`
+    "without_torch",  # the same for Transformers, on NumPy and the kernels alone
+    "bulk",  # the same work on many lines, here or on a cluster
     "interop",  # model files of others
     "demo",
     "evaluation",

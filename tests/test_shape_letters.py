@@ -122,7 +122,7 @@ def test_names_say_what_shapes_are() -> None:
         language.step(target.values[:, 0], *language.start(None, 3))
     assert not problems
     assert {"mass_N1"} <= seen or {"log_mass_N", "mask_B1TS", "dgain_PD"} <= seen
-    assert {"query_BHTE", "alpha_BHTS", "alpha_B11L", "logits_NV", "angle_TJ", "token_B"} <= seen
+    assert {"query_BHTE", "alpha_BHTS", "alpha_B11L", "logits_NV", "table_TD", "token_B"} <= seen
 
 
 def test_names_say_what_shapes_are_of_linear_attention() -> None:

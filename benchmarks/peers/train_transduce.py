@@ -13,6 +13,7 @@ from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.objectives.text import text_objective
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.allocator import keep_freed_memory
+from transduce.runtime.devices import resolve_device
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import TrainingState
 from transduce.training.loop import make_update
@@ -38,7 +39,8 @@ if __name__ == "__main__":
     keep_freed_memory()
     work, precision, seconds = arguments()
     config = TrainingConfig(label_smoothing=SMOOTHING, learning_rate=3e-4)
-    model = model_of(work)
+    device = resolve_device()
+    model = model_of(work).to(device)
     trained = TrainingState(
         model,
         text_objective(model, config),
@@ -51,6 +53,6 @@ if __name__ == "__main__":
         source_rows = Padded(source, (source != 0).sum(1))
         target_rows = Padded(target, (target != 0).sum(1))
         count = int(target_rows.lengths.sum()) - len(target)
-        make_update(config, trained, [Batch(source_rows, target_rows, count)], precision)
+        make_update(config, trained, [Batch(source_rows, target_rows, count).to(device)], precision)
 
     measure_training(work, seconds, step)

@@ -13,32 +13,47 @@ from transduce.core.errors import InputError, Interrupted, TransduceError
 from transduce.version import __version__
 
 if TYPE_CHECKING:
+    from transduce.api.evaluate import evaluate
     from transduce.api.train import TrainedRun, TrainingUpdate, train
     from transduce.attention.capture import capture
-    from transduce.pipeline.pipeline import load
+    from transduce.evaluation.result import Evaluation
+    from transduce.metrics.score import Score
+    from transduce.pipeline.pipeline import Pipeline, load
     from transduce.recipe.recipe import Recipe
 
 __all__ = [
+    "Evaluation",
     "InputError",
     "Interrupted",
+    "Pipeline",
     "Recipe",
+    "Score",
     "TrainedRun",
     "TrainingUpdate",
     "TransduceError",
     "__version__",
     "capture",
+    "evaluate",
     "load",
     "train",
 ]
 
 LATE = {  # imported when they are first used
+    "Evaluation": "transduce.evaluation.result",
+    "Pipeline": "transduce.pipeline.pipeline",
     "Recipe": "transduce.recipe.recipe",
+    "Score": "transduce.metrics.score",
     "TrainedRun": "transduce.api.train",
     "TrainingUpdate": "transduce.api.train",
     "capture": "transduce.attention.capture",
+    "evaluate": "transduce.api.evaluate",
     "load": "transduce.pipeline.pipeline",
     "train": "transduce.api.train",
 }
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

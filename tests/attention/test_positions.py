@@ -15,6 +15,7 @@ from transduce.attention.positions import (
     frequencies,
     rotate,
     sinusoidal,
+    tensor2tensor,
     turn,
 )
 from transduce.core.errors import InputError
@@ -30,6 +31,24 @@ GOLDEN_D4 = [
 
 def test_golden_table_of_width_4() -> None:
     assert [[round(value, 6) for value in row] for row in sinusoidal(4, 4).double().tolist()] == GOLDEN_D4
+
+
+def test_tensor2tensor_equals_a_loop() -> None:
+    """timing_signal_1d of Tensor2Tensor's common_attention.py, one number at a time."""
+    table_TD = tensor2tensor(5, 8, 3)
+    for row, position in enumerate(range(3, 8)):
+        for place in range(4):
+            angle = position / 10000 ** (place / 3)
+            assert table_TD[row, place].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table_TD[row, 4 + place].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_positions_may_begin_later() -> None:
+    x_BTD = torch.zeros(1, 600, 8)
+    later = Sinusoidal(8, 2, tensor2tensor)
+    torch.testing.assert_close(later(x_BTD), tensor2tensor(600, 8, 2)[None])
+    torch.testing.assert_close(later(x_BTD[:, :3], 7), tensor2tensor(3, 8, 9)[None])
+    torch.testing.assert_close(Sinusoidal(8, 1)(x_BTD), Sinusoidal(8)(torch.zeros(1, 601, 8))[:, 1:])
 
 
 def test_golden_dot_products_of_width_512() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import transduce
 from forked import Run
-from transduce.cli.options import models_and_search
+from transduce.cli.search_keys import models_and_search
 from transduce.core.errors import InputError
 from transduce.search.settings import Search
 

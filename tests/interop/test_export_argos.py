@@ -96,6 +96,7 @@ def test_a_package_has_one_folder_with_what_argos_reads(tmp_path: Path) -> None:
     with zipfile.ZipFile(export_argos(random_translator(), tmp_path, SWAHILI)) as packed:
         assert packed.testzip() is None
         names = {"metadata.json", "sentencepiece.model", "README.md", "model/model.bin", "model/config.json"}
+        names |= {"minisbd/sentences.onnx"}
         assert set(packed.namelist()) == {
             f"translate-en_sw-1_0/{name}" for name in {*names, "model/shared_vocabulary.json"}
         }
@@ -128,10 +129,6 @@ def test_what_cannot_go_is_told_all_at_once(tmp_path: Path) -> None:
 
 ASK = """
 import argostranslate.package, argostranslate.sbd, argostranslate.translate, json, sys
-class Whole(argostranslate.sbd.MiniSBDSentencizer):  # its models are fetched from the network
-    def split_sentences(self, text):
-        return [each + "." for each in text.split(".") if each.strip()] if "." in text else [text]
-argostranslate.translate.MiniSBDSentencizer = Whole
 for package in json.loads(sys.argv[1]):
     argostranslate.package.install_from_path(package)
 languages = {each.code: each for each in argostranslate.translate.get_installed_languages()}

@@ -12,7 +12,8 @@ import torch
 
 import transduce.kernels.native
 from transduce.core.errors import InputError
-from transduce.kernels.native import TYPES, VARIANTS, kernels, left_out, serves
+from transduce.kernels.native import VARIANTS, kernels, left_out
+from transduce.kernels.native.tensors import TYPES, serves
 
 
 def test_the_kernels_are_there_where_they_are_required() -> None:
@@ -48,9 +49,11 @@ def test_a_choice_that_does_not_exist_is_refused(chosen_anew: Callable[[str], No
 
 
 def test_a_variant_that_this_processor_cannot_run_is_refused(
-    chosen_anew: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    chosen_anew: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "fma3": True})
+    processor = tmp_path / "cpuinfo"
+    processor.write_text("processor\t: 0\nflags\t\t: fpu sse2 fma avx avx2\n\nprocessor\t: 1\nflags\t\t: avx512f\n")
+    monkeypatch.setattr(transduce.kernels.native, "PROCESSOR", processor)
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     chosen_anew("avx512")
     with pytest.raises(InputError, match=r"TRANSDUCE_NATIVE=avx512: this processor runs only plain, avx2$"):
@@ -99,6 +102,12 @@ def test_every_variant_that_this_processor_can_run_computes_the_same(chosen_anew
         chosen_anew(variant)
         assert kernels().__name__ == f"transduce.kernels.native.{variant}"
         torch.testing.assert_close(layer_norm(x, gain, bias, 1e-5, torch.float32), expected)
+
+
+def test_what_the_processor_can_is_what_torch_says() -> None:
+    able, found = torch.cpu.get_capabilities(), transduce.kernels.native._instructions()
+    for torchs, linuxs in {"avx2": "avx2", "fma3": "fma", "avx512_vnni": "avx512_vnni", "amx_int8": "amx_int8"}.items():
+        assert bool(able.get(torchs)) == (linuxs in found)
 
 
 @pytest.mark.usefixtures("kernels")

@@ -12,7 +12,7 @@ from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.fused.pack import pack_all
 from transduce.kernels.matmul import Precision
-from transduce.kernels.native.linear import can_pack
+from transduce.kernels.native.tensors import can_pack
 from transduce.models.protocols import Tree
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search.dispatch import search

@@ -203,7 +203,7 @@ def test_weights_given_for_one_call_are_used_for_that_call() -> None:
 
 
 def test_weights_changed_in_8_bits() -> None:
-    from transduce.kernels.native.linear import can_pack
+    from transduce.kernels.native.tensors import can_pack
 
     if not can_pack(torch.zeros(1, 1), whole=True):
         pytest.skip("no 8-bit products in kernels on this processor")

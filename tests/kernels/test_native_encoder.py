@@ -12,7 +12,7 @@ from transduce.data.columns import Specs
 from transduce.fused.encoder import OnePass
 from transduce.fused.pack import pack_all
 from transduce.kernels.matmul import Precision
-from transduce.kernels.native.linear import can_pack
+from transduce.kernels.native.tensors import can_pack
 from transduce.models.transformer import Transformer, TransformerConfig
 
 pytestmark = pytest.mark.usefixtures("kernels")

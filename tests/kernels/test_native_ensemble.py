@@ -10,7 +10,7 @@ from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.fused.pack import pack_all
 from transduce.kernels.matmul import Precision
-from transduce.kernels.native.linear import can_pack
+from transduce.kernels.native.tensors import can_pack
 from transduce.layers.fused_search import Mean
 from transduce.models.protocols import Tree
 from transduce.models.rnn import Rnn, RnnConfig

@@ -16,7 +16,7 @@ from transduce.kernels.matmul import Linear
 from transduce.kernels.native import TYPES, VARIANTS, beam, decoder, kernels, layout
 from transduce.kernels.native.linear import Packed
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.search import request
+from transduce.search import one_call
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
@@ -87,8 +87,8 @@ def test_kernels_that_were_chosen_are_no_choice_then(loaded_anew: pytest.MonkeyP
 def test_every_kernel_is_compared() -> None:
     module = kernels()
     there = {name for name in dir(module) if not name.startswith("_")} - {"layout"}
-    assert {layout._without_types(name, tuple(TYPES.values())) for name in there} == set(layout.FUNCTIONS)
-    assert layout.differences(module, tuple(TYPES.values())) == []
+    assert {layout._without_types(name, TYPES) for name in there} == set(layout.FUNCTIONS)
+    assert layout.differences(module, TYPES) == []
 
 
 def test_what_python_writes_is_as_long_as_what_is_read() -> None:
@@ -109,4 +109,4 @@ def test_what_python_writes_is_as_long_as_what_is_read() -> None:
 
 
 def test_what_is_no_log_probability_is_the_same_on_both_sides() -> None:
-    assert request.ROUNDING == layout.LOG_ROUNDING
+    assert one_call.ROUNDING == layout.LOG_ROUNDING

@@ -10,7 +10,7 @@ from torch import Tensor
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.kernels.matmul import Precision
-from transduce.kernels.native.linear import can_pack
+from transduce.kernels.native.tensors import can_pack
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.settings import Search
 

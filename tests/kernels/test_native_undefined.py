@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from transduce.kernels.int8 import Int8
-from transduce.kernels.native.linear import Packed, can_pack
+from transduce.kernels.native.linear import Packed
+from transduce.kernels.native.tensors import can_pack
 
 FOLDER = Path(__file__).parents[2] / "src/transduce/kernels/native"
 EMPTY = "int main() { return 0; }"

@@ -51,12 +51,19 @@ def gelu(x: float) -> float:
     return x * (1 + math.erf(x / math.sqrt(2))) / 2
 
 
+def gelu_tanh(x: float) -> float:
+    return x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+
+
 SLOW: dict[Activation, Callable[[float, float], float]] = {
     "relu": lambda x, _: max(0.0, x),
     "gelu": lambda x, _: gelu(x),
+    "gelu_tanh": lambda x, _: gelu_tanh(x),
+    "swish": lambda x, _: x * sigmoid(x),
     "squared_relu": lambda x, _: max(0.0, x) ** 2,
     "glu": lambda x, v: sigmoid(x) * v,
     "geglu": lambda x, v: gelu(x) * v,
+    "geglu_tanh": lambda x, v: gelu_tanh(x) * v,
     "swiglu": lambda x, v: x * sigmoid(x) * v,
 }
 

@@ -35,6 +35,7 @@ OTHERS: dict[str, list[Any]] = {  # values other than the default's neighbours
     "pattern": ["local", "strided", "fixed"],
     "kernel": [7],
     "key_value_heads": [1],
+    "head_width": [3],
     "heads": [4],
     "d_model": [12],
     "hidden": [16],

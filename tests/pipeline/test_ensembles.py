@@ -15,7 +15,8 @@ from text_columns import text_columns
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
-from transduce.evaluation.evaluate import Files, Settings, evaluate_files
+from transduce.evaluation.evaluate import Settings, evaluate_files
+from transduce.evaluation.texts import Files
 from transduce.layers.fused_search import Mean
 from transduce.models.protocols import Tree
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline

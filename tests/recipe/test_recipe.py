@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.core.errors import InputError
-from transduce.recipe.recipe import Recipe, apply_overrides, load_recipe, merge, parse_recipe
+from transduce.core.overrides import apply_overrides
+from transduce.recipe.recipe import Recipe, load_recipe, merge, parse_recipe
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 LEAST = '[data]\ntrain = [{ source = "a", target = "b" }]\n'

@@ -5,6 +5,7 @@ import math
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -16,7 +17,8 @@ from transduce.core.errors import InputError, TransduceError
 from transduce.models.protocols import Steps
 from transduce.search.dispatch import search
 from transduce.search.settings import Search
-from transduce.search.shortlist import restricted, words_of
+from transduce.search.shortlist import restricted
+from transduce.search.word_lists import words_of
 
 VOCABULARY = 9
 SOURCES = [[3, 4, 2], [5], [2, 8, 7, 6, 6]]
@@ -125,7 +127,7 @@ def test_what_is_impossible_stays_so() -> None:
 
 
 def test_lists_one_behind_the_other() -> None:
-    word_L, first_B = words_of(torch.tensor([[True, False, True], [False, False, False], [False, True, True]]))
+    word_L, first_B = words_of(np.array([[True, False, True], [False, False, False], [False, True, True]]))
     assert word_L.tolist() == [0, 2, 1, 2]
     assert first_B.tolist() == [0, 2, 2, 4]
 

@@ -22,6 +22,7 @@ import transduce as package
 from forked import UNHARMED, Fate
 from random_models import _pipeline as pipeline_of
 from random_models import sentences
+from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.batches import BatchConfig
@@ -41,7 +42,6 @@ from transduce.training.loop import make_update
 from transduce.training.microbatches import add_gradients
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
-from transduce.training.run import cache_folder
 
 CONTEXT = 7
 SMALL: dict[str, Any] = {"d_model": 16, "layers": 2, "dropout": 0.0}

@@ -17,7 +17,8 @@ from transduce.core.errors import InputError
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.labelled import LabelledFile, read_labelled
 from transduce.data.tokenizer import TokenizerConfig
-from transduce.evaluation.evaluate import Files, Settings, evaluate_files
+from transduce.evaluation.evaluate import Settings, evaluate_files
+from transduce.evaluation.texts import Files
 from transduce.interpret.attention import attention_of
 from transduce.metrics.labels import accuracy_tally, macro_f1_tally
 from transduce.models.classifier import Classifier, ClassifierConfig

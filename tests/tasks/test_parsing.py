@@ -18,7 +18,8 @@ from transduce.core.model_file import ModelFile
 from transduce.data.columns.packed import pack
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.data.trees import ParseTree, parse_tree
-from transduce.evaluation.evaluate import Files, Settings, evaluate_files
+from transduce.evaluation.evaluate import Settings, evaluate_files
+from transduce.evaluation.texts import Files
 from transduce.explore.exploration import asked, explore
 from transduce.interpret.attention import attention_of
 from transduce.metrics.evaluate import evaluate

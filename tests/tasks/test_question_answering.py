@@ -19,7 +19,8 @@ from toy_trainings import trained_beside
 from transduce.core.errors import InputError
 from transduce.data.batches import SizedBatches
 from transduce.data.stories import story_of
-from transduce.evaluation.evaluate import Files, Settings, evaluate_files
+from transduce.evaluation.evaluate import Settings, evaluate_files
+from transduce.evaluation.texts import Files
 from transduce.metrics.groups import by_group, group_mean
 from transduce.metrics.labels import error_tally
 from transduce.recipe.recipe import load_recipe

@@ -17,7 +17,8 @@ from served import serving
 from toy_trainings import resumed_to_the_same_bytes, trained_beside
 from transduce.core.errors import InputError
 from transduce.data.labelled_trees import LabelledTree, parse_labelled_tree
-from transduce.evaluation.evaluate import Files, Settings, evaluate_files
+from transduce.evaluation.evaluate import Settings, evaluate_files
+from transduce.evaluation.texts import Files
 from transduce.explore.exploration import explore
 from transduce.interpret.attention import attention_of
 from transduce.interpret.drawings import drawn

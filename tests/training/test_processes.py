@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -91,6 +92,15 @@ def test_sharded_processes_learn_what_one_does(tiny_recipe: Path, tmp_path: Path
         assert ours and theirs
         assert ours["tests"]["held_out"]["scores"] == theirs["tests"]["held_out"]["scores"]
         assert ours["validation"]["loss"] == pytest.approx(theirs["validation"]["loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_processes_that_recompute_learn_the_same_weights(parallel: str, tiny_recipe: Path, tmp_path: Path) -> None:
+    """With dropout, whose noise must be the same the second time."""
+    common = (f"training.parallel={parallel}", "training.optimizer=adamw", "model.inner_dropout=0.1")
+    kept = trained(2, tiny_recipe, tmp_path / "kept", *common)
+    again = trained(2, tiny_recipe, tmp_path / "again", *common, "training.activation_checkpointing=true")
+    assert difference(kept, again) == 0
 
 
 def test_each_process_keeps_a_part_of_every_tensor(tmp_path: Path) -> None:
@@ -196,7 +206,7 @@ def test_state_is_carried_by_each_process_for_its_streams(tmp_path: Path) -> Non
     assert difference(alone, half) < 1e-6
 
 
-def trainers(process: subprocess.Popen[str], run: Path, update: int = 1) -> list[psutil.Process]:
+def trainers(process: subprocess.Popen[Any], run: Path, update: int = 1) -> list[psutil.Process]:
     """The processes that train, by rank, once there is a checkpoint of this update or a later one."""
     deadline = time.monotonic() + 120
     while not any(int(path.stem[-8:]) >= update for path in (run / "checkpoints").glob("update-*.safetensors")):
@@ -207,6 +217,7 @@ def trainers(process: subprocess.Popen[str], run: Path, update: int = 1) -> list
     return sorted(children, key=lambda each: int(each.environ()["RANK"]))
 
 
+RESTARTED = ("training.updates=60", "training.checkpoint_every=5", "training.optimizer=adamw")
 LONG = ("training.updates=3000", "training.validate_every=3000", "training.checkpoint_every=5")
 
 
@@ -228,8 +239,21 @@ def test_a_killed_process_ends_all_and_the_same_command_goes_on_to_the_same_byte
         _, told = process.communicate(timeout=120)
     assert process.returncode != 0
     assert f"rank      : {rank}" in told
+    assert re.search(rf"process {rank} of 2, on \S+, is not there any more", told)
+    assert "loop.py" in told, told
     assert not (run / "model.safetensors").exists()
     assert sha256(trained(2, tiny_recipe, run, *short)) == wanted
+
+
+def test_torchrun_restarts_go_on_to_the_same_bytes(tiny_recipe: Path, tmp_path: Path) -> None:
+    wanted = sha256(trained(2, tiny_recipe, tmp_path / "whole", *RESTARTED))
+    run = tmp_path / "run"
+    started = command(2, "train", tiny_recipe, *RESTARTED, "--run", run)
+    started[3:3] = ["--max-restarts", "3"]
+    with subprocess.Popen(started, env=environment(), stderr=subprocess.DEVNULL) as process:
+        trainers(process, run)[1].kill()
+        assert process.wait(timeout=240) == 0
+    assert sha256(run) == wanted
 
 
 def test_a_process_that_hangs_is_named_with_its_stack(tiny_recipe: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from transduce.core.errors import InputError
 
 KEYS = (("source", "target"), ("text", "label"))  # of a mapping: input and answer, by the first of these that it has
+ABSENT = object()
 NAMED, SHOWN = 10, 60  # wrong examples that a message names; characters of each
 EXPECTED = "expected pairs (source, target), mappings with these keys, or a table with these columns"
 
@@ -22,7 +23,8 @@ def read_examples(given: Any, name: str, columns: Columns, problems: list[str]) 
     Args:
         given: pairs or mappings in anything that has an order, a generator too; a table of pandas or polars.
         name: what messages call it.
-        columns: keys of input and answer in a mapping; None = the first of `KEYS` that it has.
+        columns: keys of input and answer in a mapping, `translation.en` for one within another; None = the first of
+            `KEYS` that it has.
     """
     count = wrong = 0
     try:
@@ -75,11 +77,12 @@ def _example(each: Any, columns: Columns) -> Answered:
     """Raises ValueError that says what is wrong."""
     if isinstance(each, Mapping):
         pairs = [columns] if columns else KEYS
-        keys = next((pair for pair in pairs if all(key in each for key in pair)), None)
-        if keys is None:
+        found = ([_at(each, key) for key in pair] for pair in pairs)
+        both = next((values for values in found if not any(value is ABSENT for value in values)), None)
+        if both is None:
             wanted = " or ".join(f'"{one}" and "{other}"' for one, other in pairs)
             raise ValueError(f"expected the keys {wanted}; got {', '.join(map(str, each)) or 'none'}.")
-        source, answer = (each[key] for key in keys)
+        source, answer = both
     elif isinstance(each, Sequence) and not isinstance(each, str | bytes) and len(each) == 2:
         source, answer = each
     else:
@@ -88,6 +91,15 @@ def _example(each: Any, columns: Columns) -> Answered:
     if not several:
         raise ValueError("expected an answer; got none.")
     return _text(source, "source"), [_text(one, "target") for one in several]
+
+
+def _at(each: Mapping[Any, Any], key: str) -> Any:
+    """The value of a key; `translation.en` is the key en of the mapping at translation."""
+    if key in each:
+        return each[key]
+    outer, _, inner = key.partition(".")
+    below = each.get(outer) if inner else None
+    return _at(below, inner) if isinstance(below, Mapping) else ABSENT
 
 
 def _text(value: Any, side: str) -> str:

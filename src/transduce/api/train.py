@@ -13,10 +13,12 @@ from rich.console import Console
 
 from transduce.api.data import FOLDER, adopt, parts_of, staged, with_data
 from transduce.api.examples import Columns
+from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
+from transduce.core.overrides import set_key
 from transduce.distillation.pipeline import train_recipe
 from transduce.pipeline.pipeline import Pipeline, load
-from transduce.recipe.recipe import Recipe, Table, parse_recipe, read_table, set_key
+from transduce.recipe.recipe import Recipe, Table, parse_recipe, read_table
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.devices import VARIABLE, use_device
 from transduce.runtime.process_group import refuse_several
@@ -24,7 +26,6 @@ from transduce.training.display import Display, Watch
 from transduce.training.examination import examine_data
 from transduce.training.finished import Report
 from transduce.training.progress import Progress
-from transduce.training.run import cache_folder
 from transduce.training.run_directory import check_recipe
 from transduce.training.summary import tell_summary
 
@@ -35,7 +36,9 @@ class TrainingUpdate:
 
     update: updates done, from 1, of `updates`.
     loss: mean of the recent ones, in nats a unit of the objective (a token of the target, for text).
-    learning_rate: of this update. speed: units a second. seconds: spent on the training so far.
+    learning_rate: of this update.
+    speed: units of the objective a second.
+    seconds: spent on the training so far, over all of its runs.
     best: metrics of the best validation so far, with its "update"; empty before the first.
     """
 
@@ -52,7 +55,12 @@ Callback = Callable[[TrainingUpdate], None]
 
 
 class TrainedRun:
-    """A finished training: its directory, its report, and its model, which is loaded when it is first asked for."""
+    """A finished training.
+
+    run: its directory.
+    report: what its report.json holds: test scores with intervals and signatures, versions, machine, times.
+    model: loaded when it is first asked for.
+    """
 
     def __init__(self, run: Path, report: Report, device: str = "auto") -> None:
         self.run = run
@@ -61,7 +69,11 @@ class TrainedRun:
 
     @cached_property
     def model(self) -> Pipeline:
-        """As `transduce.load(run)` gives it. The code that its recipe names is trusted: it has just run."""
+        """As `transduce.load(run)` gives it. The code that its recipe names is trusted: it has just run.
+
+        Raises:
+            InputError: the run's directory is no longer there.
+        """
         return load(self.run, trust_code=True, device=self._device)
 
     def __repr__(self) -> str:
@@ -93,7 +105,8 @@ def train(
             these keys (or text and label), in a list or a generator; a table of pandas or polars; a data set of
             Hugging Face. Or a mapping with train, and perhaps validation and test, of these. For tasks of text pairs
             and of labelled texts. They are written into the run's folder data/.
-        columns: keys of source and target in mappings and tables, if they have other names.
+        columns: keys of source and target in mappings and tables, if they have other names; `translation.en` is the
+            key en in the mapping translation.
         overrides: keys of the recipe, such as {"training.updates": 2000}.
         callbacks: each is called with a `TrainingUpdate` after each update. An exception ends the training; the same
             call then goes on after the newest checkpoint.
@@ -113,9 +126,10 @@ def train(
     with _on(device):
         resolved, folder = _prepared(table, where, run, data, columns, shown, force)
         keep_freed_memory()
-        report = train_recipe(resolved, folder, Display(shown, _watching(resolved, [*callbacks])))
+        display = Display(shown, _watching(resolved, [*callbacks]))
+        report = train_recipe(resolved, folder, display)
         if not quiet:
-            tell_summary(resolved, folder, report, Display(shown))
+            tell_summary(resolved, folder, report, display)
     return TrainedRun(folder, report, device)
 
 

@@ -3,7 +3,7 @@
     head_i = sum_s alpha_s v_s,   alpha = weigh(score(q, k) + bias),   q = x W_i^Q, k = y W_i^K, v = y W_i^V
     output = [head_1; ..; head_H] W^O
 
-Shapes: B batch, T queries, S keys, D model width, H heads, G heads of keys and values, E = D / H.
+Shapes: B batch, T queries, S keys, D model width, H heads, G heads of keys and values, E width of a head.
 """
 
 import torch
@@ -35,6 +35,7 @@ class MultiHeadAttention(nn.Module):
             The cache holds G heads. None = H.
         zero_init: initialize W^O, and so the output, with zeros (Zhang et al. 2019, "Fixup Initialization", section 3).
         role, side: what it attends to; see `transduce.attention.capture`.
+        head_width: E, where H E is not D (T5). None = D / H.
 
     Raises:
         InputError: there is no score or normalizer with this name.
@@ -52,14 +53,16 @@ class MultiHeadAttention(nn.Module):
         zero_init: bool = False,
         role: Role = "other",
         side: Side = "other",
+        head_width: int | None = None,
     ) -> None:
         super().__init__()
         self.role, self.side = role, side
-        self.heads, self.key_value_heads, self.head_width = heads, key_value_heads or heads, width // heads
+        self.heads, self.key_value_heads = heads, key_value_heads or heads
+        self.head_width = head_width or width // heads
         self.dropout = dropout
-        self.query = Linear(width, width)
+        self.query = Linear(width, heads * self.head_width)
         self.key_value = Linear(width, 2 * self.key_value_heads * self.head_width)
-        self.output = Linear(width, width)
+        self.output = Linear(heads * self.head_width, width)
         for projection in (self.query, self.key_value, self.output):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)

@@ -1,27 +1,25 @@
-"""Absolute positions: sinusoidal, learned and none; the rotation of rotary positions; and data for figures of them.
+"""Absolute positions: two sinusoidal encodings, learned and none; the rotation of rotary positions; data for figures.
 
 Relative positions, including rotary ones, are in `transduce.attention.relative`.
 
 Shapes: B batch, H heads, T positions, D model width, E width of a head.
 """
 
+from collections.abc import Callable
 from functools import cache
 
 import torch
 from torch import Tensor, nn
 
 from transduce.core.errors import InputError
-
-BASE = 10_000.0
+from transduce.kernels import sinusoids
+from transduce.kernels.sinusoids import BASE
 
 
 def frequencies(width: int, base: float = BASE, device: torch.device | None = None) -> Tensor:
-    """(D/2,) angular frequencies in radians per position: base^(-2j/D), j = 0 .. D/2 - 1, in fp64.
-
-    The cosine term uses the exponent 2j/D as well; some lecture notes print 2jd there, which is a misprint.
-    """
-    pair_J = torch.arange(0, width, 2, dtype=torch.float64, device=device)
-    return base ** (-pair_J / width)
+    """(D/2,) in fp64: see `transduce.kernels.sinusoids`."""
+    frequency_J = torch.empty((width + 1) // 2, dtype=torch.float64, device=device)
+    return frequency_J.copy_(torch.from_numpy(sinusoids.frequencies(width, base)))
 
 
 def sinusoidal(length: int, width: int, offset: int = 0, device: torch.device | None = None) -> Tensor:
@@ -32,9 +30,22 @@ def sinusoidal(length: int, width: int, offset: int = 0, device: torch.device | 
     p[t + k] is p[t] rotated by an angle that depends only on k, like the hands of a clock that move at different
     speeds.
     """
+    # Where the table is too large for its model file, it is refused before NumPy makes it (`core.skip_init`).
+    table_TD = torch.empty(length, 2 * ((width + 1) // 2), dtype=torch.float32, device=device)
+    return table_TD.copy_(torch.from_numpy(sinusoids.sinusoids(length, width, offset)))
+
+
+def tensor2tensor(length: int, width: int, offset: int = 0, device: torch.device | None = None) -> Tensor:
+    """(T, D) sinusoidal encoding as the library Tensor2Tensor has it, and fairseq after it (M2M-100, NLLB).
+
+        p[t, j] = sin(t f_j),   p[t, D/2 + j] = cos(t f_j),   f_j = 10000^(-j / (D/2 - 1)),   j = 0 .. D/2 - 1
+
+    All sines stand before all cosines, and the lowest frequency is exactly 1/10000.
+    """
     position_T = torch.arange(offset, offset + length, dtype=torch.float64, device=device)
-    angle_TJ = position_T[:, None] * frequencies(width, device=device)
-    return torch.stack((angle_TJ.sin(), angle_TJ.cos()), -1).flatten(1).float()
+    frequency_J = BASE ** (-torch.arange(width // 2, dtype=torch.float64, device=device) / max(1, width // 2 - 1))
+    angle_TJ = position_T[:, None] * frequency_J
+    return torch.cat((angle_TJ.sin(), angle_TJ.cos()), 1).float()
 
 
 def clock(length: int, width: int, offset: int = 0) -> Tensor:
@@ -99,24 +110,32 @@ def turns(length: int, width: int) -> Tensor:
 @cache
 @torch.inference_mode(False)
 def _turns(length: int, width: int) -> Tensor:
-    sine_and_cosine_TE = sinusoidal(length, width, device=torch.device("cpu"))
-    return sine_and_cosine_TE.view(length, -1, 2).flip(-1).flatten(1)
+    return torch.from_numpy(sinusoids.turns(length, width))
+
+
+ENCODINGS: dict[str, Callable[..., Tensor]] = {"sinusoidal": sinusoidal, "tensor2tensor": tensor2tensor}
 
 
 class Sinusoidal(nn.Module):
-    """Adds the sinusoidal encoding (Vaswani et al. 2017, section 3.5). It has no parameters and takes any length."""
+    """Adds the sinusoidal encoding (Vaswani et al. 2017, section 3.5). It has no parameters and takes any length.
 
-    def __init__(self, width: int) -> None:
+    Args:
+        width: D, an even number.
+        first: the position of the first token.
+        encoding: `sinusoidal` or `tensor2tensor`.
+    """
+
+    def __init__(self, width: int, first: int = 0, encoding: Callable[..., Tensor] = sinusoidal) -> None:
         super().__init__()
-        self.width = width
-        self.register_buffer("table_TD", sinusoidal(512, width), persistent=False)
+        self.width, self.first, self.encoding = width, first, encoding
+        self.register_buffer("table_TD", encoding(512, width, first), persistent=False)
         self.table_TD: Tensor
 
     def forward(self, x_BTD: Tensor, offset: int = 0) -> Tensor:
         """x + p (B, T, D), where the first position of x is number `offset`."""
         end = offset + x_BTD.shape[1]
         if end > len(self.table_TD):
-            self.table_TD = sinusoidal(2 * end, self.width, device=self.table_TD.device)
+            self.table_TD = self.encoding(2 * end, self.width, self.first, device=self.table_TD.device)
         return x_BTD + self.table_TD[offset:end]
 
 
@@ -135,10 +154,7 @@ class Learned(nn.Module):
         """
         end = offset + x_BTD.shape[1]
         if end > len(self.weight_TD):
-            raise InputError(
-                f"This model has learned positions for {len(self.weight_TD)} tokens, but got {end}: shorten the text, "
-                "or train with a larger model.max_length or another kind of positions."
-            )
+            raise InputError(sinusoids.too_few(len(self.weight_TD), end))
         return x_BTD + self.weight_TD[offset:end]
 
 
@@ -150,8 +166,11 @@ class NoPositions(nn.Module):
         return x_BTD
 
 
-def added_positions(kind: str, width: int, max_length: int) -> Sinusoidal | Learned | NoPositions:
-    """The module that adds positions to embeddings: `kind` "sinusoidal" or "learned"; any other name adds nothing."""
-    if kind == "sinusoidal":
-        return Sinusoidal(width)
+def added_positions(kind: str, width: int, max_length: int, first: int = 0) -> Sinusoidal | Learned | NoPositions:
+    """The module that adds positions to embeddings: `kind` is one of `ENCODINGS` or "learned"; others add nothing.
+
+    first: the position of the first token, for the kinds of `ENCODINGS`.
+    """
+    if kind in ENCODINGS:
+        return Sinusoidal(width, first, ENCODINGS[kind])
     return Learned(width, max_length) if kind == "learned" else NoPositions()

@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from transduce.cli import options
+from transduce.cli.search_keys import models_and_search
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TextFile
@@ -40,7 +41,8 @@ def distill(
     precision: options.Precision = "fp32",
     device: options.Device = "auto",
     batch_size: options.BatchSize = 128,
-    workers: options.Workers = 1,
+    engine: options.Engine = "local",
+    workers: options.Workers = None,
     student: Annotated[Path | None, typer.Option(help="Then train this recipe on the translations.")] = None,
     run: Annotated[
         Path | None, typer.Option(help="The student's run directory. By default runs/<recipe name>.")
@@ -55,11 +57,12 @@ def distill(
     """
     from transduce.cli.text import tell
 
-    teacher, asked = options.models_and_search(teacher, {"beam": beam, "alpha": alpha, "prune": prune})
+    teacher, asked = models_and_search(teacher, {"beam": beam, "alpha": alpha, "prune": prune})
     sources, root = _sources(teacher[0], source, recipe)
     student_recipe = _student(student, output) if student else None  # a wrong one is told now
     use = {"trust_code": trust_code, "precision": precision, "device": device}
-    told = translated(teacher, use, asked, sources, root, output, batch_size=batch_size, workers=workers)
+    how: dict[str, Any] = {"batch_size": batch_size, "engine": engine, "workers": workers}
+    told = translated(teacher, use, asked, sources, root, output, **how)
     tell(f"{told} To train on it:")
     typer.echo(f'[data]\nroot = "."\ntrain = [{{ source = "{output}/source.gz", target = "{output}/target.gz" }}]')
     if student_recipe:
@@ -73,13 +76,17 @@ def translated(
     sources: list["TextFile"],
     root: Path,
     output: Path,
+    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
     **how: Any,
 ) -> str:
     """Translate files into a folder with a model or an ensemble; returns how much there was, in words.
 
     use: of `load`; search: keys in place of the model's; how: of `distil`, as all others.
     """
-    from transduce.cli.text import bar
+    from transduce.bulk.engine import engine_of
+    from transduce.bulk.work import Placement
+    from transduce.cli.text import bar, libraries_on_stderr
     from transduce.core.model_file import find_model_file
     from transduce.distillation.translations import checksum_of, count_texts, distil
     from transduce.pipeline.pipeline import load
@@ -88,12 +95,15 @@ def translated(
     from transduce.search.settings import search_settings
 
     keep_freed_memory()
-    use_device(use["device"])
     files = [find_model_file(each) for each in models]
-    pipeline = load(files, **use)
+    placement = None if engine == "local" else Placement(engine_of(engine, workers=workers), files, use)
+    here = {**use, "device": "cpu"} if placement else use
+    use_device(here["device"])
+    pipeline = load(files, **here)
     settings = search_settings(pipeline.recipe.search, {"nbest": 1, **search})
     checksum, lines = checksum_of(files), count_texts(sources, root)
-    with bar("translating", lines) as advance:
+    how |= {"placement": placement, "workers": workers or 1 if engine == "local" else 1}
+    with libraries_on_stderr(), bar("translating", lines) as advance:
         report = distil(pipeline, checksum, sources, root, output, settings, advance=advance, **how)
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report["counts"].items())
     return f"{output}: {lines:,} lines; {counts}."
@@ -105,6 +115,7 @@ def _sources(model: Path, named: list[Path] | None, recipe: Path | None) -> tupl
     from transduce.core.errors import InputError
     from transduce.core.model_file import find_model_file
     from transduce.data.corpus import TextFile
+    from transduce.data.shards import shards_of
     from transduce.distillation.translations import training_sources
 
     if named and recipe:
@@ -112,7 +123,7 @@ def _sources(model: Path, named: list[Path] | None, recipe: Path | None) -> tupl
     if named:
         return [TextFile(text=str(path)) for path in named], Path()
     data = training_data(find_model_file(model), recipe, "--source or --recipe")
-    return training_sources(data.train), Path(data.root)
+    return training_sources(shards_of(data.train, Path(data.root))), Path(data.root)
 
 
 def _student(path: Path, output: Path) -> Any:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from transduce.data.doctor import Cleaned, Report
-    from transduce.data.doctor.scan import Progress
+    from transduce.data.doctor.scan import Progress, Scanner
 
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 LINES_SHOWN = 5
@@ -57,6 +57,8 @@ def doctor(
     test_tsv: TestTsv = None,
     clean_source: CleanSource = None,
     clean_target: CleanTarget = None,
+    engine: options.Engine = "local",
+    workers: options.Workers = None,
     as_json: AsJson = False,
 ) -> None:
     """Find errors in a corpus before you train on it.
@@ -81,17 +83,26 @@ def doctor(
     _check_arguments((source, target), tsv, text, held_out, cleans)
     places = source_column, target_column
     _check_columns(tsv, text, test_tsv, (test_source, test_target), places, column)
+    from transduce.cli.text import libraries_on_stderr
     from transduce.data.doctor import ScannedFile, clean, columns_of, examine, examine_text
     from transduce.data.doctor.lines import as_text_file
+    from transduce.data.doctor.scan import scan
 
-    cleaned = None
-    with _progress([path for path in (source, target, tsv, text) if path]) as progress:
+    cleaned, scanner = None, cast("Scanner", scan)
+    if engine == "local" and workers:
+        raise InputError("--workers is for --engine ray: the doctor reads a corpus in this process otherwise.")
+    if engine != "local":
+        from transduce.bulk.engine import engine_of
+        from transduce.bulk.scanning import scanner_on
+
+        scanner = scanner_on(engine_of(engine, workers=workers))
+    with libraries_on_stderr(), _progress([path for path in (source, target, tsv, text) if path]) as progress:
         if text:
-            report = examine_text(ScannedFile(text, column), test_source, progress)
+            report = examine_text(ScannedFile(text, column), test_source, progress, scanner)
         else:
             sides = columns_of(tsv, *places) if tsv else tuple(as_text_file(path) for path in (source, target) if path)
             tests = columns_of(test_tsv, *places) if test_tsv else (test_source, test_target)
-            report = examine(sides[0], sides[1], tests[0], tests[1], progress)
+            report = examine(sides[0], sides[1], tests[0], tests[1], progress, scanner)
             if clean_source and clean_target:
                 cleaned = clean(sides[0], sides[1], clean_source, clean_target, report, progress=progress)
     _tell(report, cleaned, as_json)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transduce.cli import options
+from transduce.cli.search_keys import models_and_search
 
 if TYPE_CHECKING:
     from transduce.kernels.matmul import Precision
@@ -70,12 +71,13 @@ def evaluate(
     """
     from transduce.cli.text import bar, write_line
     from transduce.core.errors import InputError
-    from transduce.evaluation.evaluate import Files, Settings, evaluate_files
+    from transduce.evaluation.evaluate import Settings, evaluate_files
+    from transduce.evaluation.texts import Files
     from transduce.runtime.allocator import keep_freed_memory
 
     keep_freed_memory()
     asked = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
-    models, search = options.models_and_search(models, asked, needed=False)
+    models, search = models_and_search(models, asked, needed=False)
     settings = Settings(metric, batch_size, search)
     named = _by_name(outputs or [], models)
     sides = options.columns(tsv, source_column, target_column)
@@ -90,9 +92,7 @@ def evaluate(
     if as_json:
         write_line(report)
         return
-    if "left_out" in report:
-        typer.echo(f"{report['left_out']:,} inputs without a correct answer were left out.")
-    (_show_comparison if "systems" in report else _show)(report)
+    _show(report)
 
 
 def _load(models: list[Path], trust_code: bool, precision: "Precision", device: str) -> "dict[str, Pipeline]":
@@ -121,85 +121,12 @@ def _by_name(paths: list[Path], taken: list[Path]) -> dict[str, Path]:
 
 
 def _show(report: dict[str, Any]) -> None:
-    for figure in report["scores"].values():
-        typer.echo(f"{_figure(figure)}  {figure['signature']}")
-    for note in dict.fromkeys(figure["note"] for figure in report["scores"].values() if "note" in figure):
-        typer.echo(f"  {note}")
-    if "likelihood" in report:
-        typer.echo(_perplexity(report["likelihood"]))
-    _show_unknown(report, "")
-    _show_groups(report)
-    _show_confusion(report)
+    from rich.console import Console
 
+    from transduce.evaluation.report_tables import report_parts
 
-def _show_comparison(report: dict[str, Any]) -> None:
-    """Metric by metric: every system's figure, its difference to the first, and what that means."""
-    systems, comparisons = report["systems"], report["comparisons"]
-    width = max(map(len, systems))
-    for metric in dict.fromkeys(each["metric"] for each in comparisons):
-        against = {each["second"]: each for each in comparisons if each["metric"] == metric}
-        any_of_them = next(iter(against.values()))
-        typer.echo(f"{any_of_them['name']}  {any_of_them['signature']}")
-        if "note" in any_of_them:
-            typer.echo(f"  {any_of_them['note']}")
-        for name, system in systems.items():
-            figure = system["scores"].get(metric)
-            difference = _difference(against[name]) if name in against else ""
-            if figure or difference:
-                typer.echo(f"  {name:<{width}}  {_with_interval(figure) if figure else '':<21}  {difference}".rstrip())
-        for each in against.values():
-            typer.echo(f"  {each['verdict']}")
-    for name, system in systems.items():
-        if "likelihood" in system:
-            typer.echo(f"{name}: {_perplexity(system['likelihood'])}")
-        _show_unknown(system, f"{name}: ")
-        _show_groups(system, f"{name}, by task:")
-        _show_confusion(system, f"{name}, counts of labels:")
-
-
-def _show_groups(report: dict[str, Any], title: str = "By task:") -> None:
-    if len(report.get("groups", {})) > 1:
-        from rich.console import Console
-
-        from transduce.training.summary import groups_table
-
-        Console().print(groups_table(report["groups"], title))
-
-
-def _show_confusion(report: dict[str, Any], title: str = "Counts of labels:") -> None:
-    if "confusion" in report:
-        from rich.console import Console
-
-        from transduce.interpret.confusion import confusion_table
-        from transduce.metrics.confusion import Confusion
-
-        Console().print(confusion_table(Confusion.from_dict(report["confusion"]), title))
-
-
-def _figure(figure: dict[str, Any]) -> str:
-    return f"{figure['name']} {_with_interval(figure)}"
-
-
-def _difference(comparison: dict[str, Any]) -> str:
-    p_value = "" if comparison["p_value"] is None else f"  p = {comparison['p_value']:.3f}"
-    return _with_interval(comparison, "+") + p_value
-
-
-def _with_interval(figure: dict[str, Any], sign: str = "") -> str:
-    from transduce.metrics.score import decimals
-
-    form = f"{{:{sign}.{decimals(figure['signature'])}f}}"
-    interval = "" if figure["interval"] is None else f" [{form}, {form}]".format(*figure["interval"])
-    return form.format(figure["value"]) + interval
-
-
-def _show_unknown(system: dict[str, Any], name: str) -> None:
-    if count := system.get("unknown_answers"):
-        typer.echo(f"{name}answers that no training question has, which count as wrong: {count:,}")
-
-
-def _perplexity(likelihood: dict[str, Any]) -> str:
-    return (
-        f"perplexity {likelihood['perplexity']:.3f}  {likelihood['signature']}|context:{likelihood['context']}|"
-        f"tokens:{likelihood['tokens']}"
-    )
+    for part in report_parts(report):
+        if isinstance(part, str):
+            typer.echo(part)
+        else:
+            Console().print(part)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transduce.cli import options
+from transduce.cli.search_keys import models_and_search
 from transduce.cli.serve import hosts_of, needed
 from transduce.core.errors import InputError
 
@@ -47,7 +48,7 @@ def explore(
 
         if not file:  # told before a model is loaded
             import_module("transduce.serve.run")
-    models, search = options.models_and_search(models, {})
+    models, search = models_and_search(models, {})
     opened = Models.open(models, ModelUse(trust_code, device=device, files=True, search=search), run)
     if file:
         _write(opened, file, text or [])

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from transduce.cli import options
+from transduce.cli.search_keys import models_and_search
 
 
 def generate(
@@ -90,7 +91,7 @@ def generate(
         "min_length": min_length,
         "no_repeat_ngram": no_repeat_ngram,
     }
-    models, search = options.models_and_search(model, asked)
+    models, search = models_and_search(model, asked)
     if sys.stdout is None:
         raise InputError("there is nowhere to write to: standard output is closed.")
     pipeline = load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)

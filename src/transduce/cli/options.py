@@ -1,16 +1,13 @@
 """Options shared by several verbs, each with the same meaning and help text everywhere."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TsvColumn
 
-Named = TypeVar("Named", Path, str)
-SEARCH = "search."  # the beginning of an argument that is a key of search instead of a model
 
 Tsv = Annotated[
     Path | None, typer.Option(help="One tab-separated file with both sides as columns, instead of two files.")
@@ -67,7 +64,24 @@ BatchSize = Annotated[
     int, typer.Option(min=1, help="How many lines to search at once. It changes speed and memory, not results.")
 ]
 Workers = Annotated[
-    int, typer.Option(min=1, help="How many workers translate in parallel, with one thread each. For many lines.")
+    int | None,
+    typer.Option(
+        min=1,
+        help="How many workers translate in parallel, with one thread each. For many lines. By default 1; with "
+        "--engine ray as many as the cluster has processors, or GPUs.",
+    ),
+]
+Engine = Annotated[
+    Literal["local", "ray"],
+    typer.Option(help="Where the work is done: in this process, or on a Ray cluster (RAY_ADDRESS, else this machine)."),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Write to this file or URL instead of standard output. A .gz, .zst or .xz is compressed. It appears when "
+        "everything is written.",
+    ),
 ]
 To = Annotated[
     str, typer.Option(help="The code of the language to write, such as fr, for a model that writes several.")
@@ -86,41 +100,6 @@ Prune = Annotated[
         "same results."
     ),
 ]
-
-
-def models_and_search(
-    given: Sequence[Named] | None, options: Mapping[str, Any], needed: bool = True
-) -> tuple[list[Named], dict[str, Any]]:
-    """Separate the arguments of a command that searches into models and search keys, which override the recipe's.
-
-    Every such command takes any search key among its models, as `search.beam=5`, and some keys as options too. The
-    search itself checks which keys exist.
-
-    Args:
-        given: models, and `search.KEY=VALUE`.
-        options: the values of options by search key; None = not given.
-        needed: whether at least one model is required.
-
-    Raises:
-        InputError: there is no model, an override is malformed, or a key was given in both ways.
-    """
-    from transduce.core.errors import InputError
-    from transduce.recipe.recipe import apply_overrides
-
-    models = [each for each in given or () if not str(each).startswith(SEARCH)]
-    overrides = [str(each) for each in given or () if str(each).startswith(SEARCH)]
-    named = apply_overrides({"search": {}}, overrides)["search"]
-    asked = {key: value for key, value in options.items() if value is not None}
-    problems = [
-        f"search.{key} was given twice, as an option and as search.{key}=...; give it once."
-        for key in asked
-        if key in named
-    ]
-    if needed and not models:
-        problems.append("expected a run directory or a model file; got only search keys.")
-    if problems:
-        raise InputError(problems)
-    return models, {**asked, **named}
 
 
 def columns(tsv: Path | None, source: list[int] | None, target: int | None) -> "tuple[TsvColumn, TsvColumn] | None":

@@ -1,15 +1,19 @@
 """`transduce predict MODEL < sources > outputs`."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from transduce.cli import options
+from transduce.cli.search_keys import models_and_search
 
 if TYPE_CHECKING:
+    from transduce.cli.predictions import Write
+    from transduce.inference.constraints import Constraints
     from transduce.inference.prediction import Prediction
     from transduce.pipeline.pipeline import Pipeline
 
@@ -31,6 +35,7 @@ def predict(
             "classification a .csv or .jsonl with the recipe's columns; stories in bAbI's format, also as a pattern."
         ),
     ] = None,
+    output: options.Output = None,
     text: Annotated[
         str | None,
         typer.Option(
@@ -95,7 +100,7 @@ def predict(
     iterations: Annotated[int | None, typer.Option(help="With mask_predict, the number of iterations.")] = None,
     lengths: Annotated[int | None, typer.Option(help="With mask_predict, the number of output lengths to try.")] = None,
     batch_size: options.BatchSize = 64,
-    workers: options.Workers = 1,
+    workers: options.Workers = None,
     to: options.To = "",
     split: options.Split = "auto",
     long: Annotated[
@@ -117,6 +122,14 @@ def predict(
         bool, typer.Option(help="With --json, write every hypothesis that the beam search considered.")
     ] = False,
     trust_code: options.TrustCode = False,
+    engine: Annotated[
+        Literal["auto", "torch", "kernels", "ray"],
+        typer.Option(
+            help="What computes. kernels starts in a fraction of the time, and translates with Transformers; torch "
+            "runs all models. auto takes the kernels where they give the same output. ray spreads the lines over a "
+            "Ray cluster (RAY_ADDRESS, else this machine)."
+        ),
+    ] = "auto",
 ) -> None:
     """Translate or continue each line of standard input.
 
@@ -127,23 +140,15 @@ def predict(
     Each input line gives one output line, in the same order. At a terminal it asks for lines and answers each. Search
     options that are not given are those of the model's recipe.
     """
-    from transduce.cli.text import bar, is_terminal, read_source, tell, write_line
-    from transduce.core.errors import InputError
+    from transduce.cli.engine import translator_of
+    from transduce.cli.predictions import answer, writer
+    from transduce.cli.text import is_terminal, json_line, source_lines, tell, write_lines
     from transduce.data.tags import require_language
-    from transduce.inference.constraints import read_constraints
-    from transduce.pipeline.pipeline import load
     from transduce.runtime.allocator import keep_freed_memory
 
     keep_freed_memory()
     at_terminal = source is None and text is None and is_terminal(sys.stdin)
-    if source is not None and text is not None:
-        raise InputError("--source names a file of inputs and --text is the input itself: give one of them.")
-    if draw and as_json:
-        raise InputError("--draw shows pictures and --json writes numbers: choose one of them.")
-    if at_terminal and constraints:
-        raise InputError(
-            "--constraints needs one line for each input line: name the input with --source, or pipe it in."
-        )
+    _check(source, text, at_terminal, draw, as_json, constraints, engine, output)
     asked = {
         "method": method,
         "beam": beam,
@@ -165,13 +170,19 @@ def predict(
         "iterations": iterations,
         "lengths": lengths,
     }
-    models, search = options.models_and_search(model, asked)
-    pipeline = load(models, trust_code=trust_code, ensemble=ensemble, precision=precision, device=device)
-    file = pipeline.task.read_inputs(source) if source else None
-    lines = [text] if text is not None else file.texts if file else [] if at_terminal else read_source(source)
+    models, search = models_and_search(model, asked)
+    use: dict[str, Any] = {"ensemble": ensemble, "precision": precision}
+    more = bool(draw or lattice or must or must_not or prefix or constraints or trust_code)
+    alone = translator_of(models, engine, search, device, more, **use)
+    use |= {"trust_code": trust_code, "device": device}
+    pipeline: Any = alone or _with_torch(models, {**use, "device": "cpu"} if engine == "ray" else use)
+    file = pipeline.task.read_inputs(source) if source and not alone else None
+    lines: Collection[str] = [text] if text is not None else file.texts if file else []
+    if not (lines or file or at_terminal):
+        lines = source_lines(source)
     if not to and (text is not None or lines):
-        require_language(pipeline.task.tokenizers.get("source"), lines)
-    wanted = read_constraints(constraints, len(lines)) if constraints else None
+        require_language(alone.source if alone else pipeline.task.tokenizers.get("source"), lines)
+    wanted = _constraints(constraints, len(lines)) if constraints else None
     common: dict[str, Any] = {
         "split": split,
         "long": long,
@@ -179,62 +190,115 @@ def predict(
         "must_not": must_not or [],
         "prefix": prefix,
         "to": to,
+        "lattice": lattice,
+        **search,
     }
+    below = partial(draw_below, pipeline) if draw else None
     if at_terminal:
-        write = _writer(pipeline, as_json, draw)
-        _answer(lambda line: pipeline.predict([line], tell=tell, lattice=lattice, **common, **search), write)
+        write = writer(as_json, draw=below)
+        answer(lambda line: pipeline.predict([line], tell=tell, **common), write)
         return
-    with bar("predicting", len(lines)) as advance:
-        predictions = pipeline.predict(
-            lines,
-            batch_size=batch_size,
-            workers=workers,
-            tell=tell,
-            advance=advance,
-            wanted=wanted,
-            lattice=lattice,
-            **common,
-            **search,
-        )
-    if file and file.names and not (as_json or draw):
-        write_line({name: each.text for name, each in zip(file.names, predictions, strict=True)})
+    common |= {"batch_size": batch_size, "workers": 1 if engine == "ray" else workers or 1}
+    names = file.names if file else []
+    if text is not None or draw:
+        write = writer(as_json, text is not None, below)
+        _write_alone(pipeline, lines, names, {**common, "wanted": wanted}, write)
         return
-    write = _writer(pipeline, as_json, draw, whole=text is not None)
-    for place, prediction in enumerate(predictions):
-        write(prediction, {"id": file.names[place]} if file and file.names else {})
+    how = {"predict": common, "form": "json" if as_json else "text"}
+    rows = _rows(lines, names if as_json else [], wanted)
+    found = _in_bulk(pipeline, models, use, how, rows, len(lines), engine == "ray", workers)
+    if names and not as_json:
+        found = (json_line(dict(zip(names, outputs, strict=True))) for outputs in [found])
+    write_lines(found, output)
 
 
-def _writer(
-    pipeline: "Pipeline", as_json: bool, draw: bool, whole: bool = False
-) -> "Callable[[Prediction, dict[str, str]], None]":
-    """What writes a prediction, with what it is called: its text or JSON, and where asked for its picture.
-
-    whole: with its line breaks and the white space around its source; else a prediction is one line.
-    """
-    from transduce.cli.text import tell, write_line, write_text
+def _check(
+    source: Path | None,
+    text: str | None,
+    at_terminal: bool,
+    draw: bool,
+    as_json: bool,
+    constraints: Path | None,
+    engine: str,
+    output: str | None,
+) -> None:
+    """Raises InputError for options that do not go together."""
     from transduce.core.errors import InputError
 
-    def write(prediction: "Prediction", named: dict[str, str]) -> None:
-        if whole and not as_json:
-            write_text(_surrounded(prediction))
-        else:
-            write_line({**named, **prediction.to_dict()} if as_json else prediction.text)
-        if draw:
-            try:
-                draw_below(pipeline, prediction)
-            except InputError as error:  # an empty text, one in several pieces, an ensemble
-                tell(str(error))
+    problems = []
+    if source is not None and text is not None:
+        problems.append("--source names a file of inputs and --text is the input itself: give one of them.")
+    if draw and as_json:
+        problems.append("--draw shows pictures and --json writes numbers: choose one of them.")
+    if at_terminal and constraints:
+        problems.append(
+            "--constraints needs one line for each input line: name the input with --source, or pipe it in."
+        )
+    if engine == "ray" and (draw or text is not None or at_terminal):
+        problems.append("--engine ray is for many lines: name them with --source, or pipe them in; no --draw.")
+    if output is not None and (draw or text is not None or at_terminal):
+        problems.append(
+            "--output is for the outputs of many lines: name these with --source, or pipe them in; no --draw."
+        )
+    if problems:
+        raise InputError(problems)
 
-    return write
+
+def _rows(lines: Collection[str], names: list[str], wanted: "list[Constraints] | None") -> "Iterator[dict[str, Any]]":
+    """What is said of each line to who predicts it."""
+    from transduce.bulk.predicting import wanted_row
+
+    for place, line in enumerate(lines):
+        named = {"id": names[place]} if names else {}
+        yield {"text": line, **named, **({"wanted": wanted_row(wanted[place])} if wanted else {})}
 
 
-def _surrounded(prediction: "Prediction") -> str:
-    """The output with the white space that stands around its source."""
-    source = prediction.source
-    if not source.strip():
-        return source
-    before, after = source[: len(source) - len(source.lstrip())], source[len(source.rstrip()) :]
-    return f"{before}{prediction.text.strip()}{after}"
+def _in_bulk(
+    pipeline: Any,
+    models: list[Path],
+    use: dict[str, Any],
+    how: dict[str, Any],
+    rows: "Iterator[dict[str, Any]]",
+    count: int,
+    spread: bool,
+    workers: int | None,
+) -> "Iterator[str]":
+    """The outputs of rows, in order, while a bar tells how far it is. spread: over a Ray cluster."""
+    from transduce.bulk.engine import engine_of
+    from transduce.bulk.predicting import PredictingWorker, outputs
+    from transduce.bulk.work import Placement
+    from transduce.cli.text import bar, tell
+    from transduce.core.model_file import find_model_file
+
+    engine = engine_of("ray", workers=workers) if spread else engine_of("local", PredictingWorker(how, [], pipeline))
+    placed = Placement(engine, [find_model_file(each) for each in models], use)
+    work = placed.work("predict", how)
+    with bar("predicting", count) as advance:
+        yield from outputs(placed.engine, work, rows, advance, tell)
+
+
+def _write_alone(
+    pipeline: Any, lines: Collection[str], names: list[str], options: dict[str, Any], write: "Write"
+) -> None:
+    """Predict and write one text, or lines with their pictures."""
+    from transduce.cli.text import bar, tell
+
+    with bar("predicting", len(lines)) as advance:
+        predictions = pipeline.predict([*lines], tell=tell, advance=advance, **options)
+    for place, prediction in enumerate(predictions):
+        write(prediction, {"id": names[place]} if names else {})
+
+
+def _with_torch(models: list[Path], use: dict[str, Any]) -> "Pipeline":
+    from transduce.pipeline.pipeline import load
+
+    return load(models, **use)
+
+
+def _constraints(path: Path, count: int) -> "list[Constraints]":
+    from transduce.inference.constraints import read_constraints
+
+    return read_constraints(path, count)
 
 
 def draw_below(pipeline: "Pipeline", prediction: "Prediction") -> None:
@@ -248,29 +312,3 @@ def draw_below(pipeline: "Pipeline", prediction: "Prediction") -> None:
     sys.stdout.flush()
     Console(file=sys.stdout, highlight=False).print(picture)
     print(flush=True)
-
-
-def _answer(
-    predict: "Callable[[str], list[Prediction]]", write: "Callable[[Prediction, dict[str, str]], None]"
-) -> None:
-    """Ask for lines at the terminal and answer each, until there are no more; what is wrong with one is told."""
-    from transduce.cli.text import tell
-    from transduce.core.errors import InputError
-
-    tell("One line in, one line out; Ctrl-D ends.")
-    while True:
-        print("> ", end="", file=sys.stderr, flush=True)
-        raw = sys.stdin.buffer.readline()
-        if not raw:
-            print(file=sys.stderr)
-            return
-        try:
-            line = raw.decode("utf-8").rstrip("\n")
-            if line:
-                [prediction] = predict(line)
-                write(prediction, {})
-                sys.stdout.flush()
-        except UnicodeDecodeError as error:
-            tell(f"This line is not UTF-8: {error.reason}.")
-        except InputError as error:
-            tell(str(error))

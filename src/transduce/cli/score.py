@@ -1,11 +1,16 @@
 """`transduce score MODEL --source A --target B`."""
 
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from transduce.cli import options
+
+if TYPE_CHECKING:
+    from transduce.data.corpus import TsvColumn
+    from transduce.inference.likelihood import Likelihood
 
 
 def score(
@@ -17,7 +22,10 @@ def score(
     tsv: options.Tsv = None,
     source_column: options.SourceColumns = None,
     target_column: options.TargetColumn = None,
+    output: options.Output = None,
     batch_size: Annotated[int, typer.Option(min=1, help="How many lines to score at once.")] = 64,
+    engine: options.Engine = "local",
+    workers: options.Workers = None,
     ensemble: options.Ensemble = "probability",
     device: options.Device = "auto",
     as_json: Annotated[
@@ -31,37 +39,66 @@ def score(
 
     Log-probabilities are in nats. Sources and targets belong together line by line.
     """
-    from transduce.cli.text import bar, tell, write_line
+    from transduce.bulk.engine import engine_of
+    from transduce.bulk.scoring import ScoringWorker, scored
+    from transduce.bulk.work import Placement
+    from transduce.cli.text import bar, write_lines
     from transduce.core.errors import InputError
-    from transduce.data.corpus import lines_of
-    from transduce.inference.likelihood import Likelihood
+    from transduce.core.model_file import find_model_file
     from transduce.pipeline.pipeline import load
 
+    if engine == "local" and workers:
+        raise InputError("--workers is for --engine ray: one process scores with all its threads.")
     sides = options.columns(tsv, source_column, target_column)
     if bool(sides) == bool(target) or (sides and source):
         raise InputError("name --target (and --source, if the model reads one), or a --tsv with both as columns.")
-    texts, given = sides[::-1] if sides else (target, source)
-    assert texts  # one of both, as was seen to
-    targets = lines_of(texts)
-    sources = lines_of(given) if given else [""] * len(targets)
-    if len(sources) != len(targets):
-        raise InputError(
-            f"{source} has {len(sources):,} lines and {target} has {len(targets):,}: line n must belong to line n."
-        )
-    pipeline = load(model, trust_code=trust_code, ensemble=ensemble, device=device)
+    sources, targets = _sides(source, target, sides)
+    use: dict[str, Any] = {"trust_code": trust_code, "ensemble": ensemble}
+    pipeline = load(model, **use, device="cpu" if engine == "ray" else device)
     if sides and "source" not in pipeline.task.columns:
         sources = [""] * len(targets)
     elif not sides and ("source" in pipeline.task.columns) != (source is not None):
         wanted = "needs --source" if source is None else "is a language model and reads no --source"
         raise InputError(f"{model[0]}: {wanted}.")
+    how = {"batch_size": batch_size}
+    doer = engine_of(engine, ScoringWorker(how, [], pipeline) if engine == "local" else None, workers)
+    work = Placement(doer, [find_model_file(each) for each in model], {**use, "device": device}).work("score", how)
     with bar("scoring", len(targets)) as advance:
-        found = pipeline.score(list(zip(sources, targets, strict=True)), batch_size=batch_size, advance=advance)
-    unit = found[0].unit if found else "token"
-    total = Likelihood(sum(each.log_probability for each in found), sum(each.tokens for each in found), unit=unit)
+        found = scored(doer, work, zip(sources, targets, strict=True), advance)
+        write_lines(_lines(found, targets, as_json), output)
+
+
+def _sides(
+    source: Path | None, target: Path | None, columns: "tuple[TsvColumn, TsvColumn] | None"
+) -> tuple[Collection[str], Collection[str]]:
+    """The texts before and after; "" where there are no sources. Raises InputError for unequal numbers of lines."""
+    from transduce.cli.text import source_lines
+    from transduce.core.errors import InputError
+    from transduce.data.corpus import lines_of
+
+    if columns:
+        return lines_of(columns[0]), lines_of(columns[1])
+    targets = source_lines(target)
+    sources = source_lines(source) if source else [""] * len(targets)
+    if len(sources) != len(targets):
+        raise InputError(
+            f"{source} has {len(sources):,} lines and {target} has {len(targets):,}: line n must belong to line n."
+        )
+    return sources, targets
+
+
+def _lines(found: "Iterable[Likelihood]", targets: Iterable[str], as_json: bool) -> Iterator[str]:
+    """What is written; the summary last, or on standard error."""
+    from transduce.cli.text import json_line, tell
+    from transduce.inference.likelihood import Likelihood
+
+    nats, tokens, unit = 0.0, 0, "token"
     for each, text in zip(found, targets, strict=True):
-        write_line({"target": text, **each.to_dict()} if as_json else f"{each.log_probability:.4f}\t{text}")
+        nats, tokens, unit = nats + each.log_probability, tokens + each.tokens, each.unit
+        yield json_line({"target": text, **each.to_dict()}) if as_json else f"{each.log_probability:.4f}\t{text}"
+    total = Likelihood(nats, tokens, unit=unit)
     if as_json:
-        write_line({"total": total.to_dict()})
+        yield json_line({"total": total.to_dict()})
     else:
         ends = "ends counted, " if unit == "token" else ""
         tell(

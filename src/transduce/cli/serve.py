@@ -4,11 +4,12 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from transduce.cli import options
+from transduce.cli.search_keys import models_and_search
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 
@@ -67,6 +68,10 @@ def serve(
     device: options.Device = "auto",
     shortlist: options.Shortlist = None,
     prune: options.Prune = None,
+    engine: Annotated[
+        Literal["transduce", "ctranslate2"],
+        typer.Option(help="What runs the models. ctranslate2 takes folders of CTranslate2 in the place of models."),
+    ] = "transduce",
     trust_code: options.TrustCode = False,
 ) -> None:
     """Serve models over HTTP.
@@ -95,11 +100,13 @@ def serve(
         from transduce.serve.run import run
     from transduce.explore.page_file import page
 
-    models, search = options.models_and_search(models, {"prune": prune, "shortlist": shortlist})
-    opened = Models.open(models, ModelUse(trust_code, precision, device, search))
+    models, search = models_and_search(models, {"prune": prune, "shortlist": shortlist})
+    use = ModelUse(trust_code, precision, device, search, engine=engine, threads=threads)
+    opened = Models.open(models, use)
     for model in opened:
         tell(f"{model.name}: {model.path}")
-    run(opened, settings, host, port, page(), lambda address: tell(f"Serving on {address}, see {address}/docs"))
+    shown = page() if engine == "transduce" else None  # the explorer looks into models
+    run(opened, settings, host, port, shown, lambda address: tell(f"Serving on {address}, see {address}/docs"))
 
 
 @contextmanager

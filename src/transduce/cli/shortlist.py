@@ -38,12 +38,12 @@ def shortlist(
     from transduce.cli.text import bar, tell
     from transduce.cli.training_data import training_data
     from transduce.core.atomic import human_size
+    from transduce.core.cache import cache_folder
     from transduce.core.errors import InputError
     from transduce.core.model_file import find_model_file, load_model_file, save_model_file
     from transduce.data.files import count_lines
     from transduce.data.lexicon import ITERATIONS, learn, read_links
     from transduce.pipeline.shortlists import held_out, tokenizers_of, training_stores, use, with_lexicon
-    from transduce.training.run import cache_folder
 
     frequent = frequent or candidates
     if frequent < candidates:
@@ -52,7 +52,7 @@ def shortlist(
     file = load_model_file(path, trust_code=True)  # nothing that it names is imported here
     sides = tokenizers_of(file)
     data = training_data(path, recipe, "--recipe")
-    lines = sum(count_lines(files.paths(Path(data.root))[0]) for files in data.train)
+    lines = sum(count_lines(files.paths(Path(data.root))[0]) for files in data.corpora())
     with bar("tokenising", lines) as advance:
         stores = training_stores(data, sides, cache_folder(), tell, advance)
     pairs = read_links(stores)

@@ -3,8 +3,8 @@
 import json
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,15 @@ def read_source(path: Path | None) -> list[str]:
     return lines
 
 
+def source_lines(path: Path | None) -> Collection[str]:
+    """As `read_source`; those of a file are not held in memory, but read whenever they are gone through."""
+    if path is None or path.is_fifo():
+        return read_source(path)
+    from transduce.data.files import FileLines
+
+    return FileLines(path)
+
+
 def write_text(text: str) -> None:
     """Write a text with its line breaks to standard output in UTF-8, and end its last line.
 
@@ -54,8 +63,42 @@ def write_line(value: str | dict[str, Any]) -> None:
     """Write a line to standard output in UTF-8: text as it is, a dict as JSON. Raises InputError if it is closed."""
     if sys.stdout is None:
         raise InputError("there is nowhere to write to: standard output is closed.")
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    sys.stdout.buffer.write(text.replace("\n", " ").encode() + b"\n")
+    sys.stdout.buffer.write(_one_line(value if isinstance(value, str) else json_line(value)))
+
+
+def json_line(value: dict[str, Any]) -> str:
+    """As JSON, with characters of all scripts as they are."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def write_lines(lines: Iterable[str], output: str | None) -> None:
+    """Write lines in UTF-8 to a file or URL, compressed by its suffix; None = standard output. All of them or none.
+
+    Raises:
+        InputError: the file cannot be written, or standard output is closed.
+    """
+    if output is None:
+        with libraries_on_stderr():
+            found = list(lines)
+        for line in found:
+            write_line(line)
+        return
+    from transduce.data.files import writing
+
+    with libraries_on_stderr(), writing(output) as file:
+        for line in lines:
+            file.write(_one_line(line))
+
+
+@contextmanager
+def libraries_on_stderr() -> Iterator[None]:
+    """Let what libraries print go to standard error: Ray tells there that a worker died."""
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+def _one_line(text: str) -> bytes:
+    return text.replace("\n", " ").encode() + b"\n"
 
 
 def is_terminal(stream: Any) -> bool:
@@ -74,9 +117,12 @@ def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     if not is_terminal(sys.stderr):
         yield lambda done: None
         return
-    from rich.console import Console
-    from rich.progress import Progress
-
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ModuleNotFoundError:  # the package without torch does not bring it
+        yield lambda done: None
+        return
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=total)
         yield lambda done: progress.advance(task, done)

@@ -98,13 +98,13 @@ def _train(
     """
     from rich.console import Console
 
+    from transduce.core.cache import cache_folder
     from transduce.core.model_file import NAME
     from transduce.data.files import fingerprint
     from transduce.distillation.pipeline import finish_recipe, first_recipes, train_recipe
     from transduce.runtime.allocator import keep_freed_memory
     from transduce.training.display import Display
     from transduce.training.examination import examine_data
-    from transduce.training.run import cache_folder
     from transduce.training.summary import tell_summary
 
     console = Console(quiet=not group.first)
@@ -139,6 +139,7 @@ def _train_planned(
     from rich.console import Console
 
     from transduce.core.atomic import write_json
+    from transduce.core.cache import cache_folder
     from transduce.planning.inputs import resolve_inputs
     from transduce.planning.plan import earlier_plan, keep_plan, make_plan
     from transduce.planning.promise import in_words, parse_minutes, taken
@@ -148,7 +149,6 @@ def _train_planned(
     from transduce.runtime.process_group import ALONE, refuse_several
     from transduce.training.display import Display
     from transduce.training.examination import examine_data
-    from transduce.training.run import cache_folder
     from transduce.training.run_directory import check_recipe
 
     refuse_several("training without a recipe; write one by `transduce new` first, and train that by torchrun")

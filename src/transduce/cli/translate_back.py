@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from transduce.cli import options
 from transduce.cli.distill import translated
+from transduce.cli.search_keys import models_and_search
 
 
 def translate_back(
@@ -28,7 +29,8 @@ def translate_back(
     precision: options.Precision = "fp32",
     device: options.Device = "auto",
     batch_size: options.BatchSize = 128,
-    workers: options.Workers = 1,
+    engine: options.Engine = "local",
+    workers: options.Workers = None,
     trust_code: options.TrustCode = False,
 ) -> None:
     """Make training pairs of texts in your target language.
@@ -45,10 +47,10 @@ def translate_back(
 
     if tag and len(tag.split()) != 1:
         raise InputError(f"--tag {tag!r}: expected one word without white space.")
-    models, asked = options.models_and_search(model, {"beam": beam})
+    models, asked = models_and_search(model, {"beam": beam})
     texts = [TextFile(text=str(path)) for path in text]
     use = {"trust_code": trust_code, "precision": precision, "device": device}
-    how = {"batch_size": batch_size, "workers": workers, "method": BACKTRANSLATION}
+    how: dict[str, Any] = {"batch_size": batch_size, "engine": engine, "workers": workers, "method": BACKTRANSLATION}
     told = translated(models, use, asked, texts, Path(), output, **how)
     tell(f"{told} To train on these pairs, add to the recipe's data.train:")
     pairs = PairFiles(source=f"{output}/target.gz", target=f"{output}/source.gz", tag=tag or None)

@@ -26,11 +26,13 @@ from transduce.compare.budget import UNLIMITED, Budget, parse_budget
 from transduce.core.config import Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
+from transduce.core.overrides import apply_overrides, set_key
 from transduce.core.registry import resolve, suggest
 from transduce.metrics.evaluate import KNOWN
-from transduce.recipe.recipe import STAGES, Recipe, Table, apply_overrides, lay_over, parse_recipe, read_table, set_key
+from transduce.recipe.recipe import STAGES, Recipe, Table, lay_over, parse_recipe, read_table
 from transduce.search.dispatch import AT_ONCE, only_method
-from transduce.search.settings import READ_BY_ONE, Search, search_settings
+from transduce.search.plain_settings import READ_BY_ONE
+from transduce.search.settings import Search, search_settings
 from transduce.training.run_directory import differences
 from transduce.training.schedule import ENDING
 

@@ -5,11 +5,8 @@ or the new one, never a partial one, whatever happens to the writer.
 """
 
 import errno
-import glob
 import json
 import os
-import secrets
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -104,7 +101,7 @@ def _renamed_at_the_end(path: Path) -> Iterator[BinaryIO]:
 def _created(path: Path) -> tuple[Path, BinaryIO]:
     """A new temporary file beside `path`, and the object that holds its lock, which protects it from being removed."""
     while True:
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
         guard = temporary.open("xb")
         try:
             _lock(guard)
@@ -119,6 +116,8 @@ def _created(path: Path) -> tuple[Path, BinaryIO]:
 
 
 def _why_not(path: Path, size: int | None, error: OSError) -> str:
+    import shutil  # late, as glob: whoever only reads needs neither
+
     free = human_size(shutil.disk_usage(path.parent).free)
     needs = f"It needs {human_size(size)} ({size} bytes), and " if size is not None else ""
     kept = "The file that was there is unchanged." if path.exists() else "Nothing was left behind."
@@ -129,6 +128,8 @@ def _remove_leftovers(path: Path) -> None:
     """Removes what a killed process left half-written; a living writer holds a lock on its file."""
     if sys.platform == "win32":
         return
+    import glob
+
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
         with suppress(OSError), leftover.open("rb") as file:
             _lock(file)

@@ -132,7 +132,13 @@ def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
     write_tensors(path, tensors, metadata)
 
 
-def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, check: Check | None = None) -> ModelFile:
+def load_model_file(
+    path: str | os.PathLike[str],
+    *,
+    trust_code: bool = False,
+    check: Check | None = None,
+    read: Callable[[Path], tuple[dict[str, Any], dict[str, str]]] = read_tensors,
+) -> ModelFile:
     """Reads a model file, checks it, and verifies its checksum. Nothing named in it is imported here.
 
     Args:
@@ -140,6 +146,7 @@ def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, c
         trust_code: accept a config that names classes outside Transduce; building the model will import them.
         check: called before the weights are read, with the config, the tokenizers, the columns, and the shapes and
             dtypes of the weights by name.
+        read: makes the tensors of the file; `read_arrays` makes NumPy's arrays of them.
 
     Raises:
         InputError: not a model file, newer than this Transduce, incomplete, damaged, or naming foreign code.
@@ -151,8 +158,9 @@ def load_model_file(path: str | os.PathLike[str], *, trust_code: bool = False, c
         infos = {name: info for name, info in header.tensors.items() if name not in LEXICON}
         infos |= {name: infos[first] for name, first in tables["tied"].items() if first in infos}
         check(tables["config"], tables["tokenizer"], tables["columns"], infos)
-    weights, metadata = read_tensors(path)
-    tables = _tables(path, metadata, trust_code)
+    weights, metadata = read(path)
+    if metadata != header.metadata:  # the file was replaced meanwhile
+        tables = _tables(path, metadata, trust_code)
     lexicon = _lexicon(path, weights)
     for name, first in tables["tied"].items():
         if first not in weights:
@@ -250,23 +258,6 @@ def _type_of(each: "Tensor | TensorInfo") -> str:
     return DTYPES[each.dtype][0] if isinstance(each, TensorInfo) else str(each.dtype).removeprefix("torch.")
 
 
-def check_finite(weights: "Mapping[str, Tensor]") -> None:
-    """Checks that all weights are finite. Otherwise a model's output would be meaningless.
-
-    Raises:
-        InputError: some weights contain NaN or infinities; the message names all of them.
-    """
-    import torch
-
-    problems = []
-    for name, weight in weights.items():
-        if weight.is_floating_point() and not torch.isfinite(weight.sum()) and not torch.isfinite(weight).all():
-            wrong = int((~torch.isfinite(weight)).sum())
-            problems.append(f'weight "{name}": {wrong:,} of its {weight.numel():,} numbers are NaN or infinite.')
-    if problems:
-        raise InputError([*problems, "the training that wrote this file failed, or the file was changed since."])
-
-
 def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor] | None":
     """The lexicon among the tensors, which is removed from them; None if there is none.
 
@@ -291,7 +282,7 @@ def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor]
 
 
 def _is_of(tensor: "Tensor", axes: int, least: int) -> bool:
-    is_table = str(tensor.dtype) == "torch.int32" and tensor.ndim == axes and tensor.numel() > 0
+    is_table = str(tensor.dtype).endswith("int32") and tensor.ndim == axes and 0 not in tensor.shape
     return is_table and int(tensor.min()) >= least
 
 

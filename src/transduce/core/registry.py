@@ -7,7 +7,6 @@ Nothing has to be registered. `my_package.my_file:MyModel` names a user's own cl
 """
 
 import ast
-import difflib
 import importlib
 import pkgutil
 import re
@@ -33,6 +32,8 @@ def known(room: str) -> tuple[str, ...]:
 
 def suggest(wrong: str, right: Sequence[str]) -> str:
     """` Did you mean "x"?`, or an empty text if no name is similar."""
+    import difflib  # late: errors alone need it
+
     near = difflib.get_close_matches(wrong, right, n=1, cutoff=0.5)
     return f' Did you mean "{near[0]}"?' if near else ""
 

@@ -10,12 +10,12 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from transduce.core.atomic import replace, write_json, write_text
 from transduce.core.bounded_json import table_of_values, what
@@ -23,11 +23,15 @@ from transduce.core.errors import InputError
 
 if TYPE_CHECKING:
     import torch
+    from numpy.typing import NDArray
+
+Made = TypeVar("Made")
 
 __all__ = [
     "Header",
     "TensorInfo",
     "canonical_json",
+    "read_arrays",
     "read_header",
     "read_metadata",
     "read_tensors",
@@ -192,8 +196,22 @@ def read_tensors(
     Raises:
         InputError: the file is missing, empty, truncated, damaged, or not a safetensors file; the message says which.
     """
-    path = Path(path)
-    tensors: dict[str, torch.Tensor] = {}
+    return _read(Path(path), verify, _as_tensor)
+
+
+def read_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, "NDArray[Any]"], dict[str, str]]:
+    """The same as NumPy's arrays, without torch. Their content is compared with its checksum.
+
+    Raises:
+        InputError: as `read_tensors`; a tensor is bfloat16, which NumPy does not have.
+    """
+    return _read(Path(path), True, _as_array)
+
+
+def _read(
+    path: Path, verify: bool, make: Callable[[bytearray, TensorInfo], Made]
+) -> tuple[dict[str, Made], dict[str, str]]:
+    tensors: dict[str, Made] = {}
     digests: dict[str, str] = {}
     with _opened(path) as file:
         header = _parse_header(path, file)
@@ -201,7 +219,7 @@ def read_tensors(
             content = _read_exactly(path, file, info.end - info.start)
             if verify:
                 digests[name] = hashlib.sha256(content).hexdigest()
-            tensors[name] = _as_tensor(content, info)
+            tensors[name] = make(content, info)
     if verify:
         _verify(path, header, digests)
     return tensors, header.metadata
@@ -251,6 +269,14 @@ def _as_tensor(content: bytearray, info: TensorInfo) -> "torch.Tensor":
     if not content:
         return torch.empty(info.shape, dtype=dtype)
     return torch.frombuffer(content, dtype=torch.uint8).view(dtype).reshape(info.shape)
+
+
+def _as_array(content: bytearray, info: TensorInfo) -> "NDArray[Any]":
+    import numpy as np
+
+    if info.dtype == "BF16":
+        raise InputError("the file holds bfloat16 numbers, which NumPy does not have: load it with torch.")
+    return np.frombuffer(content, DTYPES[info.dtype][0]).reshape(info.shape)
 
 
 def _verify(path: Path, header: Header, digests: Mapping[str, str]) -> None:

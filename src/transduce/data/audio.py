@@ -25,6 +25,7 @@ from torch import Tensor
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 from transduce.data.files import existing_file, read_blocks
+from transduce.data.remote import located
 
 ARCHIVE = re.compile(r"(.+\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2)):(.+)")
 ARRAY = re.compile(r"(.+\.npy(?:\.gz|\.zst|\.xz)?)(?::(\d+):(\d+))?")
@@ -81,7 +82,7 @@ def read_features(name: str, root: Path) -> NDArray[np.float32]:
     if found is None:
         raise InputError(f"{name[:SHOWN]}: expected an array as FILE.npy or FILE.npy:START:FRAMES.")
     path, start, frames = found.groups()
-    array = _array(root / path, (root / path).stat().st_mtime_ns if (root / path).exists() else 0)
+    array = _array(located(root, path), located(root, path).stat().st_mtime_ns if located(root, path).exists() else 0)
     if start is None:
         return array.astype(np.float32)
     first, count = int(start), int(frames)
@@ -99,7 +100,7 @@ def _bytes(name: str, root: Path) -> bytes:
     if name.startswith(DATA):
         return _decoded(name)
     if found := ARCHIVE.fullmatch(name):
-        path, member = root / found[1], found[2]
+        path, member = located(root, found[1]), found[2]
         files = _archive(path, existing_file(path).stat().st_mtime_ns)
         if member in files:
             return files[member]
@@ -107,7 +108,7 @@ def _bytes(name: str, root: Path) -> bytes:
         if len(named) != 1:
             raise InputError(f"{name}: the archive has {len(named) or 'no'} files of this name; expected one.")
         return named[0]
-    return existing_file(root / name).read_bytes()
+    return existing_file(located(root, name)).read_bytes()
 
 
 def _decoded(name: str) -> bytes:

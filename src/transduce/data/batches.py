@@ -123,6 +123,7 @@ class Batches:
     def _plan(self, number: int) -> Iterator[Rows]:
         visits = self._visits()
         order = _shuffled(len(visits), self._random(number))
+        before: set[int] = set()  # a batch may still be read when the next pool has begun
         for index, first in enumerate(range(0, len(visits), self._config.pool)):
             random = self._random(number, 1, index)
             chosen = [visits[place] for place in order[first : first + self._config.pool]]
@@ -130,8 +131,10 @@ class Batches:
             batches = _cut(pool, _sorted_by_length(pool, random), self._budget, random.random())
             for place in _shuffled(len(batches), random):
                 yield batches[place]
-            for store in self.stores:
-                store.release()
+            used = {visit.store for visit in chosen}
+            for store in used | before:
+                self.stores[store].release()
+            before = used
 
     def _visits(self) -> list[_Visit]:
         """Every block as often as its store's weight says; the last time perhaps in part."""

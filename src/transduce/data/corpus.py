@@ -14,6 +14,7 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.files import count_lines, fingerprint, read_lines, text_lines
 from transduce.data.filters import Dropped
+from transduce.data.remote import located
 from transduce.data.rows import Row, csv_rows, jsonl_rows
 from transduce.data.store import Store
 from transduce.data.tags import language_tag, with_tags
@@ -114,10 +115,15 @@ class PairFiles(Config):
         given = {"separator": self.separator, "pairs": self.pairs}
         return {key: value for key, value in given.items() if value is not None}
 
+    @property
+    def names(self) -> dict[str, str]:
+        """The files, by key."""
+        keys = ("source", "target", "tsv", "csv", "jsonl")
+        return {key: name for key in keys if (name := getattr(self, key)) is not None}
+
     def paths(self, root: Path) -> list[Path]:
-        """The files themselves, relative ones from `root`."""
-        names = (self.source, self.target, self.tsv, self.csv, self.jsonl)
-        return [root / name for name in names if name is not None]
+        """The files themselves, relative ones from `root`; copies of what URLs name."""
+        return [located(root, name) for name in self.names.values()]
 
     @property
     def tags(self) -> list[str]:
@@ -185,13 +191,18 @@ class TextFile(Config):
 
     def paths(self, root: Path) -> list[Path]:
         """The file itself, relative ones from `root`."""
-        return [root / self.text]
+        return [located(root, self.text)]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The file, by its key."""
+        return {"text": self.text}
 
     def evaluate_options(self, root: Path) -> list[str]:
         """The file as options of `transduce evaluate`."""
         if self.column is None:
-            return ["--reference", str(root / self.text)]
-        return ["--tsv", str(root / self.text), "--target-column", str(self.column)]
+            return ["--reference", str(located(root, self.text))]
+        return ["--tsv", str(located(root, self.text)), "--target-column", str(self.column)]
 
 
 class NamesFiles(Protocol):
@@ -324,8 +335,8 @@ def train_text_tokenizer(config: TokenizerConfig, corpora: Sequence[TextFile], r
 
 def _text_lines(file: TextFile, root: Path) -> Iterator[str]:
     if file.column is None:
-        return read_lines(root / file.text)
-    return TsvColumn(root / file.text, file.column).lines()
+        return read_lines(located(root, file.text))
+    return TsvColumn(located(root, file.text), file.column).lines()
 
 
 def _characters(lines: Iterable[str], first: int, last: int) -> Iterator[str]:

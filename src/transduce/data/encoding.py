@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns
@@ -59,23 +60,44 @@ def open_pairs_store(
         InputError: what `read_pairs` refuses, or no pair is left after filtering.
     """
     source, target = tokenizers
-    settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": files.columns, **files.read_as}
-    if files.tags:
-        settings["tags"] = files.tags
-    encoders: tuple[Encoder, Encoder] = tokenizers
-    if resegment:
-        settings["resegment"] = list(resegment)
-        encoders = cut_anew(source, target, *resegment)
+    encoders: tuple[Encoder, Encoder] = cut_anew(source, target, *resegment) if resegment else tokenizers
 
     def read() -> Iterator[tuple[int, str, str]]:
         pairs = read_tagged_pairs(files, root)
         return part_of(pairs, *held_out) if held_out else pairs
 
+    parts = _pairs_parts(files, root, tokenizers, filters, resegment, held_out)
+    return _open_pairs(files.paths(root), parts, read, encoders, (source.size, target.size), filters, cache, progress)
+
+
+def pairs_store_key(
+    files: PairFiles,
+    root: Path,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    filters: FilterConfig,
+    resegment: tuple[float, int] | None = None,
+    held_out: tuple[Parts, int] | None = None,
+) -> str:
+    """The key in the cache of what `open_pairs_store` opens."""
+    return cache_key(_pairs_parts(files, root, tokenizers, filters, resegment, held_out))
+
+
+def _pairs_parts(
+    files: PairFiles,
+    root: Path,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    filters: FilterConfig,
+    resegment: tuple[float, int] | None,
+    held_out: tuple[Parts, int] | None,
+) -> dict[str, Any]:
+    settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": files.columns, **files.read_as}
+    if files.tags:
+        settings["tags"] = files.tags
+    if resegment:
+        settings["resegment"] = list(resegment)
     if held_out:
         settings["part"] = [hashlib.sha256(held_out[0].tobytes()).hexdigest(), held_out[1]]
-    paths = files.paths(root)
-    parts = _parts("pairs", paths, tokenizers, settings)
-    return _open_pairs(paths, parts, read, encoders, (source.size, target.size), filters, cache, progress)
+    return _parts("pairs", files.paths(root), tokenizers, settings)
 
 
 def open_examples(
@@ -189,11 +211,8 @@ def open_text_store(
     Raises:
         InputError: a missing file, text that is not UTF-8, or no text at all.
     """
-    path = root / file.text
-    settings: dict[str, Any] = {"context": context, "unit": file.unit, "part": file.part, "column": file.column}
-    if tokenizer.right_to_left:
-        settings["direction"] = "right_to_left"
-    parts = _parts("text", [path], (tokenizer,), settings)
+    [path] = file.paths(root)
+    parts = _text_parts(file, root, tokenizer, context)
 
     def build(destination: Path) -> None:
         metadata = {**parts, "unknown": {"target": 0}, "lines": 0, "predicted": 0}
@@ -206,14 +225,35 @@ def open_text_store(
     return store
 
 
+def text_store_key(file: TextFile, root: Path, tokenizer: Tokenizer, context: int) -> str:
+    """The key in the cache of what `open_text_store` opens."""
+    return cache_key(_text_parts(file, root, tokenizer, context))
+
+
+def _text_parts(file: TextFile, root: Path, tokenizer: Tokenizer, context: int) -> dict[str, Any]:
+    settings: dict[str, Any] = {"context": context, "unit": file.unit, "part": file.part, "column": file.column}
+    if tokenizer.right_to_left:
+        settings["direction"] = "right_to_left"
+    return _parts("text", file.paths(root), (tokenizer,), settings)
+
+
 def _parts(kind: str, paths: list[Path], tokenizers: Sequence[Tokenizer], settings: dict[str, Any]) -> dict[str, Any]:
     """All that decides a store's content."""
     return {
         "kind": kind,
         "fingerprints": [fingerprint(path) for path in paths],
-        "tokenizers": [hashlib.sha256(each.to_json().encode()).hexdigest() for each in tokenizers],
+        "tokenizers": [_hashed(each) for each in tokenizers],
         "settings": settings,
     }
+
+
+_hashes: WeakKeyDictionary[Tokenizer, str] = WeakKeyDictionary()  # writing a tokenizer out takes milliseconds
+
+
+def _hashed(tokenizer: Tokenizer) -> str:
+    if tokenizer not in _hashes:
+        _hashes[tokenizer] = hashlib.sha256(tokenizer.to_json().encode()).hexdigest()
+    return _hashes[tokenizer]
 
 
 def _encoded(

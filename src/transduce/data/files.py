@@ -1,6 +1,7 @@
 """The one place that opens text: plain, gzip, zstd or xz by suffix, streamed, and only "\\n" ends a line.
 
-A file inside a .zip is named as if the .zip were a folder: `en-sw.txt.zip/Tatoeba.en-sw.en`.
+A file inside a .zip is named as if the .zip were a folder: `en-sw.txt.zip/Tatoeba.en-sw.en`. A URL may be named instead
+of a file (`transduce.data.remote`).
 
 A carriage return, U+2028, U+0085 and every other separator stay in the text, so that line 7 here is line 7
 for `wc -l`, for git, and for the other side of a parallel corpus.
@@ -13,17 +14,20 @@ import lzma
 import zipfile
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from transduce.core import atomic
+from transduce.core.cache import recall, remember, state_of
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
+from transduce.data.remote import local_copy, url_of, writing_url
 
 BLOCK_BYTES = 1 << 20
 BAD_LINES_NAMED = 10
+REMEMBERED = 1 << 20  # bytes of a file from which its fingerprint is remembered
 DAMAGED = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
@@ -50,7 +54,10 @@ def _open_by_suffix(path: Path) -> BinaryIO:
         case ".xz":
             return cast(BinaryIO, lzma.open(path, "rb"))
         case ".zst":
-            import pyarrow
+            try:
+                import pyarrow
+            except ModuleNotFoundError:  # the package without torch does not bring it
+                raise InputError(f"{path}: .zst needs pyarrow, which is not installed: pip install pyarrow.") from None
 
             return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
         case _:
@@ -63,6 +70,8 @@ def existing_file(path: str | Path) -> Path:
     Raises:
         InputError: it is a folder, or does not exist; the nearest existing name is suggested.
     """
+    if url := url_of(path):
+        return local_copy(url)
     path = Path(path)
     if path.is_file() or path.is_fifo():
         return path
@@ -199,11 +208,40 @@ def count_lines(path: str | Path) -> int:
     return ends + (last != b"\n")
 
 
+class FileLines(Collection[str]):
+    """The lines of a file, read whenever they are gone through, as `text_lines` does. Raises InputError likewise."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._count = path, count_lines(path)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return text_lines(self._path)
+
+    def __contains__(self, line: object) -> bool:
+        return any(each == line for each in self)
+
+
 def fingerprint(path: str | Path) -> str:
-    """SHA-256, in hex, of the bytes on disk (compressed ones where the file is compressed)."""
+    """SHA-256, in hex, of the bytes on disk (compressed ones where the file is compressed).
+
+    That of a big file is remembered as long as size, inode and times of the file stay as they are.
+    """
     path = existing_file(path)
-    with _member(archive, path) if (archive := archive_of(path)) else path.open("rb") as stream:
-        return hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()
+    if archive := archive_of(path):
+        with _member(archive, path) as stream:
+            return hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()
+    state = state_of(path)
+    big = state[0] >= REMEMBERED
+    if big and (known := recall("fingerprints", path)):
+        return str(known)
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if big:
+        remember("fingerprints", path, found, state)
+    return found
 
 
 @contextmanager
@@ -212,8 +250,8 @@ def writing(path: str | Path) -> Iterator[BinaryIO]:
 
     The bytes depend on the content alone (no time stamp inside). Raises as `transduce.core.atomic.writing` does.
     """
-    path = Path(path)
-    with atomic.writing(path) as file, _packer(file, path.suffix.lower()) as stream:
+    url, path = url_of(path), Path(path)
+    with writing_url(url) if url else atomic.writing(path) as file, _packer(file, path.suffix.lower()) as stream:
         yield stream
 
 

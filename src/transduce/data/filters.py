@@ -70,13 +70,15 @@ class Dropped:
         """One sentence for people: how many of how many, why, and where to look."""
         if not self.total:
             return f"All {self.kept:,} {units} kept."
-        parts = (f"{count:,} {reason} ({self._where(reason)})" for reason, count in self.counts.items())
+        parts = (f"{count:,} {reason}{self._where(reason)}" for reason, count in self.counts.items())
         return f"Dropped {self.total:,} of {self.kept + self.total:,} {units}: {'; '.join(parts)}."
 
     def _where(self, reason: str) -> str:
-        named, count = self.lines[reason], self.counts[reason]
+        named, count = self.lines.get(reason), self.counts[reason]
+        if named is None:
+            return ""
         more = ", …" if count > len(named) else ""
-        return f"line{'s' if count > 1 else ''} {', '.join(map(str, named))}{more}"
+        return f" (line{'s' if count > 1 else ''} {', '.join(map(str, named))}{more})"
 
     def to_dict(self) -> dict[str, Any]:
         """For a store's metadata, in the order of `REASONS`."""
@@ -86,6 +88,18 @@ class Dropped:
             "counts": {reason: self.counts[reason] for reason in seen},
             "lines": {reason: self.lines[reason] for reason in seen},
         }
+
+    @classmethod
+    def of_all(cls, parts: "Sequence[Dropped]") -> "Dropped":
+        """Of several files; their lines, which are counted in each file, are named for one alone."""
+        if len(parts) == 1:
+            return parts[0]
+        whole = cls()
+        for part in parts:
+            whole.kept += part.kept
+            for reason, count in part.counts.items():
+                whole.counts[reason] = whole.counts.get(reason, 0) + count
+        return whole
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Dropped":

@@ -19,6 +19,7 @@ from transduce.data.corpus import tsv_options
 from transduce.data.files import read_lines
 from transduce.data.glyph_rows import Name, glyph_row
 from transduce.data.labelled_trees import EXAMPLE, read_labelled_trees
+from transduce.data.remote import located
 from transduce.data.rows import Row, csv_rows, jsonl_rows, tsv_rows
 
 NAMED = 5  # lines of a message
@@ -99,13 +100,13 @@ class LabelledFile(Config):
 
     def paths(self, root: Path) -> list[Path]:
         """The file itself, relative ones from `root`; none for generated examples."""
-        return [] if self.generated else [root / self.file]
+        return [] if self.generated else [located(root, self.file)]
 
     def evaluate_options(self, root: Path) -> list[str]:
         """The file as options of `transduce evaluate`; none for generated examples."""
         if self.generated:
             return []
-        path = str(root / self.file)
+        path = str(located(root, self.file))
         if self.trees or format_of(Path(self.file)):
             return ["--source", path]
         return tsv_options(path, [int(each) for each in self.texts], int(self.label))
@@ -159,7 +160,7 @@ def read_labelled(file: LabelledFile, root: Path, labels: Mapping[str, str] | No
     Raises:
         InputError: a missing file, text that is not UTF-8; lines without the columns, or that are no trees.
     """
-    path = root / file.file
+    path = located(root, file.file)
     read = (
         _generated
         if file.generated
@@ -180,7 +181,7 @@ def _generated(path: Path, file: LabelledFile) -> Iterator[Example]:
 
 def has_labels(file: LabelledFile, root: Path) -> bool:
     """Whether a .csv or .jsonl has the column of the labels at all: the first line says it."""
-    path = root / file.file
+    path = located(root, file.file)
     first = next(iter(read_lines(path)), "")
     if format_of(path) == ".csv":
         header = next(csv.reader([first]), [])

@@ -12,11 +12,12 @@ target token to a source word of its pair, U different links, B sentences.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.core.errors import InputError
 from transduce.data.store import BLOCK, Store
 
 Ints = NDArray[np.int64]
@@ -38,6 +39,16 @@ class Lexicon:
     candidates_SC: NDArray[np.int32]
     frequent_F: NDArray[np.int32]
 
+    def checked(self, source: int | None, target: int) -> Self:
+        """Itself. Raises InputError if it is of other vocabularies than of these sizes."""
+        greatest = max(int(self.candidates_SC.max()), int(self.frequent_F.max()))
+        if len(self.candidates_SC) != source or greatest >= target:
+            raise InputError(
+                f"the model file's shortlist is of {len(self.candidates_SC)} source tokens and of target tokens up to "
+                f"{greatest}; its tokenizers have {source} and {target}."
+            )
+        return self
+
     def allowed(self, sources: Sequence[Sequence[int]], candidates: int, frequent: int, size: int) -> NDArray[np.bool_]:
         """(B, `size`): True = among the `candidates` of a token of this source, or of the `frequent` most frequent."""
         allowed_BV = np.zeros((len(sources), size + 1), dtype=np.bool_)  # what is NOTHING goes to the last
@@ -46,6 +57,22 @@ class Lexicon:
         token_N = np.concatenate([np.asarray(source, np.int64) for source in sources])
         allowed_BV[row_N[:, None], self.candidates_SC[token_N, :candidates]] = True
         return allowed_BV[:, :size]
+
+
+def check_candidates(asked: int, lexicon: Lexicon | None) -> Lexicon:
+    """The lexicon itself. Raises InputError where there is none, or it holds fewer candidates than are asked for."""
+    if lexicon is None:
+        raise InputError(
+            "search.shortlist: this model has no table of which words translate which: `transduce shortlist MODEL` "
+            "learns one from the training data and adds it to the model file."
+        )
+    held = lexicon.candidates_SC.shape[1]
+    if asked > held:
+        raise InputError(
+            f"search.shortlist = {asked}: this model's table holds {held} candidates a token; ask for at most that, or "
+            f"make another: transduce shortlist MODEL --candidates {asked}."
+        )
+    return lexicon
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from transduce.core.errors import InputError
 from transduce.core.registry import suggest
 from transduce.data.audio import ARCHIVE, ARRAY, DATA, JOIN, members
 from transduce.data.files import existing_file, fingerprint, read_lines
+from transduce.data.remote import located
 
 NAMED = 5  # lines of a message
 Values = str | tuple[str, ...]
@@ -115,7 +116,7 @@ class RecordingFile(Config):
 
     def paths(self, root: Path) -> list[Path]:
         """The file itself, and its array of features."""
-        return [root / self.file, *([root / self.features] if self.features else [])]
+        return [located(root, self.file), *([located(root, self.features)] if self.features else [])]
 
     def evaluate_options(self, root: Path) -> list[str]:
         """None: `transduce evaluate` reads tables of two columns."""
@@ -148,13 +149,13 @@ def read_recordings(
     if file.strings is None:
         yield from ((each.line, each.name, each.text) for each in found)
     else:
-        yield from _strings(list(found), file.strings, root / file.file)
+        yield from _strings(list(found), file.strings, located(root, file.file))
 
 
 def recordings_digest(names: Sequence[str], root: Path) -> str:
     """SHA-256, in hex, of the content of all files that these recordings are in, in the order of their names."""
     files = sorted({path for name in names for part in name.split(JOIN) if (path := _file_of(part))})
-    return hashlib.sha256("".join(fingerprint(root / path) for path in files).encode()).hexdigest()
+    return hashlib.sha256("".join(fingerprint(located(root, path)) for path in files).encode()).hexdigest()
 
 
 def _file_of(name: str) -> str:
@@ -164,7 +165,7 @@ def _file_of(name: str) -> str:
 
 def _archived(file: RecordingFile, root: Path) -> Iterator[Recording]:
     pattern, count = re.compile(file.pattern or ""), 0
-    for name in sorted(members(root / file.file)):
+    for name in sorted(members(located(root, file.file))):
         if found := pattern.fullmatch(name.rpartition("/")[2]):
             said = found.groupdict()
             if file.parts and not file.parts.takes(said[file.parts.by] or ""):
@@ -173,11 +174,11 @@ def _archived(file: RecordingFile, root: Path) -> Iterator[Recording]:
             yield Recording(count, f"{file.file}:{name}", said["text"], said.get("speaker") or "")
     if not count:
         parts = " in these parts" if file.parts else ""
-        raise InputError(f"{root / file.file}: no file in the archive has a name like {file.pattern}{parts}.")
+        raise InputError(f"{located(root, file.file)}: no file in the archive has a name like {file.pattern}{parts}.")
 
 
 def _listed(file: RecordingFile, root: Path) -> Iterator[Recording]:
-    path = existing_file(root / file.file)
+    path = existing_file(located(root, file.file))
     asked: dict[str, Any] = {"text": file.text}
     asked |= {"start": file.start, "frames": file.frames} if file.features else {"audio": file.audio}
     rows = ((line, text.split("\t")) for line, text in enumerate(read_lines(path), 1))

@@ -18,12 +18,18 @@ USUAL_NAMES = {
 
 
 def find_special(vocabulary: dict[str, int]) -> dict[str, int]:
-    """The id of each role. Raises InputError naming those that are missing."""
+    """The id of each role. Without a start token, padding begins an output, as in Marian and T5.
+
+    Raises:
+        InputError: others are missing; all are named.
+    """
     found = {
         role: next((vocabulary[name] for name in names if name in vocabulary), None)
         for role, names in USUAL_NAMES.items()
     }
-    missing = [role for role, index in found.items() if index is None]
+    if found["start"] is None:
+        found["start"] = found["pad"]
+    missing = [role for role, index in found.items() if index is None and role != "start"]
     if missing:
         raise InputError(
             f"the vocabulary has no {role} token (looked for {', '.join(USUAL_NAMES[role])}). "

@@ -19,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.core.atomic import writing
+from transduce.core.cache import recall, remember, state_of
 from transduce.core.errors import InputError
 
 FORMAT = 1
 BLOCK = 4096
+REMEMBERED = 1 << 20  # bytes of a store from which it is remembered that it was verified
 Ids = NDArray[np.uint16] | NDArray[np.int32] | NDArray[np.float32]  # (T,), of floats (S, F)
 Example = Mapping[str, Sequence[int] | NDArray[np.float32]]
 
@@ -37,22 +39,27 @@ Field = int | FloatRows  # a column of ids: the size of their vocabulary
 
 
 class Store:
-    """The examples of one store file, open for reading.
+    """The examples of one store file, which is open from its first reading until `release`.
 
     fields: the columns. blocks: how many; every block but the last holds `BLOCK` examples.
     metadata: what the writer noted, with "examples" and "tokens" by field.
+    check_when_read: whether a block is compared with its checksum when its rows are first read.
 
     Raises:
         InputError: the file is missing, cut off, or not a store of this format.
     """
 
+    _held: "tuple[mmap.mmap, Any] | None" = None
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._map, self._reader = _open(self.path)
-        self.metadata = _closing_metadata(self.path, self._reader)
+        reader = self._mapped()
+        self.metadata = _closing_metadata(self.path, reader)
         self.fields: tuple[str, ...] = tuple(self.metadata["fields"])
-        self.blocks: int = self._reader.num_record_batches - 1
-        self._views: dict[tuple[str, int], tuple[NDArray[np.int32], Ids]] = {}
+        self.blocks: int = reader.num_record_batches - 1
+        self.check_when_read = False
+        self._checked: set[int] = set()
+        self.release()
 
     def __len__(self) -> int:
         return int(self.metadata["examples"])
@@ -63,6 +70,8 @@ class Store:
 
     def read(self, field: str, rows: NDArray[np.int64]) -> list[Ids]:
         """The ids of each row, as views of the map: nothing is copied."""
+        if self.check_when_read:
+            self._check(set((rows // BLOCK).tolist()) - self._checked)
         found = []
         for row in rows.tolist():
             offsets, values = self._view(field, row // BLOCK)
@@ -71,9 +80,25 @@ class Store:
         return found
 
     def release(self) -> None:
-        """Give the pages read so far back to the system; views stay valid and are read again when touched."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+        """Give the pages read so far back to the system, and the open file; views stay valid, and are read again when
+        touched."""
+        if self._held and hasattr(mmap, "MADV_DONTNEED"):
+            self._held[0].madvise(mmap.MADV_DONTNEED)
+        self._held = None
+        self._views: dict[tuple[str, int], tuple[NDArray[np.int32], Ids]] = {}
+
+    def _mapped(self) -> Any:
+        """Arrow's reader of the file."""
+        held = self._held = self._held or _open(self.path)
+        return held[1]
+
+    def _check(self, blocks: set[int]) -> None:
+        if bad := sorted(block for block in blocks if not self._is_as_written(block)):
+            raise InputError(
+                f"{self.path}: damaged: block {bad[0]} differs from what was written. Delete the file; it is built "
+                "again from the text."
+            )
+        self._checked |= blocks
 
     def verify(self) -> None:
         """Read everything and compare checksums.
@@ -97,12 +122,13 @@ class Store:
         return bool(found == self.metadata["checksums"][block])
 
     def _view(self, field: str, block: int) -> tuple[NDArray[np.int32], Ids]:
-        if (field, block) not in self._views:
-            batch = self._reader.get_batch(block)
+        views = self._views  # another thread may release them
+        if (field, block) not in views:
+            batch = self._mapped().get_batch(block)
             batch.validate()
             column = batch.column(field)
-            self._views[field, block] = (column.offsets.to_numpy(), _numbers(column.values))
-        return self._views[field, block]
+            views[field, block] = (column.offsets.to_numpy(), _numbers(column.values))
+        return views[field, block]
 
 
 def write_store(
@@ -133,16 +159,32 @@ def cached_store(folder: str | Path, key: str, build: Callable[[Path], None]) ->
     """The store of this key: opened and verified if it is there, else built by `build(path)` (see
     `write_store`).
 
-    One that was damaged since it was written is built again.
+    One that was damaged since it was written is built again. A big one that was verified, and whose file has not
+    changed since, is not verified as a whole again, but block by block when it is read.
     """
     path = Path(folder) / f"{key}.arrow"
     try:
-        store = Store(path)
-        store.verify()
-        return store
+        return _verified(Store(path))
     except InputError:
         build(path)
         return Store(path)
+
+
+def is_cached(folder: str | Path, key: str) -> bool:
+    """Whether there is a file for this key, which may be damaged."""
+    return (Path(folder) / f"{key}.arrow").is_file()
+
+
+def _verified(store: Store) -> Store:
+    state = state_of(store.path)
+    big = state[0] >= REMEMBERED
+    if big and recall("verified", store.path):
+        store.check_when_read = True
+        return store
+    store.verify()
+    if big:
+        remember("verified", store.path, True, state)
+    return store
 
 
 def _flaws() -> tuple[type[Exception], ...]:

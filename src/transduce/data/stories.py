@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from transduce.core.errors import InputError
 from transduce.data.files import existing_file, read_lines
+from transduce.data.remote import located
 
 NAMED = 10  # problems of a file in one message
 SHOWN = 60  # characters of what is wrong
@@ -120,12 +121,12 @@ def story_sources(root: Path, pattern: str) -> list[StorySource]:
         InputError: there is none; an archive cannot be read.
     """
     if found := ARCHIVE.fullmatch(pattern):
-        return _in_archive(existing_file(root / found[1]), found[2])
+        return _in_archive(existing_file(located(root, found[1])), found[2])
     if not is_pattern(pattern):
-        return [_source(existing_file(root / pattern))]
+        return [_source(existing_file(located(root, pattern)))]
     paths = [path for path in root.glob(pattern) if path.is_file()]
     if not paths:
-        raise InputError(f"{root / pattern}: no file has such a name.")
+        raise InputError(f"{located(root, pattern)}: no file has such a name.")
     return [_source(path) for path in sorted(paths, key=lambda path: _natural(str(path)))]
 
 

@@ -8,6 +8,7 @@ RUN/                 the student's run, with its own ordinary recipe.toml
 from pathlib import Path
 
 from transduce.core.errors import InputError
+from transduce.data.shards import shards_of
 from transduce.distillation.stages import Stages
 from transduce.distillation.translations import taught_pairs, training_sources
 from transduce.recipe.recipe import Recipe, lay_over, parse_recipe
@@ -26,7 +27,7 @@ class Teaching(Stages):
         self.learner = student(recipe, run)
         assert asked and isinstance(data, TranslationData)  # which `student` has checked
         self.together, self.models, self.folder = asked.together, list(self.first), run / "taught"
-        self.texts, self.root = training_sources(data.train), Path(data.root)
+        self.texts, self.root = training_sources(shards_of(data.train, Path(data.root))), Path(data.root)
         self.search, self.precision = next(iter(self.first.values())).search, asked.precision
 
     def is_of(self, report: Report, noted: Report | None) -> bool:

@@ -13,11 +13,16 @@ Translations are written in parts, each atomically, and an interrupted distillat
 
 import json
 import shutil
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from transduce.bulk.blocks import LineBlock, blocks_of
+from transduce.bulk.engine import LocalEngine
+from transduce.bulk.predicting import PredictingWorker
+from transduce.bulk.work import Placement
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, TextFile, read_text
@@ -46,6 +51,7 @@ def distil(
     advance: Advance = lambda lines: None,
     workers: int = 1,
     method: str = DISTILLATION,
+    placement: Placement | None = None,
 ) -> Table:
     """Translate `sources` into `folder`, or continue an interrupted distillation of them; returns the report.
 
@@ -62,6 +68,7 @@ def distil(
         batch_size: number of lines in a batch.
         advance: called with the number of further lines that are done, including those of earlier runs.
         workers: number of parallel workers, with one thread each.
+        placement: where the teacher's copies translate, if not in this process.
         method: for the report. Back-translations that are sampled have random numbers of their own for each line.
 
     Raises:
@@ -78,7 +85,14 @@ def distil(
         advance(plan["lines"])
     else:
         apart = method == BACKTRANSLATION and search.method == "sample"
-        _translate(teacher, _lines(sources, root), folder / "parts", search, batch_size, advance, workers, apart)
+        how = {
+            "predict": {"split": "none", "batch_size": batch_size, "workers": workers, **search.model_dump()},
+            "form": "pair",
+            "parts": True,
+            "part_seeds": apart,
+        }
+        here = Placement(LocalEngine(PredictingWorker(how, [], teacher)), [], {})
+        _translate(placement or here, how, _lines(sources, root), folder / "parts", advance)
         write_json(folder / REPORT, {**plan, **_join(_lines(sources, root), folder)})
     shutil.rmtree(folder / "parts", ignore_errors=True)
     report: Table = json.loads((folder / REPORT).read_text(encoding="utf-8"))
@@ -113,7 +127,7 @@ def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
 
 def count_texts(sources: Sequence[TextFile], root: Path) -> int:
     """How many lines all of the files have."""
-    return sum(count_lines(root / file.text) for file in sources)
+    return sum(count_lines(file.paths(root)[0]) for file in sources)
 
 
 def checksum_of(files: Sequence[Path]) -> str:
@@ -150,7 +164,7 @@ def _plan(
 ) -> Table:
     """Everything that determines the targets."""
     named = [
-        {"file": file.text, "sha256": fingerprint(root / file.text)}
+        {"file": file.text, "sha256": fingerprint(file.paths(root)[0])}
         | ({} if file.column is None else {"column": file.column})
         for file in sources
     ]
@@ -198,39 +212,24 @@ def _lines(sources: Sequence[TextFile], root: Path) -> Iterator[str]:
     return (line for file in sources for line in read_text(file, root))
 
 
-def _translate(
-    teacher: Pipeline,
-    lines: Iterator[str],
-    parts: Path,
-    search: Search,
-    batch_size: int,
-    advance: Advance,
-    workers: int,
-    apart: bool = False,
-) -> None:
-    """Every part that is not there yet.
+def _translate(placement: Placement, how: Table, lines: Iterator[str], parts: Path, advance: Advance) -> None:
+    """Every part that is not there yet: a target for each whole source.
 
-    apart: each has another seed, as the random numbers of a line belong to its place in its part.
+    how: settings of `PredictingWorker`. Random numbers of a line belong to its place in its part; with "part_seeds"
+        each part has another seed.
     """
-    number = 0
-    while chunk := list(islice(lines, PART)):
-        path = _part(parts, number)
-        if path.exists():
-            advance(len(chunk))
-        else:
-            long: list[str] = []
-            found = teacher.predict(  # pairs as they are: a target for each whole source
-                chunk,
-                split="none",
-                batch_size=batch_size,
-                workers=workers,
-                tell=long.append,
-                advance=advance,
-                **search.model_dump() | ({"seed": search.seed + number} if apart else {}),
-            )
-            targets = [[each.text.replace("\n", " "), each.ended] for each in found]
-            write_json(path, {"long": len(long), "targets": targets})
-        number += 1
+    begun: deque[int] = deque()
+
+    def missing() -> Iterator[LineBlock]:
+        for block in blocks_of(({"text": line} for line in lines), PART):
+            if _part(parts, block.number).exists():
+                advance(len(block.rows))
+            else:
+                begun.append(block.number)
+                yield block
+
+    for answer in placement.engine.answers(placement.work("predict", how), missing(), advance):
+        write_json(_part(parts, begun.popleft()), {"long": len(answer["told"]), "targets": answer["outputs"]})
 
 
 def _join(lines: Iterator[str], folder: Path) -> Table:

@@ -5,17 +5,17 @@ Two or more systems are also compared: which is better, and how certain that is.
 
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from transduce.core.errors import InputError
-from transduce.data.corpus import TsvColumn, lines_of
 from transduce.data.files import fingerprint
 from transduce.data.tags import addressed, require_language
+from transduce.evaluation.result import EvaluatedSystem, Evaluation, PairedComparison
+from transduce.evaluation.texts import Files, Texts, read_files
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.protocols import Advance
 from transduce.metrics.bits import cost_tally
@@ -31,60 +31,12 @@ DEFAULT_METRICS = ("bleu", "chrf")  # of outputs that come without a model, whos
 
 
 @dataclass(frozen=True)
-class Files:
-    """The inputs of systems and the answers expected from them.
-
-    source: one input a line, or a file in the format of the model's task, which holds the correct answers as well; None
-        for language models, and where all outputs are given.
-    references: files with one correct answer a line; several files hold several correct answers.
-    outputs: the outputs of other systems, by name; of a file in a task's format as `InputFile` has them.
-    language: the code of the target language, which decides how words are split; by default each model's own, or `to`.
-    to: code of the language to write, for models of several; see `transduce.data.tags`.
-    """
-
-    source: Path | TsvColumn | None
-    references: Sequence[Path | TsvColumn]
-    outputs: Mapping[str, Path] = field(default_factory=dict)
-    language: str | None = None
-    to: str = ""
-
-    def all(self) -> list[Path]:
-        """Every file once."""
-        named = [*([self.source] if self.source else []), *self.references, *self.outputs.values()]
-        return list(dict.fromkeys(each.path if isinstance(each, TsvColumn) else each for each in named))
-
-
-@dataclass(frozen=True)
 class Settings:
     """How models are run: metrics by name (None: the first model's), lines at once, keys of `search` to replace."""
 
     metrics: Sequence[str] | None = None
     batch_size: int = 64
     search: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Texts:
-    """What the files hold: sources ("" where there are none), for each its references, and outputs by system.
-
-    left_out: how many inputs have no correct answer. groups: of each source, or none; see `transduce.metrics.groups`.
-    files: what was read in the place of the source.
-    """
-
-    sources: list[str]
-    references: list[list[str]]
-    outputs: dict[str, list[str]]
-    left_out: int = 0
-    groups: list[str] = field(default_factory=list)
-    files: list[Path] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """A system's part of the report, and what its figures were computed from."""
-
-    report: dict[str, Any]
-    tallies: dict[str, Tally]
 
 
 def evaluate_files(
@@ -99,32 +51,94 @@ def evaluate_files(
         InputError: unequal line counts, a source too many or too few, unknown metrics, no system at all; a model writes
             several languages, and it is not said which.
     """
-    texts = _read(models, files)
-    if files.to:
-        files = replace(files, language=files.language or files.to)
-        for model in models.values():
-            texts = replace(texts, sources=addressed(model.task.tokenizers.get("source"), texts.sources, files.to))
-    else:
-        for model in models.values():
+    return evaluate_texts(models, read_files(models, files), files, settings, advance).to_dict()
+
+
+def evaluate_texts(
+    models: Mapping[str, Pipeline], texts: Texts, files: Files, settings: Settings, advance: Advance
+) -> Evaluation:
+    """As `evaluate_files`, of texts that were read.
+
+    Args:
+        files: what they were read from, and the languages.
+    """
+    files, spoken = replace(files, language=files.language or files.to or None), texts
+    for model in models.values():
+        if files.to:
+            spoken = replace(spoken, sources=addressed(model.task.tokenizers.get("source"), spoken.sources, files.to))
+        else:
             require_language(model.task.tokenizers.get("source"), texts.sources)
     names = _metrics(models, texts, files, settings)
-    judged = {name: _judge(model, texts, names, files, settings, advance) for name, model in models.items()}
+    systems = {name: _judge(name, model, spoken, names, files, settings, advance) for name, model in models.items()}
     for name, outputs in texts.outputs.items():
         counted = _tallies(models, files, outputs, texts.references, names)
-        judged[name] = _Judged(*_grouped({}, counted, texts.groups))
-    report: dict[str, Any] = {"sentences": len(texts.references)}
-    if texts.left_out:
-        report["left_out"] = texts.left_out
-    if len(judged) == 1:
-        [alone] = judged.values()
-        report |= {"scores": _scores(alone.tallies, without={"bits"}), **alone.report}
-    else:
-        report["systems"] = {name: {"scores": _scores(each.tallies), **each.report} for name, each in judged.items()}
-        report["comparisons"] = _comparisons(judged)
+        systems[name] = _system(name, {}, counted, texts.groups, outputs=outputs)
     read = [path for path in files.all() if path != files.source or not texts.files]
-    report["data"] = {str(path): fingerprint(path) for path in [*read, *texts.files]}
-    report["environment"] = {"machine": machine(), "versions": library_versions()}
-    return report
+    data = {str(path): fingerprint(path) for path in [*read, *texts.files]}
+    environment = {"machine": machine(), "versions": library_versions()}
+    return Evaluation(systems, _comparisons(systems), texts, data, environment)
+
+
+def _judge(
+    name: str,
+    pipeline: Pipeline,
+    texts: Texts,
+    names: Sequence[str] | None,
+    files: Files,
+    settings: Settings,
+    advance: Advance,
+) -> EvaluatedSystem:
+    report: dict[str, Any] = {"precision": pipeline.precision}
+    found: dict[str, Tally] = {}
+    lines: list[str] = []
+    if "source" in pipeline.task.columns:
+        start = time.monotonic()
+        outputs = pipeline.predict(
+            texts.sources, split="none", batch_size=settings.batch_size, advance=advance, **dict(settings.search)
+        )
+        report["seconds"] = round(time.monotonic() - start, 2)
+        if pipeline.searches:
+            report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
+        lines = [each.text for each in outputs]
+        found = pipeline.task.tallies(lines, texts.references, names, files.language)
+    confusion = pipeline.task.confusion(lines, texts.references) if lines else None
+    pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
+    known = [pipeline.task.can_answer(answer) for _, answer in pairs]
+    possible = [pair for pair, able in zip(pairs, known, strict=True) if able]
+    told: dict[str, Any] = {"confusion": confusion.to_dict()} if confusion else {}
+    told |= {"unknown_answers": len(pairs) - len(possible)} if len(possible) < len(pairs) else {}
+    if not possible:
+        return _system(name, report, found, texts.groups, told, lines)
+    each = pipeline.score(possible, batch_size=settings.batch_size)
+    total = Likelihood(sum(one.log_probability for one in each), sum(one.tokens for one in each), unit=each[0].unit)
+    told["likelihood"] = {**total.to_dict(), "context": "each line alone"}
+    likelihoods = iter(each)
+    by_text = [next(likelihoods) if able else None for able in known]
+    more = {"bits": _bits(each, [answer for _, answer in possible])} if total.unit == "token" else {}
+    more |= {"cost": cost_tally([one.log_probability for one in each])} if total.unit == "bit" else {}
+    return _system(name, report, found, texts.groups, told, lines, by_text, more)
+
+
+def _system(
+    name: str,
+    report: dict[str, Any],
+    found: Mapping[str, Tally],
+    groups: Sequence[str],
+    told: Mapping[str, Any] = MappingProxyType({}),
+    outputs: Sequence[str] = (),
+    likelihoods: Sequence[Likelihood | None] = (),
+    more: Mapping[str, Tally] = MappingProxyType({}),
+) -> EvaluatedSystem:
+    """With a table of the groups in the report, and the means over them among the scores.
+
+    Args:
+        found: of the outputs. more: of the references' likelihood.
+    """
+    tables = group_tables(found, groups)
+    every = {**with_means(found, groups), **more}
+    scores = {metric: tally.score() for metric, tally in every.items()}
+    report = {**report, **({"groups": tables} if tables else {}), **told}
+    return EvaluatedSystem(name, scores, [*outputs], [*likelihoods], every, [*found], report)
 
 
 def verdict(first: str, second: str, name: str, difference: Difference, digits: int = 2) -> str:
@@ -149,61 +163,19 @@ def verdict(first: str, second: str, name: str, difference: Difference, digits: 
     return f"{better} is better than {worse}: {name} {figures}; it wins in {wins:.1%} of resampled test sets."
 
 
-def _comparisons(judged: dict[str, _Judged]) -> list[dict[str, Any]]:
+def _comparisons(systems: Mapping[str, EvaluatedSystem]) -> list[PairedComparison]:
     """Every system against the first one, by every figure that both have."""
-    (first, base), *others = judged.items()
+    (first, base), *others = systems.items()
     found = []
     for second, other in others:
-        for metric in base.tallies:
-            if metric in other.tallies:
-                one, two = base.tallies[metric], other.tallies[metric]
+        for metric, one in base.tallies.items():
+            if two := other.tallies.get(metric):
                 difference = paired_bootstrap(one, two)
                 said = verdict(first, second, one.name, difference, decimals(one.signature))
-                entry = {"first": first, "second": second, "metric": metric, "name": one.name, "verdict": said}
-                entry |= {"note": one.note} if one.note else {}
-                found.append({**entry, "signature": one.signature, **difference.to_dict()})
+                found.append(
+                    PairedComparison(first, second, metric, one.name, one.signature, difference, said, one.note)
+                )
     return found
-
-
-def _judge(
-    pipeline: Pipeline, texts: _Texts, names: Sequence[str] | None, files: Files, settings: Settings, advance: Advance
-) -> _Judged:
-    report: dict[str, Any] = {"precision": pipeline.precision}
-    found: dict[str, Tally] = {}
-    if "source" in pipeline.task.columns:
-        start = time.monotonic()
-        outputs = pipeline.predict(
-            texts.sources, split="none", batch_size=settings.batch_size, advance=advance, **dict(settings.search)
-        )
-        report["seconds"] = round(time.monotonic() - start, 2)
-        if pipeline.searches:
-            report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
-        lines = [each.text for each in outputs]
-        found = pipeline.task.tallies(lines, texts.references, names, files.language)
-        report, found = _grouped(report, found, texts.groups)
-        confusion = pipeline.task.confusion(lines, texts.references)
-        report |= {"confusion": confusion.to_dict()} if confusion else {}
-    pairs = [(source, several[0]) for source, several in zip(texts.sources, texts.references, strict=True)]
-    possible = [pair for pair in pairs if pipeline.task.can_answer(pair[1])]
-    report |= {"unknown_answers": len(pairs) - len(possible)} if len(possible) < len(pairs) else {}
-    if not possible:
-        return _Judged(report, found)
-    each = pipeline.score(possible, batch_size=settings.batch_size)
-    total = Likelihood(sum(one.log_probability for one in each), sum(one.tokens for one in each), unit=each[0].unit)
-    report["likelihood"] = {**total.to_dict(), "context": "each line alone"}
-    if total.unit == "token":
-        found["bits"] = _bits(each, [answer for _, answer in possible])
-    if total.unit == "bit":
-        found["cost"] = cost_tally([one.log_probability for one in each])
-    return _Judged(report, found)
-
-
-def _grouped(
-    report: dict[str, Any], found: dict[str, Tally], groups: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, Tally]]:
-    """With a table of the groups in the report, and the means over them among what was found."""
-    tables = group_tables(found, groups)
-    return {**report, **({"groups": tables} if tables else {})}, with_means(found, groups)
 
 
 def _bits(each: Sequence[Likelihood], answers: Sequence[str]) -> Tally:
@@ -217,11 +189,7 @@ def _bits(each: Sequence[Likelihood], answers: Sequence[str]) -> Tally:
     )
 
 
-def _scores(found: Mapping[str, Tally], without: Collection[str] = ()) -> dict[str, Any]:
-    return {name: tally.score().to_dict() for name, tally in found.items() if name not in without}
-
-
-def _metrics(models: Mapping[str, Pipeline], texts: _Texts, files: Files, settings: Settings) -> list[str]:
+def _metrics(models: Mapping[str, Pipeline], texts: Texts, files: Files, settings: Settings) -> list[str]:
     """The metrics by name; a wrong one, or references that it cannot read, are told now, not after the decoding."""
     several = texts.references[:1]
     return list(_tallies(models, files, [each[0] for each in several], several, settings.metrics))
@@ -239,62 +207,3 @@ def _tallies(
         return model.task.tallies(outputs, references, names, files.language)
     wanted = DEFAULT_METRICS if names is None else names
     return dict(zip(wanted, tallies(wanted, outputs, references, files.language), strict=True))
-
-
-def _read(models: Mapping[str, Pipeline], files: Files) -> _Texts:
-    """Raises InputError for everything that does not fit, before any work is done."""
-    if not models and not files.outputs:
-        raise InputError("name a model, or outputs to score.")
-    if found := _in_a_file(models, files):
-        return found
-    if not files.references:
-        raise InputError("name a file of references.")
-    needs = {"source" in model.task.columns for model in models.values()}
-    if len(needs) > 1:
-        raise InputError("Translation models and language models share no metric; compare models of one kind.")
-    if needs == {True} and files.source is None:
-        raise InputError("This model translates: name the texts to translate with --source.")
-    if needs == {False} and files.source is not None:
-        raise InputError("A language model reads no --source; leave it out.")
-    if needs == {False} and files.outputs:
-        raise InputError("A language model is judged by likelihood, which --outputs do not have; leave them out.")
-    first = files.references[0]
-    references = [_paired(first, path) for path in files.references]
-    sources = _paired(first, files.source) if files.source else [""] * len(references[0])
-    outputs = {name: _paired(first, path) for name, path in files.outputs.items()}
-    return _Texts(sources, [list(several) for several in zip(*references, strict=True)], outputs)
-
-
-def _in_a_file(models: Mapping[str, Pipeline], files: Files) -> _Texts | None:
-    """What a source in the format of the first model's task holds; None where it has one input a line.
-
-    Raises:
-        InputError: it holds no answers; references were named besides.
-    """
-    if not models or not isinstance(files.source, Path):
-        return None
-    found = next(iter(models.values())).task.read_inputs(files.source)
-    if found is None:
-        return None
-    if files.references:
-        raise InputError(f"{files.source} holds the correct answers itself: leave out --reference.")
-    if not any(found.references):
-        raise InputError(f"{files.source}: no input has a correct answer, so there is nothing to compare with.")
-    answered = [place for place, several in enumerate(found.references) if several]
-    given = {name: found.outputs(path) for name, path in files.outputs.items()}
-    outputs = {name: [lines[place] for place in answered] for name, lines in given.items()}
-    texts, references = [found.texts[place] for place in answered], [found.references[place] for place in answered]
-    groups = [found.groups[place] for place in answered] if found.groups else []
-    return _Texts(texts, references, outputs, len(found.texts) - len(answered), groups, found.files)
-
-
-def _paired(first: Path | TsvColumn, other: Path | TsvColumn) -> list[str]:
-    """The lines of `other`, as many as `first` has.
-
-    Raises:
-        InputError: unequal line counts, a missing file or column, text that is not UTF-8.
-    """
-    lines = lines_of(other)
-    if other != first and len(lines) != (wanted := len(lines_of(first))):
-        raise InputError(f"{other} has {len(lines):,} lines and {first} has {wanted:,}: line n must belong to line n.")
-    return lines

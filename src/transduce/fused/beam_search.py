@@ -78,12 +78,21 @@ def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:
     """Whether the parts around the blocks are supported."""
     positions, norm, width = decoder.positions, decoder.norm, embedding.weight.shape[1]
     return (
-        all(is_exactly(each, Embedding, weight=tuple(embedding.weight.shape)) for each in (embedding, output))
+        _is_plain_embedding(embedding)
+        and _is_plain_embedding(output)
+        and embedding.weight.shape == output.weight.shape
+        and embedding.scaled
         and (is_exactly(norm, NoNorm) or is_plain_norm(norm, width))
         and type(positions) in (Sinusoidal, Learned, NoPositions)
         and "forward" not in vars(positions)
         and embedding.weight.is_contiguous()
     )
+
+
+def _is_plain_embedding(each: Embedding) -> bool:
+    """Whether it is exactly an embedding, with or without a bias for each token."""
+    shape = tuple(each.weight.shape)
+    return is_exactly(each, Embedding, weight=shape) or is_exactly(each, Embedding, weight=shape, bias=shape[:1])
 
 
 def _first_positions(positions: Sinusoidal | Learned | NoPositions, length: int, like: Tensor) -> Tensor | None:

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from transduce.core.errors import InputError
 from transduce.data.columns.protocols import Column, Encoded
-from transduce.data.lexicon import Lexicon
+from transduce.data.columns.tokens import Tokens
+from transduce.data.lexicon import Lexicon, check_candidates
 from transduce.inference.constraints import ConstraintCompiler, Constraints
 from transduce.inference.inputs import check_batch_size, sources
 from transduce.inference.prediction import Prediction, unmet
@@ -187,17 +188,7 @@ def _check_shortlist(task: Generates, asked: int, lexicon: Lexicon | None) -> No
     """Raises InputError where there is no lexicon, or too small a one."""
     if "source" not in task.tokenizers:
         raise InputError("search.shortlist: a language model has no source to make a shortlist from; leave it out.")
-    if lexicon is None:
-        raise InputError(
-            "search.shortlist: this model has no table of which words translate which: `transduce shortlist MODEL` "
-            "learns one from the training data and adds it to the model file."
-        )
-    held = lexicon.candidates_SC.shape[1]
-    if asked > held:
-        raise InputError(
-            f"search.shortlist = {asked}: this model's table holds {held} candidates a token; ask for at most that, or "
-            f"make another: transduce shortlist MODEL --candidates {asked}."
-        )
+    check_candidates(asked, lexicon)
 
 
 def _shortlist(
@@ -255,7 +246,8 @@ def _search(
 ) -> list[list[Hypothesis]]:
     """members: the requests as each member of an ensemble reads them; of one alone, as the model does."""
     device = next(model.parameters()).device
-    target, requests = task.tokenizers["target"], members[0]
+    requests, target = members[0], task.columns["target"]
+    assert isinstance(target, Tokens)
     return search(
         model,
         sources([[request.source for request in each] for each in members], device),
@@ -266,7 +258,7 @@ def _search(
         limits=[request.limit for request in requests],
         prefixes=[request.prefix for request in requests],
         lines=lines,
-        forbidden=sorted({target.pad, target.start, target.unknown} - {task.end}),
+        forbidden=target.unwritten,
         least=[request.least for request in requests],
         constraints=[request.constraint for request in requests],
         grammars=[request.grammar for request in requests],

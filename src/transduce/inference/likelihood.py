@@ -27,8 +27,10 @@ EVALUATION_BATCH = BatchConfig(tokens=8192)
 
 @dataclass(frozen=True)
 class Likelihood:
-    """The log-probability of texts: natural logarithms, summed over `tokens` target tokens, ends included.
+    """The log-probability of texts.
 
+    log_probability: in nats, summed over all tokens.
+    tokens: how many target tokens, ends included.
     pieces, token_log_probabilities: the tokens of a single text and the log-probability of each; empty for several.
     unit: what `tokens` counts, if not tokens.
     """

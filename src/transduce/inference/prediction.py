@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.text_ids import Tokenizer
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
 from transduce.search.phrases import Phrases, held, lacking
@@ -16,8 +16,11 @@ from transduce.search.phrases import Phrases, held, lacking
 class Prediction:
     """What a model makes of one input; printed, its text.
 
-    text: the output, detokenised; tokens: the same as the model's own pieces, without the end token.
-    score: what outputs were ranked by, as the recipe's search has it; log_probability: log p itself, in nats.
+    source: the input as it came.
+    text: the output, detokenised.
+    tokens: the same as the model's own pieces, without the end token.
+    score: what outputs were ranked by, as the recipe's search has it.
+    log_probability: log p itself, in nats.
     token_log_probabilities: one for each token, and that of the end token if it ended.
     ended: False when the output was cut off at its limit.
     unmet: phrases that had to appear and do not, because the limit came first; alternatives stand side by side: a / b.

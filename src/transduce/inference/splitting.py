@@ -6,14 +6,16 @@ A piece ends at a sentence's end, else at a comma, else at a space, else anywher
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from transduce.core.errors import InputError
 from transduce.data.tags import leading_tags
-from transduce.data.tokenizer import Tokenizer
-from transduce.inference.constraints import Constraints
+from transduce.data.text_ids import Tokenizer
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
+
+if TYPE_CHECKING:
+    from transduce.inference.constraints import Constraints
 
 LongText = Literal["split", "truncate", "refuse"]
 BREAKS = (re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])"), re.compile(r"\s+"))
@@ -27,6 +29,7 @@ class Pieces:
     ids: or frames, of each piece, in the order of `read`.
     long: for each text with a part that is too long, which part that is. done: what was done about it.
     tags: what stands before a text, and is read before each of its pieces; see `transduce.data.tags`.
+    first: the number of the first text in its file, from 0, for messages.
     """
 
     texts: Sequence[str]
@@ -35,6 +38,7 @@ class Pieces:
     long: dict[int, str] = field(default_factory=dict)
     done: dict[int, str] = field(default_factory=dict)
     tags: dict[int, str] = field(default_factory=dict)
+    first: int = 0
 
     @property
     def read(self) -> list[str]:
@@ -79,6 +83,7 @@ def pieces_of(
     how: LongText,
     prompts: bool = False,
     language: str = "",
+    first: int = 0,
 ) -> Pieces:
     """How texts are read by a model that reads at most `limit` tokens at once.
 
@@ -86,12 +91,13 @@ def pieces_of(
         apart: whether each is cut into its sentences.
         how: what becomes of a text, or a sentence, that is longer: see `shorten`.
         prompts: they are to be continued: the end of a long one is kept, or where that is, its beginning.
+        first: the number of the first text in its file, from 0, for messages.
 
     Raises:
         InputError: some are longer, and how="refuse"; all are named.
     """
     marks = ["" if prompts else leading_tags(tokenizer, text) for text in texts]
-    found = Pieces(texts, tags={place: mark for place, mark in enumerate(marks) if mark})
+    found = Pieces(texts, tags={place: mark for place, mark in enumerate(marks) if mark}, first=first)
     cuts = [_cut(text, cut, language, len(mark)) for text, cut, mark in zip(texts, apart, marks, strict=True)]
     each = iter(tokenizer.encode(Pieces(texts, cuts, tags=found.tags).read))
     for place, (text, cut) in enumerate(zip(texts, cuts, strict=True)):
@@ -103,7 +109,9 @@ def pieces_of(
                 inner, done = shorten(text[segment.start : segment.end], tokenizer, room, how, prompts, language)
                 parts = [Segment(segment.start + start, segment.start + end) for start, end in inner]
                 sentence = "a sentence of " if len(cut) > 1 else ""
-                found.long[place] = f"line {place + 1}: {sentence}{length} tokens, the model reads {limit} at most"
+                found.long[place] = (
+                    f"line {first + place + 1}: {sentence}{length} tokens, the model reads {limit} at most"
+                )
                 found.done[place] = done
                 ids = tokenizer.encode([marks[place] + text[start:end] for start, end in parts])
             fitting += parts
@@ -116,19 +124,20 @@ def pieces_of(
     return found
 
 
-def utterances(texts: Sequence[str], frames: Sequence[Any], limit: int, how: LongText) -> Pieces:
+def utterances(texts: Sequence[str], frames: Sequence[Any], limit: int, how: LongText, first: int = 0) -> Pieces:
     """How speech is read: each utterance as a whole, however `limit` frames compare with what the model was trained on.
 
     Args:
         how: "truncate" keeps the first `limit` frames of a longer one; "split" reads all of it.
+        first: the number of the first text in its file, from 0, for messages.
 
     Raises:
         InputError: some are longer, and how="refuse"; all are named.
     """
-    found = Pieces(texts, [[Segment(0, len(text))] for text in texts])
+    found = Pieces(texts, [[Segment(0, len(text))] for text in texts], first=first)
     for place, row in enumerate(frames):
         if len(row) > limit:
-            found.long[place] = f"line {place + 1}: {len(row)} frames, the model was trained on {limit} at most"
+            found.long[place] = f"line {first + place + 1}: {len(row)} frames, the model was trained on {limit} at most"
             found.done[place] = f"cut off after {limit}" if how == "truncate" else "read as a whole all the same"
         found.ids.append(row[:limit] if how == "truncate" else row)
     if found.long and how == "refuse":
@@ -136,10 +145,10 @@ def utterances(texts: Sequence[str], frames: Sequence[Any], limit: int, how: Lon
     return found
 
 
-def refuse_wants_of_pieces(wants: Sequence[Constraints], pieces: Pieces) -> None:
+def refuse_wants_of_pieces(wants: "Sequence[Constraints]", pieces: Pieces) -> None:
     """Raises InputError for constraints on a text that is read in several pieces."""
     problems = [
-        f"line {place + 1}: constraints cannot apply to a text that is translated in {len(cut)} pieces; "
+        f"line {pieces.first + place + 1}: constraints cannot apply to a text that is translated in {len(cut)} pieces; "
         'shorten it, choose long = "truncate", or read its sentences as one with split = "none".'
         for place, (wanted, cut) in enumerate(zip(wants, pieces.cuts, strict=True))
         if wanted and len(cut) > 1
@@ -269,24 +278,30 @@ def _side_by_side(text: str, cut: Sequence[Segment], parts: Sequence[Prediction]
 
 
 def tell_of_pieces(
-    pieces: Pieces, wants: Sequence[Constraints], otherwise: Callable[[], Pieces], tell: Callable[[str], None]
+    pieces: Pieces, wants: "Sequence[Constraints]", otherwise: Callable[[], Pieces], tell: Callable[[str], None]
 ) -> None:
     """Tell which texts were too long, and which are read as one because of constraints.
 
     Args:
         otherwise: how the texts were read if nothing were wanted of their outputs.
     """
-    for place, known in pieces.long.items():
-        tell(f"{known}; {pieces.done[place]}")
+    tell_of_long(pieces, tell)
     cuts = otherwise().cuts if any(wants) else pieces.cuts
     for place, (cut, other) in enumerate(zip(pieces.cuts, cuts, strict=True)):
         if wants[place] and len(cut) < len(other):
-            tell(f"line {place + 1}: its {len(other)} sentences are read as one, because constraints apply to it.")
+            number = pieces.first + place + 1
+            tell(f"line {number}: its {len(other)} sentences are read as one, because constraints apply to it.")
 
 
-def tell_unmet(predictions: Sequence[Prediction], tell: Callable[[str], None]) -> None:
-    """Tell which required phrases are missing from an output."""
-    for number, prediction in enumerate(predictions, 1):
+def tell_of_long(pieces: Pieces, tell: Callable[[str], None]) -> None:
+    """Tell which texts were too long, and what became of them."""
+    for place, known in pieces.long.items():
+        tell(f"{known}; {pieces.done[place]}")
+
+
+def tell_unmet(predictions: Sequence[Prediction], tell: Callable[[str], None], first: int = 0) -> None:
+    """Tell which required phrases are missing from an output. first: see `Pieces`."""
+    for number, prediction in enumerate(predictions, first + 1):
         if prediction.unmet:
             names = ", ".join(f'"{phrase}"' for phrase in prediction.unmet)
             why = "it has no tokens" if not prediction.source.strip() else "the output reached its length limit"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transduce.core.padded import Padded
+from transduce.data.columns.tokens import Tokens
 from transduce.inference.inputs import sources
 from transduce.inference.prediction import Prediction
 from transduce.inference.request import Generates
@@ -59,10 +60,10 @@ def teacher_forced_errors(
 
     What search never chooses is never the likeliest. A text without a token has all its reference wrong.
     """
-    source, target, tokenizer = task.columns["source"], task.columns["target"], task.tokenizers["target"]
+    source, target = task.columns["source"], task.columns["target"]
     read = [source.closed(ids) for ids in source.encode(texts)]
     wanted = [target.closed(ids) for ids in references]
-    never = sorted({tokenizer.pad, tokenizer.start, tokenizer.unknown} - {task.end})
+    never = target.unwritten if isinstance(target, Tokens) else []
     found = [np.ones(len(ids), np.int64) for ids in wanted]
     order = sorted((place for place, ids in enumerate(read) if len(ids)), key=lambda place: -len(read[place]))
     model.eval()

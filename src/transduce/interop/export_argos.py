@@ -3,10 +3,10 @@
     metadata.json        versions, codes and names of the languages
     model/               CTranslate2
     sentencepiece.model  our source tokenizer; Argos cuts texts, and joins outputs, with it
+    minisbd/             where sentences end: rules, see `transduce.interop.sentence_rules`
     README.md            scores with their signatures
 
-Argos splits texts into sentences by itself, with a model that it fetches or finds in the package. None is packaged
-here.
+Argos splits texts into sentences by itself, with a model that it finds in the package, and otherwise fetches.
 """
 
 import json
@@ -20,9 +20,10 @@ from transduce.core.atomic import writing
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 from transduce.core.languages import name_of
-from transduce.interop.export_ctranslate2 import CTranslate2Engine, export_ctranslate2
+from transduce.interop.export_ctranslate2 import CTranslate2Engine, write_ctranslate2
 from transduce.interop.model_card import Languages, model_card
 from transduce.interop.parity import EngineOutput
+from transduce.interop.sentence_rules import sentence_rules
 from transduce.interop.sentencepiece import SPACE, sentencepiece_model
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def export_argos(pipeline: "Pipeline", folder: Path, languages: Languages) -> Pa
         model = Path(staged) / "model"
         model.mkdir()
         try:
-            export_ctranslate2(pipeline, model, languages)
+            write_ctranslate2(pipeline, model)
         except InputError as error:
             problems += error.problems
         if problems:
@@ -57,6 +58,7 @@ def export_argos(pipeline: "Pipeline", folder: Path, languages: Languages) -> Pa
         contents = {
             "metadata.json": json.dumps(_metadata(languages), indent=2, ensure_ascii=False).encode(),
             "sentencepiece.model": cutting,
+            "minisbd/sentences.onnx": sentence_rules(languages.source),
             "README.md": model_card(pipeline, languages).encode(),
         }
         package = folder / f"{root}.argosmodel"

@@ -20,10 +20,10 @@ from transduce.attention.positions import Learned, sinusoidal
 from transduce.core.errors import InputError
 from transduce.core.extras import missing
 from transduce.data.tokenizer import Tokenizer
+from transduce.interop.ctranslate2_folder import write_settings
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import BATCH, EngineOutput
 from transduce.interop.transformer_parts import TransformerParts, key_value_heads_spread, logit_bias, parts_of
-from transduce.layers.norms import EPSILON
 
 if TYPE_CHECKING:
     from transduce.attention import MultiHeadAttention
@@ -32,13 +32,34 @@ if TYPE_CHECKING:
     from transduce.layers.stack import Stack
     from transduce.pipeline.pipeline import Pipeline
 
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "glu": "Sigmoid", "geglu": "GELU", "swiglu": "SWISH"}
-GATED = {"glu", "geglu", "swiglu"}
+ACTIVATIONS = {
+    "relu": "RELU",
+    "gelu": "GELU",
+    "gelu_tanh": "GELUTanh",
+    "swish": "SWISH",
+    "glu": "Sigmoid",
+    "geglu": "GELU",
+    "geglu_tanh": "GELUTanh",
+    "swiglu": "SWISH",
+}
+GATED = {"glu", "geglu", "geglu_tanh", "swiglu"}
 POSITIONS = ("none", "sinusoidal", "learned", "rotary", "shaw", "t5")
 
 
 def export_ctranslate2(pipeline: "Pipeline", folder: Path, languages: Languages) -> Path:
-    """Writes the model into `folder`, which exists and is empty, and returns it.
+    """Writes the model into `folder`, which exists and is empty, and returns it. With its tokenizers, so that
+    `transduce serve --engine ctranslate2` can serve it.
+
+    Raises:
+        InputError: as `write_ctranslate2`.
+    """
+    write_ctranslate2(pipeline, folder)
+    write_settings(pipeline, folder, languages)
+    return folder
+
+
+def write_ctranslate2(pipeline: "Pipeline", folder: Path) -> None:
+    """Writes what CTranslate2 itself reads into `folder`.
 
     Raises:
         InputError: the library is missing; CTranslate2 has no such architecture, with all reasons.
@@ -50,11 +71,10 @@ def export_ctranslate2(pipeline: "Pipeline", folder: Path, languages: Languages)
     source, target = pipeline.task.tokenizers["source"], pipeline.task.tokenizers["target"]
     spec.register_source_vocabulary(vocabulary(source))
     spec.register_target_vocabulary(vocabulary(target))
-    _configure(spec.config, source, target)
+    _configure(spec.config, source, target, parts.config.norm_epsilon)
     spec.validate()
     spec.optimize()
     spec.save(str(folder))
-    return folder
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:
@@ -93,12 +113,12 @@ def _library() -> Any:
     return ctranslate2
 
 
-def _configure(config: Any, source: Tokenizer, target: Tokenizer) -> None:
+def _configure(config: Any, source: Tokenizer, target: Tokenizer, epsilon: float) -> None:
     start, end, unknown = target.tokens([target.start, target.end, target.unknown])
     config.bos_token, config.eos_token, config.unk_token = start, end, unknown
     config.decoder_start_token = start
     config.add_source_bos, config.add_source_eos = False, True
-    config.layer_norm_epsilon = EPSILON
+    config.layer_norm_epsilon = epsilon
     if source.tokens([source.end]) != [end]:
         raise InputError(f"CTranslate2: both tokenizers must call their end token {end}.")
 

@@ -24,6 +24,7 @@ from transduce.data.tokenizer import Tokenizer
 from transduce.interop.model_card import Languages, model_card
 from transduce.interop.parity import BATCH, EngineOutput
 from transduce.interop.transformer_parts import TransformerParts, key_value_heads_spread, logit_bias, parts_of
+from transduce.layers.norms import EPSILON
 
 if TYPE_CHECKING:
     from transduce.attention import MultiHeadAttention
@@ -59,8 +60,9 @@ def check_huggingface(parts: TransformerParts) -> None:
     config = parts.config
     allowed: dict[str, Sequence[Any]] = {
         "positions": ("sinusoidal", "learned", "none"),
-        "activation": ("relu", "gelu"),
+        "activation": ("relu", "gelu", "swish"),
         "norm_kind": ("layer",),
+        "norm_epsilon": (EPSILON,),
         "score": ("scaled_dot",),
         "weighing": ("softmax",),
         "pattern": ("full",),

@@ -43,8 +43,9 @@ def _pairs(data: TranslationData, recipe: Path) -> "tuple[str, Iterator[tuple[in
     split = data.split()
     for name, part in ((HELD_OUT, TEST), ("validation", VALIDATION)):
         if split and split.count(part):
-            parts = zip(data.train, split.parts, strict=True)
-            mark = {files: "".join(f"{tag} " for tag in files.tags) for files in data.train}
+            corpora = data.corpora()
+            parts = zip(corpora, split.parts, strict=True)
+            mark = {files: "".join(f"{tag} " for tag in files.tags) for files in corpora}
             return name, (
                 (line, mark[files] + source, target)
                 for files, own in parts

@@ -32,7 +32,7 @@ VARINT, FIXED32, BYTES = 0, 5, 2  # wire types
 class Kind(IntEnum):
     """Of a piece."""
 
-    NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 1, 2, 3, 4, 5
+    NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
 
 def sentencepiece_model(tokenizer: Tokenizer) -> bytes:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
+from transduce.data.columns.tokens import Tokens
 from transduce.data.tokenizer import Tokenizer
 from transduce.layers.block import Block
 from transduce.layers.embedding import Embedding
@@ -36,6 +37,7 @@ class TransformerParts:
     """An encoder-decoder of texts.
 
     longest: how many positions an export with a table of them should have.
+    unwritten: the ids that our search never chooses.
     embeddings and output: (V, D).
     """
 
@@ -44,6 +46,7 @@ class TransformerParts:
     source: Tokenizer
     target: Tokenizer
     longest: int
+    unwritten: Sequence[int]
 
     @property
     def encoder(self) -> Sequence[Block]:
@@ -93,6 +96,7 @@ def parts_of(pipeline: "Pipeline", engine: str) -> TransformerParts:
     if type(model) is not Transformer:
         kind = pipeline.recipe.model.kind  # type: ignore[attr-defined]
         problems.append(f'{engine}: model.kind = "{kind}" cannot be exported; expected "transformer".')
+    problems += [f"{engine}: {problem}" for problem in _special_parts(pipeline)]
     if any(tokenizer.right_to_left for tokenizer in pipeline.task.tokenizers.values()):
         problems.append(f"{engine}: a tokenizer that writes from right to left cannot be exported.")
     if problems:
@@ -103,17 +107,37 @@ def parts_of(pipeline: "Pipeline", engine: str) -> TransformerParts:
     readable: int = pipeline.task.readable
     longest = max(LEAST_POSITIONS, min(readable, 10**6) + 1, pipeline.recipe.search.limit(min(readable, 10**6)) + 1)
     tokenizers = pipeline.task.tokenizers
-    return TransformerParts(model, config, tokenizers["source"], tokenizers["target"], longest)
+    written = columns["target"]
+    assert isinstance(written, Tokens)
+    return TransformerParts(model, config, tokenizers["source"], tokenizers["target"], longest, written.unwritten)
+
+
+def _special_parts(pipeline: "Pipeline") -> list[str]:
+    """What only converted models have, and no export writes."""
+    config, columns = pipeline.recipe.model, pipeline.task.columns.values()
+    plain = {"embedding_norm": False, "first_position": 0, "scale_embeddings": True, "head_width": None}
+    found = [key for key, value in plain.items() if getattr(config, key, value) != value]
+    problems = [f"model.{key} = {getattr(config, key)!r} cannot be exported." for key in found]
+    if any(isinstance(each, Tokens) and (each.before or each.after) for each in columns):
+        problems.append("a model with further tokens around a text than start and end cannot be exported.")
+    return problems
 
 
 def logit_bias(parts: TransformerParts) -> Tensor:
-    """(V,): `NEVER` for padding, start and unknown, which our search never chooses, else 0.
+    """(V,): `never_chosen`, on top of the model's own bias if it has one."""
+    own_V = getattr(parts.model.output, "bias", None)
+    never_V = never_chosen(len(parts.output), parts.unwritten)
+    return never_V if own_V is None else torch.where(never_V == NEVER, never_V, own_V.detach())
 
-    With it, no caller of an exported model needs to know this. The probability that the model gives to these tokens is
-    shared out among the others.
+
+def never_chosen(size: int, unwritten: Sequence[int]) -> Tensor:
+    """(V,): `NEVER` for what our search never chooses, mostly padding, start and unknown; else 0.
+
+    With it, no caller of an exported model needs to know this. Added to logits, it also shares out the probability that
+    the model gives to these tokens among the others; added to log-probabilities, it does not.
     """
-    bias_V = torch.zeros(len(parts.output))
-    bias_V[sorted({parts.target.pad, parts.target.start, parts.target.unknown} - {parts.target.end})] = NEVER
+    bias_V = torch.zeros(size)
+    bias_V[list(unwritten)] = NEVER
     return bias_V
 
 

@@ -35,6 +35,7 @@ from transduce.interpret.token_spans import (
     end_token,
     node_side,
     read_tokens,
+    read_whole,
     side,
     timed_side,
     written_side,
@@ -248,7 +249,7 @@ def _source_side(source: Column, text: str, given: Given, layers: Sequence[Layer
     tokens = [Token(LENGTH_TOKEN, 0, 0, LENGTH_TOKEN)] * before
     for first, last in source.parts(text):
         part = text[first:last]
-        for token in [*read_tokens(source.tokenizer, part), end_token(source.tokenizer, part)]:
+        for token in read_whole(source, part):
             tokens.append(token._replace(start=token.start + first, end=token.end + first))
     return side(text, tokens if given.seen is None else [tokens[place] for place in given.seen])
 

@@ -113,7 +113,9 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
 def log_probabilities(model: nn.Module, task: Task, given: Given, rows: int) -> list[float]:
     """log p of the whole output, including its end, from each row of a batch that contains it `rows` times."""
     source = _inputs(task, given.source, rows)
-    target = task.columns["target"].collate_texts([np.asarray(given.target, np.int32)] * rows)
+    column = task.columns["target"]
+    written = given.target[len(column.opening) :] if isinstance(column, Tokens) else given.target
+    target = column.collate_texts([np.asarray(written, np.int32)] * rows)
     each_BN = batch_log_probabilities(task.objective(model), model, Batch(source, target, 0))
     each: list[float] = each_BN.sum(1).tolist()
     return each

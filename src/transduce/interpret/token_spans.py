@@ -76,6 +76,13 @@ def end_token(tokenizer: Tokenizer, text: str) -> Token:
     return Token(name, len(text), len(text), name)
 
 
+def read_whole(column: Tokens, text: str) -> list[Token]:
+    """The tokens of a source text with what stands before and behind it."""
+    before = [Token(name, 0, 0, name) for name in column.before]
+    after = [Token(name, len(text), len(text), name) for name in column.after]
+    return [*before, *read_tokens(column.tokenizer, text), *(after or [end_token(column.tokenizer, text)])]
+
+
 def _tokens(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[Span], text: str) -> list[Token]:
     named = zip(shown_tokens(tokenizer, ids), spans, tokenizer.tokens(ids), strict=True)
     return [Token(shown, *_trimmed(text, *span), piece) for shown, span, piece in named]

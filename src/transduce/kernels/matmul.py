@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from transduce.kernels.cpu import capabilities, foreign_x86
 from transduce.kernels.int8 import Int8
-from transduce.kernels.native.linear import Packed, can_pack
+from transduce.kernels.native.linear import Packed
+from transduce.kernels.native.tensors import can_pack
 
 Precision = Literal["fp32", "int8"]
 Product = Callable[[Tensor], Tensor]  # x (.., I) -> x W^T + b (.., O), of one weight and one bias

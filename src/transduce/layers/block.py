@@ -5,15 +5,16 @@ Shapes: B batch, T positions, S source positions, D model width.
 
 from collections.abc import Callable
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from transduce.attention import KeyValue, MultiHeadAttention
 from transduce.attention.shared_kv_cache import Branch, Shared
 from transduce.layers.feedforward import FeedForward
+from transduce.layers.recomputation import Recomputable, recomputable
 from transduce.layers.residual import Residual
 
 
-class Block(nn.Module):
+class Block(Recomputable):
     """Attention and feed-forward, each inside a residual connection.
 
     Args:
@@ -43,6 +44,7 @@ class Block(nn.Module):
         assert self.cross_attention is not None
         return self.cross_attention.keys_values(encoded_BSD)
 
+    @recomputable
     def forward(
         self,
         x_BTD: Tensor,

@@ -20,6 +20,7 @@ from transduce.attention.cache import KeyValue
 from transduce.attention.cross_attention import Reader
 from transduce.attention.dropout import Dropout
 from transduce.kernels.matmul import linear
+from transduce.layers.recomputation import Recomputable, recomputable
 
 HALVED = math.sqrt(0.5)  # keeps the variance of a sum of two independent terms (section 3.4)
 
@@ -82,7 +83,7 @@ class GatedConvolution(nn.Module):
         return F.glu(self.both(windows(x_BCD, self.kernel)), -1)
 
 
-class EncoderBlock(nn.Module):
+class EncoderBlock(Recomputable):
     """A gated convolution with a centred window, inside a residual connection.
 
     Args:
@@ -97,6 +98,7 @@ class EncoderBlock(nn.Module):
         self.convolution = GatedConvolution(width, kernel, dropout)
         self.reach = kernel // 2
 
+    @recomputable
     def forward(self, x_BSD: Tensor, real_BS1: Tensor) -> Tensor:
         """(B, S, D) -> (B, S, D). Padding is read as zeros, like the positions beyond the ends."""
         inputs_BSD = self.dropout(x_BSD).masked_fill(~real_BS1, 0.0)
@@ -145,7 +147,7 @@ class BlockState(NamedTuple):
     previous: Tensor | None
 
 
-class DecoderBlock(nn.Module):
+class DecoderBlock(Recomputable):
     """A causal gated convolution that attends to the source, inside a residual connection.
 
         d_i = W h_i + b + g_i,   c_i = sqrt(S) sum_j alpha_ij (z_j + e_j)            (equations 1 and 2, section 3.4)
@@ -169,6 +171,7 @@ class DecoderBlock(nn.Module):
         weight_OK = self.convolution.both.direction_OI
         return BlockState(weight_OK.new_zeros(rows, self.convolution.kernel - 1, len(weight_OK) // 2), None)
 
+    @recomputable
     def forward(
         self, x_BTD: Tensor, embedded_BTD: Tensor, source: ConvolutionSource, past: BlockState, position_BT: Tensor
     ) -> tuple[Tensor, BlockState]:

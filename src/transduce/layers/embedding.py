@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from transduce.kernels.matmul import PacksOwnWeight, linear, predicts
 
-Tied = Literal["all", "output", "none"]
+Tied = Literal["all", "output", "input", "none"]
 
 
 class Embedding(PacksOwnWeight):
@@ -20,21 +20,32 @@ class Embedding(PacksOwnWeight):
 
     The same matrix can also serve as output layer (Press & Wolf 2017). Vectors are initialized from N(0, 1/D), so that
     embeddings have unit variance and logits start small.
+
+    Args:
+        vocabulary: V.
+        width: D.
+        scaled: whether vectors are multiplied by sqrt(D).
     """
 
-    def __init__(self, vocabulary: int, width: int) -> None:
+    def __init__(self, vocabulary: int, width: int, scaled: bool = True) -> None:
         super().__init__()
+        self.scaled = scaled
         self.weight = nn.Parameter(torch.empty(vocabulary, width))
         nn.init.normal_(self.weight, std=width**-0.5)
 
     def forward(self, token_BT: Tensor) -> Tensor:
         """(B, T) ids -> (B, T, D)."""
-        return F.embedding(token_BT, self.weight) * self.weight.shape[1] ** 0.5
+        vectors_BTD = F.embedding(token_BT, self.weight)
+        return vectors_BTD * self.weight.shape[1] ** 0.5 if self.scaled else vectors_BTD
+
+    def add_bias(self) -> None:
+        """Give each token a bias, which is added to its logit."""
+        self.bias = nn.Parameter(torch.zeros(len(self.weight)))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Hidden states (.., D) -> logits (.., V)."""
         packed = self.up_to_date() if predicts(hidden) else None
-        return linear(hidden, self.weight) if packed is None else packed(hidden)
+        return linear(hidden, self.weight, getattr(self, "bias", None)) if packed is None else packed(hidden)
 
 
 def hide_words(embedded: Tensor, rate: float) -> Tensor:
@@ -51,10 +62,11 @@ def make_embeddings(
         source: size of the source vocabulary; a model without a source does not use this function.
         target: size of the target vocabulary.
         width: D.
-        tied: which embeddings share a matrix.
+        tied: which embeddings share a matrix: all, target and output, source and target ("input"), or none.
         make: called with (vocabulary, width), returns an embedding.
     """
     assert source is not None
     target_embedding = make(target, width)
-    source_embedding = target_embedding if tied == "all" and source == target else make(source, width)
-    return target_embedding, source_embedding, make(target, width) if tied == "none" else target_embedding
+    one_input = tied in ("all", "input") and source == target
+    source_embedding = target_embedding if one_input else make(source, width)
+    return target_embedding, source_embedding, make(target, width) if tied in ("input", "none") else target_embedding

@@ -2,9 +2,12 @@
 
     relu          max(0, x W1) W2
     gelu          (x W1) Phi(x W1) W2                    (Hendrycks & Gimpel 2016)
+    gelu_tanh     gelu, with Phi approximated by tanh    (the same, section 2)
+    swish         (x W1) sigmoid(x W1) W2                (Ramachandran et al. 2017; also called SiLU)
     squared_relu  max(0, x W1)^2 W2                      (So et al. 2021)
     glu           (sigmoid(x W1) * x V) W2               (Dauphin et al. 2017)
     geglu         (gelu(x W1) * x V) W2                  (Shazeer 2020, equation 6, and the next)
+    geglu_tanh    geglu, with gelu_tanh                  (T5 1.1)
     swiglu        (x W1 sigmoid(x W1) * x V) W2          (the same)
 
 Each has a bias after each matrix. A gated layer has a third matrix; with 2/3 of the hidden width it has the same size.
@@ -13,6 +16,7 @@ Shapes: B batch, T positions, D model width, H hidden width.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import torch
@@ -22,7 +26,7 @@ from torch import Tensor, nn
 from transduce.attention.dropout import Dropout
 from transduce.kernels.matmul import Linear
 
-Activation = Literal["relu", "gelu", "squared_relu", "glu", "geglu", "swiglu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "swish", "squared_relu", "glu", "geglu", "geglu_tanh", "swiglu"]
 
 
 def squared_relu(x: Tensor) -> Tensor:
@@ -30,8 +34,20 @@ def squared_relu(x: Tensor) -> Tensor:
     return F.relu(x).square()
 
 
-PLAIN: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "squared_relu": squared_relu}
-GATED: dict[str, Callable[[Tensor], Tensor]] = {"glu": torch.sigmoid, "geglu": F.gelu, "swiglu": F.silu}
+gelu_tanh = partial(F.gelu, approximate="tanh")
+PLAIN: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": gelu_tanh,
+    "swish": F.silu,
+    "squared_relu": squared_relu,
+}
+GATED: dict[str, Callable[[Tensor], Tensor]] = {
+    "glu": torch.sigmoid,
+    "geglu": F.gelu,
+    "geglu_tanh": gelu_tanh,
+    "swiglu": F.silu,
+}
 
 
 class FeedForward(nn.Module):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, Self
 
-from torch import Tensor
+from transduce.kernels.native.arrays import Array
 
 Mean = Literal["probability", "log_probability"]  # how an ensemble is averaged, see `transduce.search.ensemble`
 Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
@@ -33,7 +33,7 @@ class BeamRequest:
     limits: Sequence[int]
     prune: float
     length: tuple[float, float, float]
-    words: tuple[Tensor, Tensor] | None = None
+    words: tuple[Array, Array] | None = None
 
 
 class FusedSearch(Protocol):

@@ -18,6 +18,7 @@ from transduce.attention.linear import LinearAttention, Summary
 from transduce.attention.positions import added_positions
 from transduce.core.config import Config
 from transduce.layers.feedforward import FeedForward
+from transduce.layers.recomputation import Recomputable, recomputable
 from transduce.layers.residual import NormPlacement, Residual
 
 
@@ -61,7 +62,7 @@ class LinearState(NamedTuple):
     blocks: tuple[Summary, ...]
 
 
-class LinearBlock(nn.Module):
+class LinearBlock(Recomputable):
     """Self-attention, cross-attention if there is a source, feed-forward, each inside a residual connection.
 
     Args:
@@ -80,6 +81,7 @@ class LinearBlock(nn.Module):
         self.feed_forward = FeedForward(width, config.feed_forward, config.inner_dropout)
         self.feed_forward_residual = Residual(width, config.dropout, config.norm)
 
+    @recomputable
     def forward(self, x_BTD: Tensor, real_BT: Tensor) -> Tensor:
         """The output (B, T, D), where each position attends to every real one."""
 
@@ -91,6 +93,7 @@ class LinearBlock(nn.Module):
         after_BTD: Tensor = self.feed_forward_residual(x_BTD, self.feed_forward)
         return after_BTD
 
+    @recomputable
     def extend(self, x_BTD: Tensor, past: Summary | None, source: Summary | None) -> tuple[Tensor, Summary]:
         """The output (B, T, D) of positions that attend to `past` and to all up to themselves, and the new summary.
 

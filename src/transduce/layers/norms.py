@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.kernels.native import norm as native
+from transduce.layers.recomputation import recomputing
 
 NormKind = Literal["layer", "rms", "batch"]
 EPSILON = 1e-5
@@ -43,8 +44,8 @@ class LayerNorm(nn.LayerNorm):
 class RMSNorm(nn.RMSNorm):
     """RMS norm with gain."""
 
-    def __init__(self, width: int) -> None:
-        super().__init__(width, eps=EPSILON)
+    def __init__(self, width: int, epsilon: float = EPSILON) -> None:
+        super().__init__(width, eps=epsilon)
 
     def forward(self, x_BTD: Tensor, real_BT: Tensor | None = None) -> Tensor:
         """(B, T, D)."""
@@ -71,8 +72,9 @@ class BatchNorm(nn.Module):
     The running statistics are persistent buffers, stored in model files and checkpoints.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, epsilon: float = EPSILON) -> None:
         super().__init__()
+        self.epsilon = epsilon
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
         self.register_buffer("mean_D", torch.zeros(width))
@@ -83,12 +85,14 @@ class BatchNorm(nn.Module):
     def forward(self, x_BTD: Tensor, real_BT: Tensor | None = None) -> Tensor:
         """(B, T, D)."""
         mean_D, variance_D = self._observed(x_BTD, real_BT) if self.training else (self.mean_D, self.variance_D)
-        return (x_BTD - mean_D) * (variance_D + EPSILON).rsqrt() * self.weight + self.bias
+        return (x_BTD - mean_D) * (variance_D + self.epsilon).rsqrt() * self.weight + self.bias
 
     def _observed(self, x_BTD: Tensor, real_BT: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Mean and variance of the real positions; updates the running statistics."""
+        """Mean and variance of the real positions; updates the running statistics, once for each batch."""
         rows_ND = x_BTD.flatten(0, 1) if real_BT is None else x_BTD[real_BT]
         mean_D, variance_D = rows_ND.mean(0), rows_ND.var(0, correction=0)
+        if recomputing():
+            return mean_D, variance_D
         with torch.no_grad():
             unbiased_D = variance_D * (len(rows_ND) / max(len(rows_ND) - 1, 1))
             self.mean_D.lerp_(mean_D.to(self.mean_D.dtype), MOMENTUM)
@@ -96,13 +100,15 @@ class BatchNorm(nn.Module):
         return mean_D, variance_D
 
 
-def make_norm(kind: NormKind, width: int, only_multiplied: bool = False) -> LayerNorm | RMSNorm | BatchNorm:
+def make_norm(
+    kind: NormKind, width: int, only_multiplied: bool = False, epsilon: float = EPSILON
+) -> LayerNorm | RMSNorm | BatchNorm:
     """The norm named `kind`, over vectors of `width` features.
 
-    only_multiplied: see `LayerNorm`; other norms ignore it.
+    only_multiplied: see `LayerNorm`; other norms ignore it. epsilon: eps of the table above.
     """
     kinds: dict[str, type[LayerNorm | RMSNorm | BatchNorm]] = {"layer": LayerNorm, "rms": RMSNorm, "batch": BatchNorm}
-    norm = kinds[kind](width)
+    norm = kinds[kind](width, epsilon)
     if isinstance(norm, LayerNorm):
         norm.only_multiplied = only_multiplied
     return norm

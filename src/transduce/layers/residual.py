@@ -9,7 +9,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from transduce.attention.dropout import add_dropped
-from transduce.layers.norms import NormKind, make_norm
+from transduce.layers.norms import EPSILON, NormKind, make_norm
 
 NormPlacement = Literal["pre", "post"]
 
@@ -23,12 +23,19 @@ class Residual(nn.Module):
         width: D.
         dropout: dropout rate on the output of f.
         norm: "pre" or "post".
-        kind: the kind of norm, see `transduce.layers.norms`.
+        kind, epsilon: of the norm, see `transduce.layers.norms`.
     """
 
-    def __init__(self, width: int, dropout: float, norm: NormPlacement, kind: NormKind = "layer") -> None:
+    def __init__(
+        self,
+        width: int,
+        dropout: float,
+        norm: NormPlacement,
+        kind: NormKind = "layer",
+        epsilon: float = EPSILON,
+    ) -> None:
         super().__init__()
-        self.norm = make_norm(kind, width, only_multiplied=norm == "pre")
+        self.norm = make_norm(kind, width, only_multiplied=norm == "pre", epsilon=epsilon)
         self.dropout = dropout
         self.placement = norm
 

@@ -15,14 +15,15 @@ from transduce.attention.dropout import Dropout
 from transduce.attention.shared_kv_cache import Shared
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.norms import NoNorm, make_norm
+from transduce.layers.recomputation import Recomputable, recomputable
 from transduce.layers.residual import Residual
 from transduce.layers.ssru import Ssru
-from transduce.layers.stack import Sources, StackConfig, attention_of, feed_forward_of, shared_sources
+from transduce.layers.stack import Sources, StackConfig, attention_of, feed_forward_of, residual_of, shared_sources
 
 Cells = tuple[Tensor, ...]  # (B, D) of each block
 
 
-class SsruBlock(nn.Module):
+class SsruBlock(Recomputable):
     """SSRU, cross-attention and feed-forward, each inside a residual connection.
 
     Args:
@@ -44,6 +45,7 @@ class SsruBlock(nn.Module):
         self.cross_attention, self.cross_residual = cross_attention, residual()
         self.feed_forward, self.feed_forward_residual = feed_forward, residual()
 
+    @recomputable
     def forward(
         self,
         x_BTD: Tensor,
@@ -84,9 +86,8 @@ class SsruStack(nn.Module):
         self.dropout = Dropout(config.dropout)
         blocks = [_block(config) for _ in range(layers)]
         self.blocks: Iterable[SsruBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
-        self.norm = (
-            make_norm(config.norm_kind, config.d_model, only_multiplied=True) if config.norm == "pre" else NoNorm()
-        )
+        make = partial(make_norm, config.norm_kind, config.d_model, only_multiplied=True, epsilon=config.norm_epsilon)
+        self.norm = make() if config.norm == "pre" else NoNorm()
 
     def forward(
         self,
@@ -126,5 +127,5 @@ def _block(config: StackConfig) -> SsruBlock:
         Ssru(config.d_model),
         attention_of(config, "cross", "decoder"),
         feed_forward_of(config),
-        partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind),
+        residual_of(config),
     )

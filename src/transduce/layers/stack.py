@@ -3,7 +3,7 @@
 Shapes: B batch, T positions, S source positions, D model width, G heads of keys and values, E width of a head.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Literal, Protocol, Self
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue, MultiHeadAttention, masks
 from transduce.attention.capture import Role, Side
 from transduce.attention.dropout import Dropout
-from transduce.attention.positions import NoPositions, added_positions
+from transduce.attention.positions import ENCODINGS, NoPositions, added_positions
 from transduce.attention.relative import Relative
 from transduce.attention.shared_kv_cache import Branch, Family, KeyValueStore, Shared
 from transduce.attention.sparse import Pattern, causal_mask
@@ -24,14 +24,14 @@ from transduce.layers.block import Block
 from transduce.layers.embedding import Embedding
 from transduce.layers.feedforward import Activation, FeedForward
 from transduce.layers.fused_search import FusedSearch
-from transduce.layers.norms import NoNorm, NormKind, make_norm
+from transduce.layers.norms import EPSILON, NoNorm, NormKind, make_norm
 from transduce.layers.residual import NormPlacement, Residual
 
 # For each block, keys and values (B, G, T, E) of the positions so far or of a source, or a cache shared by hypotheses.
 State = tuple[KeyValue, ...] | tuple[Branch, ...]
 Sources = tuple[KeyValue, ...] | tuple[Shared, ...]
 
-ADDED = ("none", "sinusoidal", "learned")  # positions that are added to the embeddings; all others are relative
+ADDED = ("none", *ENCODINGS, "learned")  # positions that are added to the embeddings; all others are relative
 
 
 class FusedStack(Protocol):
@@ -64,12 +64,15 @@ class StackConfig(Config):
     """Width of the model."""
     heads: int = Field(default=4, ge=1)
     """Number of attention heads; must divide d_model."""
+    head_width: int | None = Field(default=None, ge=1)
+    """Width of a head of queries, keys and values. Default: d_model / heads, which then must be a whole number."""
     key_value_heads: int | None = Field(default=None, ge=1)
     """Heads of keys and values; must divide heads. 1: multi-query attention; more: grouped-query. Default: heads."""
     feed_forward: int = Field(default=1024, ge=1)
     """Hidden width of the feed-forward layer."""
     activation: Activation = "relu"
-    """Activation of the feed-forward layer: relu, gelu, squared_relu, or gated: glu, geglu, swiglu."""
+    """Activation of the feed-forward layer: relu, gelu, gelu_tanh, swish, squared_relu, or gated: glu, geglu,
+    geglu_tanh, swiglu."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout rate on embeddings and on the output of each sub-layer."""
     inner_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -78,6 +81,10 @@ class StackConfig(Config):
     """Norm before each sub-layer (pre) or after its residual connection (post)."""
     norm_kind: NormKind = "layer"
     """layer, rms or batch. In training, batch norm lets future words influence a decoder's earlier positions."""
+    norm_epsilon: float = Field(default=EPSILON, gt=0, lt=1)
+    """What a norm adds to the variance before it divides by its root."""
+    embedding_norm: bool = False
+    """A norm behind embeddings and positions, before the first layer."""
     zero_init: bool = False
     """Initialize the last matrices of attention and feed-forward with zeros; each block first passes on its input."""
     score: str = "scaled_dot"
@@ -85,9 +92,12 @@ class StackConfig(Config):
     weighing: str = "softmax"
     """Normalizer, from scores to weights: a name in transduce.attention.normalizers, or your own my_file:MyWeighing."""
     positions: str = "sinusoidal"
-    """Absolute: sinusoidal, learned. Relative: rotary, alibi, shaw, t5, or your own as my_file:MyPositions. Or none."""
+    """Absolute: sinusoidal, tensor2tensor, learned. Relative: rotary, alibi, shaw, t5, or your own as
+    my_file:MyPositions. Or none."""
     max_length: int = Field(default=1024, ge=1)
     """Maximum length of a sequence with learned positions."""
+    first_position: int = Field(default=0, ge=0, le=1024)
+    """Of sinusoidal and tensor2tensor: the position of the first token."""
     pattern: Pattern = "full"
     """Causal self-attention to all earlier positions (full), or sparse: local, strided, fixed (Child et al. 2019)."""
     stride: int = Field(default=64, ge=2)
@@ -95,15 +105,22 @@ class StackConfig(Config):
 
     @model_validator(mode="after")
     def _widths_divide(self) -> Self:
-        if self.d_model % self.heads:
+        if self.head_width is None and self.d_model % self.heads:
             raise ValueError(f"d_model ({self.d_model}) must be a multiple of heads ({self.heads})")
         if self.heads % (self.key_value_heads or self.heads):
             raise ValueError(f"heads ({self.heads}) must be a multiple of key_value_heads ({self.key_value_heads})")
-        if self.positions == "sinusoidal" and self.d_model % 2:
-            raise ValueError(f"sinusoidal positions need an even d_model, not {self.d_model}")
-        if self.positions == "rotary" and self.d_model // self.heads % 2:
-            raise ValueError(f"rotary positions need an even width per head, not {self.d_model // self.heads}")
+        if self.positions in ENCODINGS and self.d_model % 2:
+            raise ValueError(f"{self.positions} positions need an even d_model, not {self.d_model}")
+        if self.first_position and self.positions not in ENCODINGS:
+            raise ValueError(f"first_position is for {' and '.join(ENCODINGS)} positions, not {self.positions}")
+        if self.positions == "rotary" and self.width_of_head % 2:
+            raise ValueError(f"rotary positions need an even width per head, not {self.width_of_head}")
         return self
+
+    @property
+    def width_of_head(self) -> int:
+        """Of queries, keys and values."""
+        return self.head_width or self.d_model // self.heads
 
     @field_validator("score")
     @classmethod
@@ -172,15 +189,15 @@ class Stack(nn.Module):
     ) -> None:
         super().__init__()
         self.pattern, self.stride = config.pattern, config.stride
-        self.positions = added_positions(config.positions, config.d_model, config.max_length)
+        self.positions = added_positions(config.positions, config.d_model, config.max_length, config.first_position)
+        make = partial(make_norm, config.norm_kind, config.d_model, epsilon=config.norm_epsilon)
+        self.embedding_norm = make() if config.embedding_norm else None
         self.dropout = Dropout(config.dropout)
         blocks = [_block(config, relative, cross, side) for relative in _relative_positions(config, layers, causal)]
         self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.fused: FusedStack | None = None  # `transduce.fused.pack` attaches one
         # With pre-norm the residual stream is not normalized at the end, so one more norm follows.
-        self.norm = (
-            make_norm(config.norm_kind, config.d_model, only_multiplied=True) if config.norm == "pre" else NoNorm()
-        )
+        self.norm = make(only_multiplied=True) if config.norm == "pre" else NoNorm()
 
     def forward(self, embedded_BTD: Tensor, allowed: Tensor | None, real_BT: Tensor | None = None) -> Tensor:
         """(B, T, D) -> (B, T, D), for all positions at once and without cross-attention."""
@@ -211,7 +228,8 @@ class Stack(nn.Module):
             allowed: bool, broadcastable to (B, H, T, past + T), True = may attend; None = all may.
             real_BT: bool, True = a real position, for norms over several positions; None = all are.
         """
-        x_BTD = self.dropout(self.positions(embedded_BTD, past[0].length if past else 0))
+        x_BTD = self.positions(embedded_BTD, past[0].length if past else 0)
+        x_BTD = self.dropout(x_BTD if self.embedding_norm is None else self.embedding_norm(x_BTD, real_BT))
         seen = []
         for layer, block in enumerate(self.blocks):
             before = past[layer] if past else None
@@ -304,6 +322,7 @@ def attention_of(config: StackConfig, role: Role, side: Side, positions: Relativ
         zero_init=config.zero_init,
         role=role,
         side=side,
+        head_width=config.head_width,
     )
 
 
@@ -314,12 +333,17 @@ def feed_forward_of(config: StackConfig) -> FeedForward:
     )
 
 
+def residual_of(config: StackConfig) -> Callable[[], Residual]:
+    """Makes the residual connections of a block of a stack."""
+    return partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind, config.norm_epsilon)
+
+
 def _block(config: StackConfig, relative: Relative | None, cross: bool, side: Side) -> Block:
     return Block(
         self_attention=attention_of(config, "self", side, relative),
         cross_attention=attention_of(config, "cross", side) if cross else None,
         feed_forward=feed_forward_of(config),
-        residual=partial(Residual, config.d_model, config.dropout, config.norm, config.norm_kind),
+        residual=residual_of(config),
     )
 
 
@@ -328,5 +352,5 @@ def _relative_positions(config: StackConfig, layers: int, causal: bool) -> list[
     if config.positions in ADDED:
         return [None] * layers
     kind = resolve("attention.relative", config.positions)
-    make = partial(kind, config.heads, config.d_model // config.heads, causal)
+    make = partial(kind, config.heads, config.width_of_head, causal)
     return [make()] * layers if kind.shared else [make() for _ in range(layers)]

@@ -8,7 +8,7 @@ changes nothing.
 Shapes: B utterances, S frames or positions, F features, C channels, D model width.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import torch.nn.functional as F
@@ -59,13 +59,17 @@ class Subsampling(nn.Module):
 
 
 def make_front_ends(
-    specs: Specs, width: int, tied: Tied, subsampling: int | None
+    specs: Specs,
+    width: int,
+    tied: Tied,
+    subsampling: int | None,
+    make: Callable[[int, int], Embedding] = Embedding,
 ) -> tuple[Embedding, Embedding | Subsampling, Embedding]:
     """The target embedding, what reads the source, and the output embedding of an encoder-decoder.
 
     Args:
         specs: the source is tokens, which are embedded, or frames, which are subsampled.
-        width, tied: see `transduce.layers.embedding.make_embeddings`.
+        width, tied, make: see `transduce.layers.embedding.make_embeddings`.
         subsampling: see `SubsamplingConfig`.
 
     Raises:
@@ -74,9 +78,9 @@ def make_front_ends(
     if specs.source is None or specs.source.kind != "frames":
         if subsampling is not None:
             raise InputError("model.subsampling is for a source of frames, and this task reads tokens. Leave it out.")
-        return make_embeddings(*specs.sizes, width, tied)
-    target = Embedding(specs.target.size, width)
-    output = Embedding(specs.target.size, width) if tied == "none" else target
+        return make_embeddings(*specs.sizes, width, tied, make)
+    target = make(specs.target.size, width)
+    output = make(specs.target.size, width) if tied in ("input", "none") else target
     return target, Subsampling(specs.source.size, width, subsampling or FACTOR), output
 
 

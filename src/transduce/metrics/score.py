@@ -11,7 +11,7 @@ References = Sequence[str] | Sequence[Sequence[str]]  # for each hypothesis one 
 
 @dataclass(frozen=True)
 class Score:
-    """One score.
+    """One score of one system over a whole test set.
 
     Args:
         value: the score itself, in the unit of its metric (BLEU, chrF and exact match: 0 to 100).

@@ -115,7 +115,7 @@ class Classifier(nn.Module):
         self.positions = None
         self.encoder = _encoder(config)
         if config.encoder in ("convolution", "none"):
-            self.positions = added_positions(config.positions, config.d_model, config.max_length)
+            self.positions = added_positions(config.positions, config.d_model, config.max_length, config.first_position)
         width, self.penalty = config.width, config.penalty
         self.pooling = config.pooling
         attends = config.pooling == "attention"

@@ -21,6 +21,7 @@ from transduce.core.config import Config
 from transduce.core.graphs import Graphs
 from transduce.data.columns import Specs
 from transduce.layers.graph_pooling import GraphPooling, GraphPoolingKind
+from transduce.layers.recomputation import Recomputable, recomputable
 from transduce.models.graph_attention import PenalizedClassifier, reads_whole_graphs
 
 
@@ -52,7 +53,7 @@ class GraphTransformerConfig(Config):
         return self
 
 
-class GraphTransformerBlock(nn.Module):
+class GraphTransformerBlock(Recomputable):
     """Pre-norm, as blocks elsewhere."""
 
     def __init__(self, config: GraphTransformerConfig) -> None:
@@ -65,6 +66,7 @@ class GraphTransformerBlock(nn.Module):
         self.widen, self.narrow = nn.Linear(width, config.feed_forward), nn.Linear(config.feed_forward, width)
         self.dropout = Dropout(config.dropout)
 
+    @recomputable
     def forward(self, x_NX: Tensor, edges: Edges) -> Tensor:
         """(N, X)."""
         parts = self.project(self.norm(x_NX)).chunk(3, -1)

@@ -31,6 +31,7 @@ from transduce.data.columns.question_context import Passage, check_passage
 from transduce.layers.attention_flow import AttentionFlow, SpanPointer
 from transduce.layers.embedding import Embedding
 from transduce.layers.norms import LayerNorm
+from transduce.layers.recomputation import Recomputable, recomputable
 from transduce.layers.shared_ngrams import shared_ngrams, with_shared
 from transduce.layers.word_embedding import WordEmbedding
 
@@ -98,7 +99,7 @@ class SeparableConvolution(nn.Module):
         return found_BTD
 
 
-class QanetBlock(nn.Module):
+class QanetBlock(Recomputable):
     """Convolutions, self-attention and feed-forward, each behind a norm and beside a residual connection."""
 
     def __init__(self, config: QanetConfig, convolutions: int, kernel: int) -> None:
@@ -112,6 +113,7 @@ class QanetBlock(nn.Module):
         self.norms = nn.ModuleList(LayerNorm(width) for _ in range(convolutions + 2))
         self.dropout = Dropout(config.dropout)
 
+    @recomputable
     def forward(self, x_BTD: Tensor, real_BT: Tensor) -> Tensor:
         """(B, T, D)."""
         x_BTD = x_BTD + sinusoidal(x_BTD.shape[1], x_BTD.shape[2], device=x_BTD.device)

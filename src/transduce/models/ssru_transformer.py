@@ -5,6 +5,7 @@ The encoder is that of a Transformer. The decoder adds no positions, because the
 Shapes: B batch, T target positions, S source positions, D model width.
 """
 
+from functools import partial
 from typing import Literal
 
 from pydantic import Field
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue, masks
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
-from transduce.layers.embedding import Tied, make_embeddings
+from transduce.layers.embedding import Embedding, Tied, make_embeddings
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.ssru_stack import Cells, SsruStack
 from transduce.layers.stack import NoncausalStackConfig, Sources, Stack
@@ -22,7 +23,8 @@ Memory = tuple[Sources, Tensor | None]  # keys and values of each block; mask of
 
 
 class SsruTransformerConfig(NoncausalStackConfig):
-    """The settings of `StackConfig`. Those of positions and self-attention apply to the encoder only."""
+    """The settings of `StackConfig`. Those of positions, of self-attention and `embedding_norm` apply to the encoder
+    only."""
 
     kind: Literal["ssru_transformer"] = "ssru_transformer"
     encoder_layers: int = Field(default=3, ge=1)
@@ -30,7 +32,12 @@ class SsruTransformerConfig(NoncausalStackConfig):
     decoder_layers: int = Field(default=3, ge=1)
     """Number of decoder layers."""
     tied: Tied = Field(default="all")
-    """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output."""
+    """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output.
+    input: source and target."""
+    scale_embeddings: bool = True
+    """Multiply embeddings by the square root of d_model."""
+    output_bias: bool = False
+    """A bias for the logit of each target token."""
 
 
 class SsruTransformer(nn.Module):
@@ -40,21 +47,22 @@ class SsruTransformer(nn.Module):
 
     def __init__(self, config: SsruTransformerConfig, specs: Specs) -> None:
         super().__init__()
-        embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
+        make = partial(Embedding, scaled=config.scale_embeddings)
+        embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied, make)
         self.target_embedding, self.source_embedding, self.output = embeddings
+        if config.output_bias:
+            self.output.add_bias()
+        self.output_bias = config.output_bias
         self.encoder = Stack(config, config.encoder_layers, side="encoder")
         self.decoder = SsruStack(config, config.decoder_layers)
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) for the token after each target position (teacher forcing)."""
-        return self.output.logits(self.before_logits(source, target)[0])
+        return self.output.logits(self._hidden(source, target))
 
-    def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor]:
+    def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor] | None:
         """See `transduce.models.protocols.PredictsByProduct`."""
-        assert source is not None
-        embedded_BTD = self.target_embedding(target.values)
-        hidden_BTD, _ = self.decoder(embedded_BTD, None, *self._remember(source), target.mask())
-        return hidden_BTD, self.output.weight
+        return None if self.output_bias else (self._hidden(source, target), self.output.weight)
 
     def encode(self, source: Padded) -> Padded:
         """Source ids (B, S) -> states (B, S, D)."""
@@ -72,6 +80,13 @@ class SsruTransformer(nn.Module):
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         hidden_BTD, state = self.decoder(self.target_embedding(token_B[:, None]), state, *memory)
         return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state
+
+    def _hidden(self, source: Padded | None, target: Padded) -> Tensor:
+        """(B, T, D)."""
+        assert source is not None
+        embedded_BTD = self.target_embedding(target.values)
+        hidden_BTD, _ = self.decoder(embedded_BTD, None, *self._remember(source), target.mask())
+        return hidden_BTD
 
     def _remember(self, source: Padded) -> tuple[tuple[KeyValue, ...], Tensor]:
         encoded = self.encode(source)

@@ -3,6 +3,7 @@
 Shapes: B batch, S source positions, T target positions, D model width, V vocabulary.
 """
 
+from functools import partial
 from typing import Literal, NamedTuple
 
 from pydantic import Field
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue, masks
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
-from transduce.layers.embedding import Tied
+from transduce.layers.embedding import Embedding, Tied
 from transduce.layers.fused_search import FusedSearch
 from transduce.layers.joint_ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.log_probabilities import log_probabilities
@@ -32,7 +33,12 @@ class TransformerConfig(StackConfig, JointCtcConfig):
     decoder_layers: int = Field(default=3, ge=1)
     """Number of decoder layers."""
     tied: Tied = Field(default="all")
-    """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output."""
+    """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output.
+    input: source and target."""
+    scale_embeddings: bool = True
+    """Multiply embeddings by the square root of d_model."""
+    output_bias: bool = False
+    """A bias for the logit of each target token."""
     pointer: bool = False
     """Add a pointer, which can copy words from the source; needs a joint vocabulary."""
 
@@ -58,8 +64,12 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig, specs: Specs) -> None:
         super().__init__()
         refuse_pointer(specs, config.pointer)
-        embeddings = make_front_ends(specs, config.d_model, config.tied, config.subsampling)
+        make = partial(Embedding, scaled=config.scale_embeddings)
+        embeddings = make_front_ends(specs, config.d_model, config.tied, config.subsampling, make)
         self.target_embedding, self.source_embedding, self.output = embeddings
+        if config.output_bias:
+            self.output.add_bias()
+        self.output_bias = config.output_bias
         self.encoder = Stack(config, config.encoder_layers, side="encoder")
         self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True, side="decoder")
         self.pointer = Pointer(config.d_model, config.d_model, *specs.sizes) if config.pointer else None
@@ -74,7 +84,7 @@ class Transformer(nn.Module):
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor] | None:
         """See `transduce.models.protocols.PredictsByProduct`."""
-        if self.pointer:
+        if self.pointer or self.output_bias:
             return None
         assert source is not None
         memory = TransformerMemory(*self._remember(source, self.encode(source)))

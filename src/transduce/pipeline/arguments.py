@@ -142,3 +142,11 @@ def paths_of(given: Any) -> list[str | PathLike[str]]:
     if not listed or "" in listed:
         raise InputError("load: expected the path of a model; got none.")
     return listed
+
+
+def differing_target(name: str, first: str) -> str:
+    """Why the model `name` is no member of an ensemble with `first`."""
+    return (
+        f"{name}: its target tokenizer is not that of {first}; the members of an ensemble must share it. "
+        "Train them with one tokenizer: tokenizer.file, or the same data and settings."
+    )

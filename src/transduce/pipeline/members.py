@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from transduce.core.errors import InputError
 from transduce.models.protocols import Steps
+from transduce.pipeline.arguments import differing_target
 from transduce.tasks.protocols import Task
 
 
@@ -28,10 +29,7 @@ def check_members(members: Sequence[EnsembleMember], names: Sequence[str]) -> No
     for name, member in zip(names[1:], members[1:], strict=True):
         task = member.task
         if not task.tokenizers["target"].equals(first.tokenizers["target"]):
-            problems.append(
-                f"{name}: its target tokenizer is not that of {names[0]}; the members of an ensemble must share it. "
-                "Train them with one tokenizer: tokenizer.file, or the same data and settings."
-            )
+            problems.append(differing_target(name, names[0]))
         elif task.columns.keys() != first.columns.keys():
             problems.append(f"{name}: its task is not that of {names[0]}: one reads a source, the other does not.")
         elif first.columns.get("source") != task.columns.get("source") and "source" not in first.tokenizers:

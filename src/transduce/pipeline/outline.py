@@ -132,10 +132,4 @@ def lexicon_of(file: ModelFile, task: Task) -> Lexicon | None:
     if file.lexicon is None:
         return None
     candidates_SC, frequent_F = (each.numpy() for each in file.lexicon)
-    greatest = max(int(candidates_SC.max()), int(frequent_F.max()))
-    if len(candidates_SC) != task.specs.sizes[0] or greatest >= task.specs.target.size:
-        raise InputError(
-            f"the model file's shortlist is of {len(candidates_SC)} source tokens and of target tokens up to "
-            f"{greatest}; its tokenizers have {task.specs.sizes[0]} and {task.specs.target.size}."
-        )
-    return Lexicon(candidates_SC, frequent_F)
+    return Lexicon(candidates_SC, frequent_F).checked(*task.specs.sizes)

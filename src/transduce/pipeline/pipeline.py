@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 
 from transduce.core.errors import InputError
-from transduce.core.model_file import ModelFile, check_finite, load_model_file
+from transduce.core.finite import check_finite
+from transduce.core.model_file import ModelFile, load_model_file
 from transduce.data.tags import addressed
 from transduce.fused.pack import pack_all
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
@@ -47,17 +48,22 @@ if TYPE_CHECKING:
 
 
 class Pipeline:
-    """Text in, predictions out.
+    """Text in, predictions out: what `transduce.load` returns. Calling it is `predict`.
 
-    recipe: what the model was trained with; metrics, provenance: what its file says of it.
+    recipe: what the model was trained with.
+    metrics: of the best validation, as its file has them.
+    provenance: data, versions and machine that it was trained with, as its file has them.
+    task: columns, predictor and metrics.
+    model: the torch module, in evaluation mode.
     others: the tasks of an ensemble's further members.
     lexicon: what a shortlist is made of; None = the file holds none.
-    precision: of matrix products. device: where they are computed.
+    precision: of matrix products.
+    device: where they are computed.
     single_sentences: whether the model was trained on pairs of single sentences, as far as its file says.
     """
 
     others: tuple[Task, ...] = ()
-    searches: bool = True  # outputs are found by search, whose settings `predict` takes
+    searches = attends = True  # outputs are found by search, whose settings `predict` takes; `attention` may be asked
 
     def __init__(
         self,
@@ -70,10 +76,8 @@ class Pipeline:
         self.device = device_for(precision, device)
         outline = outline or Outline(file.config, file.tokenizers, file.columns, file.weights)
         self.recipe: Recipe = outline.recipe
-        self.metrics = file.metrics
-        self.provenance = file.provenance
-        self.task: Task = outline.task
-        self.model = outline.model
+        self.metrics, self.provenance = file.metrics, file.provenance
+        self.task, self.model = outline.task, outline.model
         self.lexicon = lexicon_of(file, self.task)
         check_finite(file.weights)
         load_weights(self.model, file.weights)
@@ -84,8 +88,7 @@ class Pipeline:
             pack_all(self.model, precision)
 
     def __repr__(self) -> str:
-        model = type(self.model).__name__
-        return f"<transduce.{type(self).__name__} {self.recipe.name}: {model} on {self.device}>"
+        return f"<transduce.{type(self).__name__} {self.recipe.name}: {type(self.model).__name__} on {self.device}>"
 
     @overload
     def predict(self, texts: str, **options: Any) -> Prediction: ...
@@ -128,6 +131,7 @@ class Pipeline:
         lattice: bool = False,
         workers: int = 1,
         on_step: OnStep | None = None,
+        first: int = 0,
         **search: Any,
     ) -> Prediction | list[Prediction]:
         """One prediction a text, in order; each is what it would be alone. An empty text gives an empty prediction.
@@ -155,6 +159,7 @@ class Pipeline:
             on_step: called with a `transduce.search.request.Step` after each token of a batch; its rows are indices
                 into `texts`, or into `pieces(texts).read` if some texts are read in pieces. An exception that it raises
                 ends the search.
+            first: the number of the first text in its file, from 0, which seeds samples and is told in messages.
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
 
         Raises:
@@ -167,9 +172,9 @@ class Pipeline:
         wants = wanted_of_each(len(listed), must, must_not, prefix)
         if wanted is not None:
             wants = both(wants, wanted)
-        pieces = self.pieces(listed, split, long, wants)
+        pieces = self.pieces(listed, split, long, wants, first)
         if tell:
-            tell_of_pieces(pieces, wants, lambda: self.pieces(listed, split, long), tell)
+            tell_of_pieces(pieces, wants, lambda: self.pieces(listed, split, long, first=first), tell)
         refuse_wants_of_pieces(wants, pieces)
         owners = pieces.owners
         found = decode(
@@ -178,7 +183,7 @@ class Pipeline:
             pieces.read,
             settings,
             batch_size,
-            owners,
+            [first + owner for owner in owners],
             pieces.advancing(advance),
             [wants[owner] for owner in owners],
             [generating(other) for other in self.others],
@@ -192,7 +197,7 @@ class Pipeline:
         picture = picture_of(self.task)
         predictions = [each.shown_by(look, picture) for each, look in zip(pieces.joined(found), looks, strict=True)]
         if tell:
-            tell_unmet(predictions, tell)
+            tell_unmet(predictions, tell, first)
         return predictions[0] if alone else predictions
 
     __call__ = predict
@@ -200,8 +205,7 @@ class Pipeline:
     def attention(self, prediction: Prediction) -> "Attention":
         """What the model attended to while it gave a prediction that was read in one piece.
 
-        Raises:
-            InputError: its text was empty; its tokens are not this model's.
+        Raises InputError for an empty text, or other tokens.
         """
         from transduce.interpret.attention import attention_of  # late: half of what is imported otherwise
 
@@ -248,6 +252,9 @@ class Pipeline:
 
         Args:
             sources: a list, as long as `targets`, or one text for one; or (source, target) pairs without `targets`.
+            targets: texts, in the order of their sources; None: `sources` holds pairs, or for a language model texts.
+            batch_size: texts at once: speed and memory, nothing else.
+            advance: told how many more texts are done.
 
         Raises:
             InputError: it is none of these; unequal numbers of sources and targets.
@@ -264,25 +271,26 @@ class Pipeline:
         return cuts and not self.task.whole and "source" in self.task.tokenizers
 
     def pieces(
-        self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", wants: Sequence[Constraints] = ()
+        self,
+        texts: Sequence[str],
+        split: Split = "auto",
+        long: LongText = "split",
+        wants: Sequence[Constraints] = (),
+        first: int = 0,
     ) -> Pieces:
-        """How the model reads texts: which spans of each by themselves. See `predict`.
-
-        Raises:
-            InputError: a text is too long and long="refuse".
-        """
+        """How texts are read: which spans by themselves. Raises InputError for one too long, with long="refuse"."""
         heard = self.task.columns.get("source")
         if heard is not None and heard.kind == "frames":
-            return utterances(texts, heard.encode(texts), self.task.readable, long)
+            return utterances(texts, heard.encode(texts), self.task.readable, long, first)
         if heard is not None and not self.task.tokenizers:  # no text, but a graph, say
-            return Pieces(texts, [[Segment(0, len(text))] for text in texts], [*heard.encode(texts)])
+            return Pieces(texts, [[Segment(0, len(text))] for text in texts], [*heard.encode(texts)], first=first)
         reads = self.task.tokenizers.get("source")
         whole = [split == "auto" and bool(wanted) for wanted in wants] or [False] * len(texts)
         apart = [self.splits(split) and not each for each in whole]
         prompts, reads = reads is None, reads or self.task.tokenizers["target"]
         language = str(getattr(self.recipe.task, "source", ""))
         most = sys.maxsize if self.task.whole and long == "split" else self.task.readable
-        return pieces_of(texts, apart, reads, most, long, prompts, language)
+        return pieces_of(texts, apart, reads, most, long, prompts, language, first)
 
 
 class PredictorPipeline(Pipeline):
@@ -302,9 +310,7 @@ class PredictorPipeline(Pipeline):
         """One prediction a text, in order; each is what it would be alone.
 
         Args:
-            texts: one text, which gives one prediction; or several in anything that has an order, which give a list.
-            batch_size: texts at once: speed and memory, nothing else.
-            tell, advance: see `Pipeline.predict`.
+            texts, batch_size, tell, advance: see `Pipeline.predict`.
             options: those of `Pipeline.predict` about reading and speed mean nothing here; those about the output
                 are refused.
 
@@ -327,7 +333,7 @@ class PredictorPipeline(Pipeline):
         return False
 
 
-READING = {"split", "long", "workers", "lattice"}  # options of `Pipeline.predict` that change no output here
+READING = {"split", "long", "workers", "lattice", "first"}  # options of `Pipeline.predict` that change no output here
 NOTHING: tuple[Any, ...] = (None, "", (), [])
 
 
@@ -350,11 +356,7 @@ class EnsemblePipeline(Pipeline):
         self.model = Ensemble([member.model for member in members], mean).eval()
 
     def attention(self, prediction: Prediction) -> "Attention":
-        """None: each member attends in its own way.
-
-        Raises:
-            InputError: always.
-        """
+        """None: each member attends in its own way. Raises InputError always."""
         raise InputError("an ensemble has no attention of its own; load one of its members by itself.")
 
     def look_back(self, text: str, name: str | None = None, head: int | None = None) -> "LookBack":
@@ -387,9 +389,7 @@ def load(
     paths = paths_of(path)
     place = device_for(precision, device)
     members = [_loaded(each, trust_code, precision, place) for each in paths]
-    if len(members) == 1:
-        return members[0]
-    return EnsemblePipeline(members, ensemble, [str(each) for each in paths])
+    return members[0] if len(members) == 1 else EnsemblePipeline(members, ensemble, [str(each) for each in paths])
 
 
 def _loaded(path: str | PathLike[str], trust_code: bool, precision: Precision, device: "torch.device") -> Pipeline:

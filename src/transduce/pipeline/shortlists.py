@@ -62,7 +62,7 @@ def training_stores(
 ) -> list[Store]:
     """The training pairs as token ids, from `cache` where training has left them there; what was dropped is told."""
     stores = []
-    for files in data.train:
+    for files in data.corpora():
         store = open_pairs_store(files, Path(data.root), sides, data.filters, cache, progress=_more(progress))
         named = ", ".join(str(path) for path in files.paths(Path(data.root)))
         tell(f"{named}: {Dropped.from_dict(store.metadata['dropped']).report()}")

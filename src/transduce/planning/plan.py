@@ -9,13 +9,14 @@ from typing import Any
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
+from transduce.core.overrides import apply_overrides
 from transduce.data.corpus import PairFiles
 from transduce.planning.decisions import Decision, Size, decide, deserved_updates, schedule, smaller, usual_size
 from transduce.planning.facts import Facts, facts_of
 from transduce.planning.inputs import Inputs, Named, resolve_inputs
 from transduce.planning.promise import Promise, in_words, promise
 from transduce.planning.speed import Speed, measure
-from transduce.recipe.recipe import Recipe, Table, apply_overrides, lay_over, parse_recipe
+from transduce.recipe.recipe import Recipe, Table, lay_over, parse_recipe
 from transduce.training.display import Display
 
 NAME = "plan.json"  # in a run directory

@@ -23,7 +23,10 @@ from pydantic import SerializeAsAny, ValidationError
 from transduce.core.config import UNSET, Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
+from transduce.core.model_file import find_model_file, foreign_code, parsed_tables
+from transduce.core.overrides import apply_overrides
 from transduce.core.registry import resolve, suggest
+from transduce.core.tensor_file import read_metadata
 from transduce.data.batches import BatchConfig
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.recipe.training import Backtranslation, Teachers, TrainingConfig
@@ -31,10 +34,17 @@ from transduce.search.dispatch import only_method
 from transduce.search.settings import Search
 
 Table = dict[str, Any]
+REGULARIZES = {"dropout", "inner_dropout"}  # keys of [model] that change no weight
 
 
 class Recipe(Config):
-    """A resolved recipe, in which every key has a value. `task`, `data` and `model` are of the kinds that it names."""
+    """A resolved recipe, in which every key has a value: `recipe.training.updates`. It cannot be changed.
+
+    name: of its run.
+    task, data, model: of the kinds that it names.
+    tokenizer, batch, training, search: the sections that every recipe has.
+    teachers, backtranslation: stages before its own training; None without.
+    """
 
     name: str
     task: SerializeAsAny[Config]
@@ -53,12 +63,20 @@ class Recipe(Config):
 
     @classmethod
     def load(cls, path: str | PathLike[str], overrides: Iterable[str] = ()) -> "Recipe":
-        """The recipe in a TOML file, with `a.b=value` overrides. Raises the errors of `load_recipe`."""
+        """The recipe in a TOML file, with `a.b=value` overrides.
+
+        Raises:
+            InputError: the file is missing or is not TOML; unknown keys and wrong values, all of them at once.
+        """
         return load_recipe(Path(path), overrides)
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> "Recipe":
-        """The recipe of sections as a TOML file has them. Raises the errors of `load_recipe`."""
+        """The recipe of sections as a TOML file has them.
+
+        Raises:
+            InputError: unknown keys, with the nearest known ones, and wrong values; all of them at once.
+        """
         return parse_recipe(dict(table), "recipe")
 
 
@@ -71,7 +89,22 @@ def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
     """
     table = read_table(path)
     table.setdefault("name", path.stem)
-    return parse_recipe(apply_overrides(table, overrides), str(path))
+    return parse_recipe(_with_model_to_start_from(apply_overrides(table, overrides)), str(path))
+
+
+def _with_model_to_start_from(table: Table) -> Table:
+    """With the [model] of `training.start`, where the recipe says nothing of its own but of dropout.
+
+    Raises:
+        InputError: there is no such model.
+    """
+    training, model = table.get("training"), table.get("model", {})
+    start = training.get("start") if isinstance(training, dict) else None
+    if not isinstance(start, str) or start == UNSET or not isinstance(model, dict) or set(model) - REGULARIZES:
+        return table
+    path = find_model_file(start)
+    begun = parsed_tables(path, read_metadata(path))["config"].get("model")
+    return table if not isinstance(begun, dict) or foreign_code(begun) else {**table, "model": {**begun, **model}}
 
 
 def parse_recipe(table: Table, where: str) -> Recipe:
@@ -178,51 +211,6 @@ def _only_method(table: Table) -> str | None:
 def _kind_of(table: Table, section: str) -> str:
     value, default = table.get(section, {}), KINDS[section]
     return str(value.get("kind", default)) if isinstance(value, dict) else default
-
-
-def apply_overrides(table: Table, overrides: Iterable[str]) -> Table:
-    """`table` with `a.b=value` applied. A value is parsed as TOML, or taken as text if it is not TOML.
-
-    Raises:
-        InputError: an override has no `=`, or refers to a key within a value that is not a section.
-    """
-    problems = []
-    for override in overrides:
-        key, equals, value = override.partition("=")
-        if not equals or not key.strip():
-            problems.append(f'"{override}": expected key=value, as in training.updates=2000.')
-            continue
-        try:
-            set_key(table, key.strip(), _value(value))
-        except InputError as error:
-            problems += [f'"{override}": {problem}' for problem in error.problems]
-    if problems:
-        raise InputError(problems)
-    return table
-
-
-def set_key(table: Table, key: str, value: Any) -> None:
-    """Set the dotted key; in a list of tables, that of each table.
-
-    Raises:
-        InputError: the key refers to one within a value that is not a section.
-    """
-    *sections, last = key.split(".")
-    places: list[Any] = [table]
-    for number, section in enumerate(sections, 1):
-        inner = [place.setdefault(section, {}) for place in places]
-        places = [each for one in inner for each in (one if isinstance(one, list) and one else [one])]
-        if not all(isinstance(each, dict) for each in places):
-            raise InputError(f"{'.'.join(sections[:number])} is not a section.")
-    for place in places:
-        place[last] = value
-
-
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):  # numbers of 5,000 digits, brackets in brackets
-        return text
 
 
 def read_table(path: Path, above: tuple[Path, ...] = ()) -> Table:

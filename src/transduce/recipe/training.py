@@ -24,8 +24,9 @@ class TrainingConfig(Config):
     """Random seed of initialization, dropout and the order of batches."""
 
     start: str | None = None
-    """A model file or run directory to fine-tune: training starts from its tokenizers and weights. From another kind of
-    model, it takes the weights with the same names and shapes."""
+    """A model file or run directory to fine-tune: training starts from its tokenizers and weights. A recipe without
+    [model], or with its dropout alone, has the other model's. From another kind of model, training takes the weights
+    with the same names and shapes."""
     start_tokenizer: Literal["keep", "learn"] = "keep"
     """The tokenizers of a model to fine-tune. keep: the model's own, with a token for each new tag of data.train.
     learn: as [tokenizer] says, from this data; tokens that the model also has, by their text, keep their embeddings."""
@@ -62,6 +63,9 @@ class TrainingConfig(Config):
     parallel: Literal["ddp", "fsdp"] = "ddp"
     """What several processes of torchrun share. ddp: the rows of each batch. fsdp: also the model, of which each keeps
     a part of the weights, gradients and optimizer states, for models that are too large for one device."""
+    activation_checkpointing: bool = False
+    """Keep only the inputs of each block for the backward pass, which computes the rest again: less memory for longer
+    updates (about a third). The weights learnt are the same."""
     threads: int | None = Field(default=None, ge=1)
     """Number of processor threads. Setting it makes the result independent of the number of cores."""
     precision: Literal["auto", "fp32", "bf16"] = Field(default="auto")

@@ -9,7 +9,11 @@ torch.distributed moves everything. A process alone asks it nothing.
 """
 
 import os
+import signal
+import socket
 import sys
+import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,12 +23,13 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from transduce.core.errors import InputError, TransduceError
+from transduce.core.errors import InputError, Interrupted, TransduceError
 from transduce.data.batches import Rows
 from transduce.runtime.watchdog import Pulse, Watchdog
 
 Value = TypeVar("Value")
 BUCKET = 2**23  # numbers that are summed at once
+LOST = ("gloo", "NCCL", "Connection closed by peer", "Connection reset by peer", "Broken pipe")
 LONGEST = timedelta(days=7)  # that torch.distributed waits: the watchdog sees earlier who stands still
 
 
@@ -50,15 +55,9 @@ class ProcessGroup:
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """Around what all processes do at once. Raises TransduceError where one of them has gone."""
-        try:
-            with self.pulse.waiting():
-                yield
-        except RuntimeError as error:
-            raise TransduceError(
-                f"Another process of this training has gone: {str(error).splitlines()[0]} The last checkpoint is "
-                "intact; the same command goes on from there."
-            ) from error
+        """Around what all processes do at once."""
+        with self.pulse.waiting():
+            yield
 
     def share(self, rows: Rows) -> Rows | None:
         """The rows of a batch that this process trains on.
@@ -108,11 +107,20 @@ class ProcessGroup:
         return found
 
     def whole(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Tensors that are split over the processes, joined; all must ask."""
+        """Tensors that are split over the processes, joined in the first one's main memory; all must ask.
+
+        One after the other, so that no device holds more than one whole tensor besides its parts. The others get
+        nothing.
+        """
         if not self.lockstep:
             return tensors
-        with self._together():
-            return {name: _joined(each) for name, each in tensors.items()}
+        found = {}
+        for name, each in tensors.items():
+            with self._together():
+                joined = _joined(each)
+            if self.first:
+                found[name] = joined.cpu()
+        return found
 
     def joined_rows(self, own: Tensor) -> Tensor:
         """Rows that were shared as `share` does, in their order. Axis 0."""
@@ -240,6 +248,7 @@ def started_group(resize: bool = False) -> Iterator[ProcessGroup]:
 
     Raises:
         InputError: an environment that torchrun does not make.
+        TransduceError: another process has gone; which one, and where it stood.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield ProcessGroup(resize=resize)
@@ -263,6 +272,38 @@ def started_group(resize: bool = False) -> Iterator[ProcessGroup]:
     watchdog.start()
     try:
         yield group
+    except Exception as error:
+        if (lost := _lost_connection(error)) is not None:
+            raise TransduceError(_gone(lost, watchdog)) from error
+        if not isinstance(error, InputError | Interrupted):
+            sys.stderr.write(f"transduce: process {rank} of {world}, on {socket.gethostname()}, fails. Its stack:\n")
+            traceback.print_exc()
+        raise
     finally:
         watchdog.stop()
         torch.distributed.destroy_process_group()
+
+
+def _lost_connection(error: BaseException | None) -> BaseException | None:
+    """The error by which torch.distributed says that another process has gone, if that is behind this one.
+
+    Torchrun's SIGTERM often comes while it is on its way.
+    """
+    while error is not None:
+        if isinstance(error, torch.distributed.DistError):
+            return error
+        if isinstance(error, RuntimeError) and any(words in str(error) for words in LOST):
+            return error
+        error = error.__context__
+    return None
+
+
+def _gone(error: BaseException, watchdog: Watchdog) -> str:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun's, which comes at once; it waits for half a minute
+    missing = watchdog.missing()
+    told = f"\n{missing}" if missing and watchdog.speaks() else ""
+    return (
+        f"Another process of this training has gone: {str(error).splitlines()[0]} The last checkpoint is intact; the "
+        f"same command goes on from there.{told}"
+    )

@@ -1,7 +1,8 @@
 """Nobody waits for ever: a process that stands still is named, with its machine and its stack, and all leave.
 
 Every process says every two seconds where it stands, in the store that torchrun keeps. It stands still when it computes
-nothing, or when a step of its work takes far longer than all before. A process that waits for others does so by right.
+nothing, or when a step of its work takes far longer than all before. A process that waits for others does so by right,
+unless all wait. One that has died says nothing any more.
 """
 
 import json
@@ -17,9 +18,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OFTEN = 2.0  # seconds between two looks
+DONE = "null"  # what a process says at its end
 VARIABLE = "TRANSDUCE_HANG_SECONDS"
 LIMIT = 45.0  # seconds without computing anything
-SLOWER = 10.0  # times the limit, or the longest step so far: then one that computes hangs, too
+SLOWER = 10.0  # times the longest step so far: then one that computes hangs, too
+KNOWN = 20  # steps, after which the longest says how long the next one may take
+SILENT = 4 * OFTEN  # seconds without a word: it is dead, or stopped
+WITHIN = f"{os.sep}torch{os.sep}distributed{os.sep}"  # files whose functions wait for other processes
 FRAMES = 40  # of a stack that are shown
 
 
@@ -71,6 +76,8 @@ class Watchdog(threading.Thread):
         self._limit = limit or float(os.environ.get(VARIABLE, LIMIT))
         self._moved: dict[int, tuple[Any, float]] = {}  # how much each had computed, and since when
         self._stepped: dict[int, tuple[Any, float]] = {}  # at which step it was, and since when
+        self._all: dict[int, tuple[Any, float]] = {}  # how far all of them were, and since when
+        self._spoken: dict[int, tuple[Any, float]] = {}  # what it said last, and since when
         self._last: dict[int, dict[str, Any]] = {}
         self._main = threading.main_thread().ident
         self._done = threading.Event()
@@ -78,9 +85,28 @@ class Watchdog(threading.Thread):
     def stop(self) -> None:
         """The work of this process is done: it need not move any more."""
         self._done.set()
-        self.join()
+        self.join(SILENT)  # a store that has gone may keep it
         with suppress(RuntimeError):
-            self._store.delete_key(f"pulse/{self._rank}")
+            self._store.set(f"pulse/{self._rank}", DONE)  # not deleted: whoever is about to read it would wait for it
+
+    def missing(self) -> str:
+        """Which processes are not there any more, with their machine and their last stack; "" = all are.
+
+        Takes as long as it takes to know.
+        """
+        self._done.wait(SILENT + OFTEN)
+        now, told = time.monotonic(), []
+        for rank, state in sorted(self._last.items()):
+            silent = rank not in self._spoken or now - self._spoken[rank][1] > SILENT
+            if silent and rank != self._rank:
+                told.append(f"{_called(rank, self._world, state)} is not there any more. {_stood(state)}")
+        return "\n".join(told)
+
+    def speaks(self) -> bool:
+        """Whether this process is the one to tell what all of them see."""
+        now = time.monotonic()
+        there = [rank for rank, (_, since) in list(self._spoken.items()) if now - since <= SILENT]
+        return self._rank == min(there, default=self._rank)
 
     def run(self) -> None:
         """Until `stop`; ends the process where another one stands still."""
@@ -95,47 +121,85 @@ class Watchdog(threading.Thread):
 
     def _say(self) -> None:
         frame = sys._current_frames().get(self._main or 0)
+        stack = traceback.extract_stack(frame) if frame else []
         state = {
             "step": self._pulse.step,
             "in_step": self._pulse.in_step,
-            "waits": self._pulse.waits,
+            "waits": self._pulse.waits or _in_collective(stack),
             "longest": self._pulse.longest,
-            "computed": round(time.process_time()),
+            "computed": self._computed(),
             "beat": time.time(),
             "host": socket.gethostname(),
-            "stack": "".join(traceback.format_stack(frame)[-FRAMES:]) if frame else "",
+            "stack": "".join(traceback.format_list(stack)[-FRAMES:]),
         }
         self._store.set(f"pulse/{self._rank}", json.dumps(state))
 
+    def _computed(self) -> list[float]:
+        """Seconds of the main thread, in tenths; and of all threads but this, which others of this process share.
+
+        The machine may be so busy that a process gets a second in a minute.
+        """
+        others = float(round(time.process_time() - time.thread_time()))
+        if self._main is None or not hasattr(time, "pthread_getcpuclockid"):
+            return [others]
+        return [round(time.clock_gettime(time.pthread_getcpuclockid(self._main)), 1), others]
+
     def _standing_still(self) -> list[int]:
-        """The processes that have not moved for too long, and do not wait for others."""
-        still = []
+        """The processes that have not moved for too long, and do not wait for others; or all, where all wait."""
+        still, waiting = [], []
         for rank in range(self._world):
-            if not self._store.check([f"pulse/{rank}"]):  # not begun, or done
-                self._moved.pop(rank, None)
-                self._stepped.pop(rank, None)
+            said = self._store.get(f"pulse/{rank}") if self._store.check([f"pulse/{rank}"]) else DONE  # or not begun
+            if (state := json.loads(said)) is None:
+                for seen in (self._moved, self._stepped, self._spoken):
+                    seen.pop(rank, None)
                 continue
-            state = self._last[rank] = json.loads(self._store.get(f"pulse/{rank}"))
+            self._last[rank] = state
+            _since(self._spoken, rank, state["beat"])
             by_right = state["waits"] and state["beat"]
             idle = _since(self._moved, rank, (state["computed"], state["step"], by_right))
             slow = _since(self._stepped, rank, (state["step"], by_right, state["in_step"] or state["computed"]))
-            if idle > self._limit or slow > SLOWER * max(self._limit, state["longest"]):
+            if idle > self._limit or slow > self._patience(state):
                 still.append(rank)
-        return still
+            if state["waits"]:
+                waiting.append(rank)
+        everyone = tuple((self._last[rank]["computed"], self._last[rank]["step"]) for rank in self._moved)
+        stuck = _since(self._all, 0, (everyone, len(waiting) == len(self._moved)))
+        all_wait = len(waiting) == len(self._moved) == self._world and stuck > self._limit
+        return waiting if all_wait and not still else still
+
+    def _patience(self, state: dict[str, Any]) -> float:
+        """Seconds that a step may take which computes."""
+        if state["step"] < KNOWN:
+            return SLOWER * max(self._limit, float(state["longest"]))
+        return max(self._limit, SLOWER * float(state["longest"]))
 
     def _leave(self, still: list[int]) -> None:
         others = [rank for rank in range(self._world) if rank not in still]
-        if self._rank == min(others, default=self._rank):
+        if self._rank == min(others, default=min(still)):
             for rank in still:
                 state = self._last[rank]
                 sys.stderr.write(
-                    f"transduce: process {rank} of {self._world}, on {state['host']}, has not moved for "
+                    f"transduce: {_called(rank, self._world, state)} has not moved for "
                     f"{time.monotonic() - self._moved[rank][1]:.0f} s, so all leave. The last checkpoint is intact; "
-                    f"the same command goes on from there. Where it stood last:\n{state['stack']}"
+                    f"the same command goes on from there. {_stood(state)}"
                 )
             with suppress(OSError):
                 sys.stderr.flush()
         os._exit(1)
+
+
+def _in_collective(stack: list[traceback.FrameSummary]) -> bool:
+    """Whether a function of torch.distributed runs, innermost but for torch's way to call an operator."""
+    inner = next((each.filename for each in reversed(stack) if not each.filename.endswith("_ops.py")), "")
+    return WITHIN in inner
+
+
+def _called(rank: int, world: int, state: dict[str, Any]) -> str:
+    return f"process {rank} of {world}, on {state['host']},"
+
+
+def _stood(state: dict[str, Any]) -> str:
+    return f"Where it stood last:\n{state['stack']}"
 
 
 def _since(seen: dict[int, tuple[Any, float]], rank: int, now: Any) -> float:

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from transduce.core.errors import InputError, TransduceError
+from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.models.protocols import Aligns, Fills, Steps
 from transduce.search.constraint import Constraint
@@ -17,6 +17,7 @@ from transduce.search.grammar import OutputGrammar
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.joint_ctc import JointlyDecoded
 from transduce.search.lattice import Lattice, Lattices
+from transduce.search.one_call import refuse_impossible
 from transduce.search.request import BatchRequest, OnStep
 from transduce.search.rules import Rules
 from transduce.search.settings import Search
@@ -114,7 +115,7 @@ def search(
         job = replace(job, model=Shortlisted(job.model, shortlist), shortlist=shortlist)
     method = importlib.import_module(f"transduce.search.{settings.method}")
     found: list[list[Hypothesis]] = method.search(job, settings)
-    _refuse_impossible(job, found)
+    refuse_impossible(job.lines, found)
     if lattices is not None and job.lattices:
         lattices += job.lattices.found
     return found
@@ -254,16 +255,3 @@ def _rule_problems(job: BatchRequest, row: int) -> list[str]:
         if limit < grammar.shortest:
             problems.append(f"search: line {line} has a limit of {limit} tokens; its grammar needs {grammar.shortest}.")
     return problems
-
-
-def _refuse_impossible(job: BatchRequest, found: list[list[Hypothesis]]) -> None:
-    lost = [
-        line
-        for line, hypotheses in zip(job.lines, found, strict=True)
-        if not hypotheses or hypotheses[0].log_probability == float("-inf")
-    ]
-    if lost:
-        raise TransduceError(
-            f"search: the model gives probability 0 to every output of {len(lost)} of {job.rows} rows, "
-            f"the first at line {lost[0]}: check its prefix, its phrases and the forbidden tokens."
-        )

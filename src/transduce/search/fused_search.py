@@ -7,10 +7,11 @@ import torch
 from transduce.core.padded import Padded
 from transduce.layers.fused_search import BeamRequest, FusedSearch
 from transduce.models.protocols import HasFusedSearch, Steps, Tree, stands_in
-from transduce.search.hypothesis import Hypothesis, hypothesis
+from transduce.search.hypothesis import Hypothesis
+from transduce.search.one_call import hypotheses_of
 from transduce.search.request import BatchRequest
 from transduce.search.settings import Search
-from transduce.search.shortlist import words_of
+from transduce.search.word_lists import words_of
 
 
 def search(job: BatchRequest, settings: Search, slots: int, memory: Tree) -> list[list[Hypothesis]] | None:
@@ -34,11 +35,9 @@ def search(job: BatchRequest, settings: Search, slots: int, memory: Tree) -> lis
         job.limits,
         math.inf if settings.prune is None else settings.prune,
         settings.length.parts,
-        None if job.shortlist is None else words_of(job.shortlist),
+        None if job.shortlist is None else words_of(job.shortlist.numpy()),
     )
-    found, impossible = writers.search(wanted)
-    job.check_log_probability(impossible)
-    return [[hypothesis(*each, each[0][-1] == job.end, settings.length) for each in sentence] for sentence in found]
+    return hypotheses_of(writers.search, wanted, settings.length)
 
 
 @torch.inference_mode()

@@ -5,9 +5,10 @@ Shapes: N live hypotheses, C candidates of each, M selected candidates.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 START = -1  # the parent of the first step's candidates
 
@@ -72,13 +73,13 @@ class Lattices:
 
     def note(
         self,
-        sentence_N: Tensor,
-        total_N: Tensor,
-        value_NC: Tensor,
-        token_NC: Tensor,
-        taken: tuple[Tensor, Tensor],
-        finished_M: Tensor,
-        going: Tensor,
+        sentence_N: "Tensor",
+        total_N: "Tensor",
+        value_NC: "Tensor",
+        token_NC: "Tensor",
+        taken: "tuple[Tensor, Tensor]",
+        finished_M: "Tensor",
+        going: "Tensor",
     ) -> None:
         """Record one step: live hypotheses with their candidates, the (parent, column) selected, and which continue."""
         place_N = self._place or [START] * len(sentence_N)

@@ -15,9 +15,8 @@ from transduce.core.padded import Padded
 from transduce.models.protocols import Tree, select
 from transduce.search.coverage import Coverage
 from transduce.search.lattice import Lattices
+from transduce.search.one_call import check_log_probability
 from transduce.search.rules import Rules
-
-ROUNDING = 1e-3  # a log-probability may be this much above 0
 
 
 class Step(NamedTuple):
@@ -94,16 +93,8 @@ class BatchRequest:
             )
         if time == 0:
             self.check_vocabulary(log_probabilities_NV.shape[1])
-        self.check_log_probability(float(log_probabilities_NV.amax()))
+        check_log_probability(float(log_probabilities_NV.amax()))
         return log_probabilities_NV, state
-
-    def check_log_probability(self, greatest: float) -> None:
-        """Raises TransduceError if the greatest log-probability of a row is invalid."""
-        if not greatest <= ROUNDING:
-            raise TransduceError(
-                f"search: the model gave a log-probability of {greatest:g}; it should be at most 0. "
-                "NaN and inf come from diverged weights or overflow; others from logits without log_softmax."
-            )
 
     def permitted(self, log_probabilities_NV: Tensor, row_N: Tensor, tokens_NT: Tensor) -> Tensor:
         """The log-probabilities with -inf for tokens that may not follow the hypotheses.

@@ -1,7 +1,7 @@
 """The settings of all search methods."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -9,53 +9,49 @@ from transduce.core.config import Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
 from transduce.search.length import LengthRule, RuleName
-
-READ_BY_ONE = {
-    **dict.fromkeys(("prune", "groups", "diversity"), "beam"),
-    **dict.fromkeys(("temperature", "top_k", "top_p"), "sample"),
-}
-"""The settings that only one method uses."""
+from transduce.search.plain_settings import (
+    BOUNDS,
+    DEFAULTS,
+    OTHER_NAMES,
+    READ_BY_ONE,
+    in_place_of,
+    limit_of,
+    nbest_problem,
+    prune_problem,
+)
 
 
 class Search(Config):
     """Search settings. `method` is the name of a file in this package."""
 
-    OTHER_NAMES: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("max_new", "max_new_tokens", "max_length", "max_len", "max_tokens"), "max_length_offset"),
-        **dict.fromkeys(("num_beams", "beam_size", "beam_width", "width"), "beam"),
-        **dict.fromkeys(("length_penalty", "lenpen"), "alpha"),
-        **dict.fromkeys(("n", "n_best", "num_return_sequences"), "nbest"),
-        **dict.fromkeys(("no_repeat_ngram_size",), "no_repeat_ngram"),
-        **dict.fromkeys(("min_new_tokens", "min_len"), "min_length"),
-    }
-    """Names that our options, our API and other toolkits use for a key. The error for such a key suggests ours."""
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = OTHER_NAMES
 
     method: Literal["greedy", "beam", "sample", "exhaustive", "mask_predict", "ctc"] = "beam"
     """exhaustive is for tiny vocabularies. mask_predict and ctc are the only methods of models that write at once."""
-    beam: int = Field(default=5, ge=1, le=10_000)
+    beam: Annotated[int, Field(**BOUNDS["beam"])] = DEFAULTS["beam"]
     """Beam size; a finished hypothesis keeps its slot. For `ctc`: number of prefixes; 1 = best path."""
-    prune: float | None = Field(default=None, gt=0)
+    prune: Annotated[float | None, Field(**BOUNDS["prune"])] = DEFAULTS["prune"]
     """For `beam`: drop hypotheses this many nats below their sentence's best (Freitag and Al-Onaizan 2017)."""
     length_rule: RuleName = "power"
     """power: score = log p / L^alpha. gnmt: score = log p / ((5 + L) / 6)^alpha. none: score = log p."""
-    alpha: float = Field(default=0.75, ge=0, le=10, allow_inf_nan=False)
+    alpha: Annotated[float, Field(**BOUNDS["alpha"])] = DEFAULTS["alpha"]
     """See `length_rule`; each rule needs its own value. 0 ranks by probability, which favours short outputs."""
     coverage: float = Field(default=0.0, ge=0, le=1000, allow_inf_nan=False)
     """Coverage penalty: score += coverage * sum_s log(min(sum_t alpha_ts, 1)) (Wu et al. 2016 use 0.2)."""
     ctc_weight: float = Field(default=0.0, ge=0, lt=1)
     """For models with model.ctc_weight: weight of CTC's prefix probabilities, beside attention's (Watanabe et al. 2017
     use 0.3)."""
-    nbest: int = Field(default=1, ge=1, le=10_000)
+    nbest: Annotated[int, Field(**BOUNDS["nbest"])] = DEFAULTS["nbest"]
     """Number of hypotheses for each source; for `sample`, of independent samples."""
-    max_length_factor: float = Field(default=1.5, ge=0, le=1000, allow_inf_nan=False)
+    max_length_factor: Annotated[float, Field(**BOUNDS["max_length_factor"])] = DEFAULTS["max_length_factor"]
     """Maximum length of an output: max_length_factor * source length + max_length_offset tokens."""
-    max_length_offset: int = Field(default=20, ge=0, le=100_000)
+    max_length_offset: Annotated[int, Field(**BOUNDS["max_length_offset"])] = DEFAULTS["max_length_offset"]
     """See `max_length_factor`. For a language model: maximum number of tokens after the prompt."""
     min_length: int = Field(default=0, ge=0, le=100_000)
     """Minimum number of tokens of an output, without the end token; for a language model, after the prompt."""
     no_repeat_ngram: int | None = Field(default=None, ge=1)
     """No n-gram of this length may occur twice in an output."""
-    shortlist: int | None = Field(default=None, ge=1)
+    shortlist: Annotated[int | None, Field(**BOUNDS["shortlist"])] = DEFAULTS["shortlist"]
     """Restrict outputs to this many likely translations of each source token and as many of the most frequent tokens
     (at least `beam`). Faster for Transformers, but less exact. See `transduce shortlist`. Unset: all words."""
     groups: int = Field(default=1, ge=1)
@@ -77,12 +73,8 @@ class Search(Config):
 
     @model_validator(mode="after")
     def _can_list_nbest(self) -> Self:
-        if self.method == "greedy" and self.nbest > 1:
-            raise ValueError(f'nbest = {self.nbest}: method "greedy" finds one output; use "beam" or "sample"')
-        if self.method in ("beam", "ctc") and self.nbest > self.beam:
-            raise ValueError(
-                f"nbest = {self.nbest} is more than beam = {self.beam}: a beam of {self.beam} finds no more"
-            )
+        if problem := nbest_problem(self.method, self.nbest, self.beam):
+            raise ValueError(problem)
         if self.method == "mask_predict" and self.nbest > self.lengths:
             raise ValueError(
                 f"nbest = {self.nbest} is more than lengths = {self.lengths}: each length gives one output"
@@ -93,8 +85,8 @@ class Search(Config):
     def _keeps_its_beam(self) -> Self:
         if self.groups > 1 and self.method != "beam":
             raise ValueError(f'groups = {self.groups}: only method "beam" has groups, not "{self.method}"')
-        if self.prune is not None and self.method != "beam":
-            raise ValueError(f'prune = {self.prune}: only method "beam" has hypotheses to drop, not "{self.method}"')
+        if problem := prune_problem(self.method, self.prune):
+            raise ValueError(problem)
         if self.beam % self.groups and self.method == "beam":
             raise ValueError(f"beam = {self.beam} slots cannot be shared evenly among groups = {self.groups}")
         if self.groups == 1 and self.diversity != type(self).model_fields["diversity"].default:
@@ -126,31 +118,16 @@ class Search(Config):
 
     def limit(self, source_length: int) -> int:
         """The maximum number of tokens, including the end token, for a source of `source_length` tokens or frames."""
-        return max(1, int(self.max_length_factor * source_length) + self.max_length_offset)
+        return limit_of(source_length, self.max_length_factor, self.max_length_offset)
 
 
 def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
-    """The recipe's settings with those asked for in their place.
-
-    A beam asked for is searched, whatever method the recipe has. What the recipe says to its own method alone means
-    nothing to another; an alpha tuned for one length rule means nothing to another, so a rule asked for comes with the
-    default alpha.
+    """The recipe's settings with those asked for in their place; see `transduce.search.plain_settings.in_place_of`.
 
     Raises:
         InputError: an unknown key, a wrong value, or keys that do not go together.
     """
-    if asked.get("beam") is not None and "method" not in asked:
-        if recipe.method == "mask_predict":
-            raise InputError(
-                "search.beam: this model writes all words at once and has no beam; ask for iterations and lengths."
-            )
-        asked = {**asked, "method": "ctc" if recipe.method == "ctc" else "beam"}
-    method = asked.get("method", recipe.method)
-    meant_otherwise = {name for name, reader in READ_BY_ONE.items() if reader != method}
-    if asked.get("length_rule", recipe.length_rule) != recipe.length_rule:
-        meant_otherwise.add("alpha")
-    kept = recipe.model_dump(exclude=meant_otherwise)
     try:
-        return Search.model_validate({**kept, **asked})
+        return Search.model_validate(in_place_of(recipe.model_dump(), asked))
     except ValidationError as error:
         raise InputError(explain(error, Search, "search")) from None

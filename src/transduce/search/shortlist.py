@@ -12,7 +12,6 @@ Shapes: B sentences, N hypotheses, V vocabulary.
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +19,7 @@ from transduce.core.padded import Padded
 from transduce.layers.fused_search import FusedSearch
 from transduce.models.protocols import HasFusedSearch, Tree, stands_in
 from transduce.search.request import BatchRequest
+from transduce.search.word_lists import permit
 
 
 class Remembered(NamedTuple):
@@ -71,18 +71,9 @@ def with_demands(allowed_BV: Tensor, job: BatchRequest) -> Tensor:
     """
     allowed_BV = allowed_BV.clone()
     size = allowed_BV.shape[1]
-    allowed_BV[:, [token for token in job.forbidden if token < size]] = False
-    allowed_BV[:, job.end : job.end + 1] = True
+    permit(allowed_BV, job.forbidden, job.end)
     constraints = job.rules.constraints if job.rules else [None] * job.rows
     for row, (prefix, constraint) in enumerate(zip(job.prefixes, constraints, strict=True)):
         if demanded := {*prefix, *(constraint.tokens if constraint else ())}:
             allowed_BV[row, [token for token in demanded if token < size]] = True
     return allowed_BV.to(job.device)
-
-
-def words_of(allowed_BV: Tensor) -> tuple[Tensor, Tensor]:
-    """The concatenated lists, each in ascending order, and the offsets (B + 1,) of each list."""
-    rows, size = allowed_BV.shape
-    place_L = np.flatnonzero(allowed_BV.numpy())
-    first_B = np.searchsorted(place_L, np.arange(rows + 1) * size)
-    return torch.from_numpy(place_L % size), torch.from_numpy(first_B)

@@ -7,13 +7,14 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME, find_model_file
 from transduce.core.registry import suggest
 from transduce.data.columns.frames import Frames
 from transduce.data.tags import languages_of
+from transduce.interop.ctranslate2_folder import weights_of
 from transduce.kernels.matmul import Precision, make_programs
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.runtime.event_log import NAME as LOG
@@ -21,6 +22,7 @@ from transduce.search.settings import search_settings
 
 UNSAID = "und"  # ISO 639-2: the recipe does not say which language
 Stamp = tuple[int, int, int]  # what of a file changes when it does
+Engine = Literal["transduce", "ctranslate2"]
 
 log = logging.getLogger("transduce.serve")
 
@@ -56,6 +58,8 @@ class ModelUse(NamedTuple):
 
     seconds: models of speech hear uploads of at most so long.
     files: they also hear files of this machine, by name, where only the machine's own user asks.
+    engine: what computes. "ctranslate2" runs folders of CTranslate2; see `transduce.interop.ctranslate2_pipeline`.
+    threads: of an engine with threads of its own; None = as many as torch has.
     """
 
     trust_code: bool = False
@@ -64,6 +68,8 @@ class ModelUse(NamedTuple):
     search: Mapping[str, Any] = MappingProxyType({})
     seconds: float | None = 120.0
     files: bool = False
+    engine: Engine = "transduce"
+    threads: int | None = None
 
 
 PLAIN = ModelUse()
@@ -79,7 +85,7 @@ class Model:
     def __init__(self, name: str, path: Path, use: ModelUse = PLAIN, run: Path | None = None) -> None:
         self.name = name
         self.path = path
-        self.run = run or _run_of(path)
+        self.run = run or (_run_of(path) if use.engine == "transduce" else None)
         self.problem: str | None = None
         self._use = use
         self._seen = self._stamp()
@@ -113,13 +119,12 @@ class Model:
         return False
 
     def _stamp(self) -> Stamp:
-        status = find_model_file(self.path).stat()
+        file = weights_of(self.path) if self._use.engine == "ctranslate2" else find_model_file(self.path)
+        status = file.stat()
         return status.st_ino, status.st_size, status.st_mtime_ns
 
     def _load(self, version: int) -> Loaded:
-        pipeline = load(
-            self.path, trust_code=self._use.trust_code, precision=self._use.precision, device=self._use.device
-        )
+        pipeline = self._opened()
         search = search_settings(pipeline.recipe.search, dict(self._use.search))
         pipeline.recipe = pipeline.recipe.model_copy(update={"search": search})
         source = pipeline.task.columns.get("source")
@@ -128,13 +133,22 @@ class Model:
             pipeline.task.columns = {**pipeline.task.columns, "source": hears}
         if pipeline.searches:
             pipeline.predict([""])  # settings that this model cannot be searched by are told of now
-        make_programs(pipeline.model)
+        if self._use.engine == "transduce":
+            make_programs(pipeline.model)
         task = pipeline.recipe.task
         translates = "source" in pipeline.task.columns and not isinstance(source, Frames)
         reads, writes = (str(getattr(task, side, "") or UNSAID) for side in ("source", "target"))
         tokenizer = pipeline.task.tokenizers.get("source")  # trees and graphs have none
         tagged = tuple(languages_of(tokenizer)) if translates and tokenizer else ()
         return Loaded(self.name, pipeline, version, reads, writes, translates, tagged)
+
+    def _opened(self) -> Pipeline:
+        use = self._use
+        if use.engine == "transduce":
+            return load(self.path, trust_code=use.trust_code, precision=use.precision, device=use.device)
+        from transduce.interop.ctranslate2_pipeline import CTranslate2Pipeline  # late: few servers need it
+
+        return CTranslate2Pipeline(self.path, use.precision, use.device, use.threads)
 
 
 class Models:

@@ -116,6 +116,8 @@ def _looked(work: Work, prediction: Prediction) -> Answer:
     pipeline = work.model.pipeline
     if not (work.looks or work.links) or not _in_one_piece(pipeline, prediction.source, work.ask):
         return Answer(prediction)
+    if work.links and not pipeline.attends:
+        return Answer(prediction)
     found = pipeline.attention(prediction)
     if work.links:
         return Answer(prediction, links=links(prediction, found))

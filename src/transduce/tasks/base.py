@@ -12,6 +12,8 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Columns, Specs
 from transduce.data.columns.packed import tokenizers_of
 from transduce.data.columns.tokens import Tokens
+from transduce.data.remote import located
+from transduce.data.shards import shards_of
 from transduce.data.tokenizer import Tokenizer
 from transduce.inference.decode import SearchPredictor
 from transduce.inference.prediction import Prediction
@@ -36,11 +38,11 @@ class ExampleFile(Config):
 
     def paths(self, root: Path) -> list[Path]:
         """The file itself, relative ones from `root`."""
-        return [root / self.file]
+        return [located(root, self.file)]
 
     def evaluate_options(self, root: Path) -> list[str]:
         """The file as an option of `transduce evaluate`."""
-        return ["--source", str(root / self.file)]
+        return ["--source", str(located(root, self.file))]
 
 
 class BaseTask:
@@ -84,7 +86,8 @@ class BaseTask:
     @staticmethod
     def training_files(data: Any) -> list[Path]:
         """What the columns are learnt from: all that `data.train` names."""
-        return [path for files in data.train for path in files.paths(Path(data.root))]
+        root = Path(data.root)
+        return [path for files in shards_of(data.train, root) for path in files.paths(root)]
 
     def read_inputs(self, path: Path) -> InputFile | None:
         """None: inputs come one a line."""

@@ -20,6 +20,7 @@ from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.labelled import SEPARATOR, LabelledFile, check_pairs, format_of, has_labels, read_labelled
+from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.labels import LabelPredictor
@@ -200,7 +201,7 @@ class Classification(LabelTask):
         for file, (store, _) in zip(data.train, corpora, strict=True):
             counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store)))))
             shares = ", ".join(f"{label} {count:,}" for label, count in zip(self.label_names, counts, strict=False))
-            tell(f"{self.root / file.name}: {Dropped.from_dict(store.metadata['dropped']).report()} {shares}.")
+            tell(f"{located(self.root, file.name)}: {Dropped.from_dict(store.metadata['dropped']).report()} {shares}.")
         held_out = every(lambda file: self._held_out(file, cache), self.held_out.values())
         found = dict(zip(self.held_out, held_out, strict=True))
         made_from = provenance(data.train, self.held_out, self.root)

@@ -16,6 +16,7 @@ from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_rows
+from transduce.data.remote import located
 from transduce.data.squad import Question, placed, read_squad
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
@@ -120,7 +121,9 @@ class ExtractiveQa(BaseTask):
     def learn_columns(cls, config: TokenizerConfig, data: ExtractiveQaData) -> Columns:
         """A tokenizer of the training questions and texts, each text once."""
         root = Path(data.root)
-        questions = [each for file in data.train for each in data.part(read_squad(root / file.file), held_out=False)]
+        questions = [
+            each for file in data.train for each in data.part(read_squad(located(root, file.file)), held_out=False)
+        ]
         texts = [*dict.fromkeys(each.context for each in questions), *(each.question for each in questions)]
         return {"source": QuestionContext.of(train_tokenizer(config, texts, root)), "target": Span()}
 
@@ -163,7 +166,7 @@ class ExtractiveQa(BaseTask):
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files, or find them in the cache; what was left out is told."""
         data = self.data
-        read = [(file, read_squad(self.root / file.file)) for file in data.train]
+        read = [(file, read_squad(located(self.root, file.file))) for file in data.train]
         chosen = [each for _, questions in read for each in data.part(questions, held_out=True)]
         if data.hold_out and not chosen:
             raise InputError(f"data.hold_out = {data.hold_out}: none of so few texts was drawn. Hold out more.")
@@ -173,7 +176,7 @@ class ExtractiveQa(BaseTask):
             for file, questions in read
         ]
         found = {
-            name: self._held_out([file], read_squad(self.root / file.file), cache, tell)
+            name: self._held_out([file], read_squad(located(self.root, file.file)), cache, tell)
             for name, file in self.held_out.items()
         }
         if chosen:
@@ -186,7 +189,7 @@ class ExtractiveQa(BaseTask):
         questions = [
             each
             for file in self.data.train
-            for each in self.data.part(read_squad(self.root / file.file), held_out=False)
+            for each in self.data.part(read_squad(located(self.root, file.file)), held_out=False)
         ]
         seen = questions[:: -(-len(questions) // BASELINE_QUESTIONS)]
         systems: dict[str, Callable[[Sequence[str]], list[str]]] = {
@@ -214,7 +217,7 @@ class ExtractiveQa(BaseTask):
         several: bool = False,
     ) -> Store:
         """The windows of questions of these files; `part` says which, where it is not all. `several`: see `_rows`."""
-        paths = [self.root / file.file for file in files]
+        paths = [located(self.root, file.file) for file in files]
         config = self.config
         settings = {key: getattr(config, key) for key in ("window", "stride", "longest_question", "no_answer")}
 

@@ -15,6 +15,7 @@ from transduce.data.encoding import open_examples
 from transduce.data.files import fingerprint
 from transduce.data.filters import NO_LIMITS
 from transduce.data.graphs import EdgeReading, LabelledGraph, folds_of, read_graphs
+from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import GraphLabelPredictor
@@ -130,7 +131,7 @@ class GraphClassification(LabelTask):
 
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """The folds that are trained on, validated by and tested; how many graphs each has is told."""
-        path = self.root / self.data.file
+        path = located(self.root, self.data.file)
         by_role = self._labelled(path)
         counts = ", ".join(f"{role} {len(graphs):,}" for role, graphs in by_role.items())
         tell(f"{path}, fold {self.data.fold} of {self.data.folds}: {counts}.")

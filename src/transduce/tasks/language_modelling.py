@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -13,9 +15,11 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import TextFile, provenance, train_text_tokenizer
-from transduce.data.encoding import open_text_store
+from transduce.data.encoding import open_text_store, text_store_key
+from transduce.data.remote import located
 from transduce.data.right_to_left import RightToLeft
-from transduce.data.store import Store
+from transduce.data.shards import grouped_shards, shards_of
+from transduce.data.store import Store, is_cached
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.request import Request
 from transduce.models.protocols import Stateful
@@ -24,6 +28,7 @@ from transduce.objectives.protocols import Objective
 from transduce.objectives.text import LossConfig
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask
+from transduce.tasks.encoding_processes import Encoding, opened
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 
@@ -47,7 +52,9 @@ class LanguageModellingData(Config):
     root: str = "."
     """Where the files lie."""
     train: tuple[TextFile, ...]
-    """One text or several, each with its weight."""
+    """One text or several, each with its weight. A name with * or ? stands for all files that match."""
+    workers: int | None = Field(default=None, ge=1)
+    """How many processes encode files side by side. Unset: one a processor."""
     validation: TextFile | None = None
     """Picks the best weights."""
     test: dict[str, TextFile] = Field(default_factory=dict)
@@ -77,7 +84,11 @@ class LanguageModelling(TextTask):
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: LanguageModellingData) -> Columns:
         """One tokenizer, from the training text; rows have no start and no end of their own."""
-        return {"target": Tokens(train_text_tokenizer(config, data.train, Path(data.root)), stream=True)}
+        return {
+            "target": Tokens(
+                train_text_tokenizer(config, shards_of(data.train, Path(data.root)), Path(data.root)), stream=True
+            )
+        }
 
     @property
     def readable(self) -> int:
@@ -97,12 +108,23 @@ class LanguageModelling(TextTask):
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files as rows of `context` predictions, or find them in the cache."""
         data = self.data
-        corpora = [(self._store(file, cache), file.weight) for file in data.train]
-        for file, (store, _) in zip(data.train, corpora, strict=True):
-            tell(f"{self.root / file.text}: {store.metadata['predicted']:,} tokens in {len(store):,} rows.")
+        groups = grouped_shards(data.train, self.root)
+        train = [file for group in groups for file in group]
+        if self.config.carry_state and len(train) > 1:
+            raise InputError(
+                f"task.carry_state reads one training text in order; {data.train[0].text} is {len(train)}."
+            )
+        stores = iter(opened([self._encoding(file, cache) for file in train], data.workers, tell))
+        corpora: list[tuple[Store, float]] = []
+        for entry, group in zip(data.train, groups, strict=True):
+            found = list(islice(stores, len(group)))
+            named = str(located(self.root, group[0].text)) if len(group) == 1 else f"{entry.text}: {len(group):,} files"
+            tokens, rows = sum(each.metadata["predicted"] for each in found), sum(map(len, found))
+            tell(f"{named}: {tokens:,} tokens in {rows:,} rows.")
+            corpora += [(store, entry.weight) for store in found]
         validation = Dataset(self._store(data.validation, cache)) if data.validation else None
         tests = {name: Dataset(self._store(file, cache)) for name, file in data.test.items()}
-        made_from = provenance(data.train, self.held_out, self.root)
+        made_from = provenance(train, self.held_out, self.root)
         return TaskData(corpora, validation, tests, made_from, self.config.context if self.config.carry_state else None)
 
     def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:
@@ -131,10 +153,15 @@ class LanguageModelling(TextTask):
         limit = max(limit, len(ids) + 1)
         return Request(None, ids, limit, len(ids) + search.min_length)
 
+    def _encoding(self, file: TextFile, cache: Path) -> Encoding:
+        context = self.config.context
+        key = partial(text_store_key, file, self.root, self.target, context)
+        return Encoding(lambda: is_cached(cache, key()), lambda: self._store(file, cache))
+
     def _store(self, file: TextFile, cache: Path) -> Store:
         if self.target.right_to_left and file.unit == "stream":
             raise InputError(
-                f'{self.root / file.text}: task.direction = "right_to_left" reverses lines, and unit = "stream" has '
-                'none: expected unit = "line".'
+                f'{file.text}: task.direction = "right_to_left" reverses lines, and unit = "stream" has none: expected '
+                'unit = "line".'
             )
         return open_text_store(file, self.root, self.target, self.config.context, cache)

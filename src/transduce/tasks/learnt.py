@@ -14,7 +14,7 @@ from transduce.data.store import cache_key
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.tasks.protocols import Task
 
-NOT_LEARNT_FROM = {"root", "validation", "test", "filters"}  # the rest says which columns of which files
+NOT_LEARNT_FROM = {"root", "validation", "test", "filters", "workers"}  # the rest says which columns of which files
 
 
 def cached_columns(cache: Path, task: type[Task], config: TokenizerConfig, data: Any) -> Columns:

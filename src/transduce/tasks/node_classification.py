@@ -16,6 +16,7 @@ from transduce.data.encoding import open_examples
 from transduce.data.files import fingerprint
 from transduce.data.filters import NO_LIMITS
 from transduce.data.graphs import EdgeReading, NodeLine, read_edges_file, read_nodes
+from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import NodeLabelPredictor
@@ -76,10 +77,10 @@ class NodeClassification(LabelTask):
     def learn_columns(cls, config: TokenizerConfig, data: NodeClassificationData) -> Columns:
         """The graph, and the labels of the training nodes in the order of their names."""
         root = Path(data.root)
-        nodes = read_nodes(root / data.nodes)
+        nodes = read_nodes(located(root, data.nodes))
         names = {each.label for each in nodes if each.split == data.train and each.label}
         if len(names) < 2:
-            raise InputError(_no_labels(root / data.nodes, data.train, nodes))
+            raise InputError(_no_labels(located(root, data.nodes), data.train, nodes))
         return {"source": _graph(data, nodes), "target": Label(tuple(sorted(names)))}
 
     @staticmethod
@@ -115,7 +116,7 @@ class NodeClassification(LabelTask):
 
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """The labelled nodes of each split; how many there are is told."""
-        data, path = self.data, self.root / self.data.nodes
+        data, path = self.data, located(self.root, self.data.nodes)
         lines = read_nodes(path)
         stores, found = {}, {}
         for name, split in data.splits.items():

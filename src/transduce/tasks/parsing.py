@@ -18,6 +18,7 @@ from transduce.data.columns.trees import Trees
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
+from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.data.trees import WORD, ParseTree, of_sequence, parse_tree, read_trees, right_branching
@@ -138,7 +139,7 @@ class Parsing(TextTask):
         data = self.data
         corpora = [(self._store(file, data.filters, cache), file.weight) for file in data.train]
         for file, (store, _) in zip(data.train, corpora, strict=True):
-            tell(f"{self.root / file.file}: {Dropped.from_dict(store.metadata['dropped']).report()}")
+            tell(f"{located(self.root, file.file)}: {Dropped.from_dict(store.metadata['dropped']).report()}")
         found = {name: self._held_out(file, cache) for name, file in self.held_out.items()}
         made_from = provenance(data.train, self.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)

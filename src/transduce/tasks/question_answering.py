@@ -14,6 +14,7 @@ from transduce.data.columns.label import Label
 from transduce.data.columns.story import Story
 from transduce.data.encoding import open_rows
 from transduce.data.files import fingerprint
+from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.stories import (
     StoryQuestion,
@@ -197,7 +198,7 @@ class QuestionAnswering(LabelTask):
         settings = {"files": [file.file for file in files], "part": part}
         store = open_rows(paths, read, self.columns, cache, settings)
         tasks = len({each.task for each in questions})
-        named = ", ".join(str(self.root / file.file) for file in files)
+        named = ", ".join(str(located(self.root, file.file)) for file in files)
         unseen = len(questions) - len(kept)
         more = f"; {unseen:,} with an answer that no training question has: they count as wrong" if unseen else ""
         tell(f"{named}{part and f', {part}'}: {len(questions):,} questions of {tasks} tasks{more}.")

@@ -21,6 +21,7 @@ from transduce.data.encoding import open_examples
 from transduce.data.filterbank import Normalization
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.recordings import RecordingFile, read_recordings, recordings_digest
+from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.request import Request
@@ -147,7 +148,7 @@ class SpeechRecognition(TextTask):
         stores = [self._store(file, self.data.max_frames, cache, tell, speed) for speed in speeds]
         dropped = Dropped.from_dict(stores[0].metadata["dropped"])
         at = f" At speeds {', '.join(map(str, speeds))}." if self.data.speeds else ""
-        tell(f"{self.root / file.file}: {dropped.report('recordings')}{at}")
+        tell(f"{located(self.root, file.file)}: {dropped.report('recordings')}{at}")
         return [(store, file.weight / len(speeds)) for store in stores]
 
     def _store(self, file: RecordingFile, max_frames: int, cache: Path, tell: Tell, speed: float = 1.0) -> Store:
@@ -163,7 +164,7 @@ class SpeechRecognition(TextTask):
         }
         filters = FilterConfig(max_tokens=max_frames, max_ratio=NO_LIMIT)
         columns = {**self.columns, "source": replace(self.hears, speed=speed)}
-        pace = _pace(tell, f"{self.root / file.file}{'' if speed == 1 else f', at speed {speed}'}", last)
+        pace = _pace(tell, f"{located(self.root, file.file)}{'' if speed == 1 else f', at speed {speed}'}", last)
         return open_examples(file.paths(self.root), read, columns, filters, cache, settings, pace)
 
     def _held_out(self, name: str, file: RecordingFile, cache: Path, tell: Tell) -> Dataset:

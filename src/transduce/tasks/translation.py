@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -12,17 +14,20 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import PairFiles, provenance, read_pairs, read_tagged_pairs, train_pair_tokenizers
-from transduce.data.encoding import open_examples, open_pairs_store
+from transduce.data.encoding import open_examples, open_pairs_store, pairs_store_key
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Parts, Split, part_of, split_pairs
-from transduce.data.store import Store
+from transduce.data.shards import grouped_shards, shards_of
+from transduce.data.store import Store, is_cached
 from transduce.data.tags import tags_of
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask
+from transduce.tasks.encoding_processes import Encoding, opened
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
+Corpus = tuple[PairFiles, Parts | None]  # and where its pairs belong
 HELD_OUT = "held_out"  # the test set of pairs that were drawn
 
 
@@ -47,7 +52,9 @@ class TranslationData(Config):
     root: str = "."
     """Where the files lie."""
     train: tuple[PairFiles, ...]
-    """One corpus or several, each with its weight."""
+    """One corpus or several, each with its weight. Names with * or ? stand for all files that match, side by side."""
+    workers: int | None = Field(default=None, ge=1)
+    """How many processes encode files side by side. Unset: one a processor."""
     validation: PairFiles | None = None
     """Picks the best weights."""
     test: dict[str, PairFiles] = Field(default_factory=dict)
@@ -86,7 +93,11 @@ class TranslationData(Config):
         """Where each training pair belongs; None where none is held out."""
         if self.hold_out is None or not (self.hold_out.validation or self.hold_out.test):
             return None
-        return split_pairs(self.train, Path(self.root), self.hold_out)
+        return split_pairs(self.corpora(), Path(self.root), self.hold_out)
+
+    def corpora(self) -> list[PairFiles]:
+        """The files of `train`: of an entry whose names are patterns, one entry a file. Raises as `grouped_shards`."""
+        return shards_of(self.train, Path(self.root))
 
 
 class Translation(TextTask):
@@ -104,13 +115,13 @@ class Translation(TextTask):
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: TranslationData) -> Columns:
         """One tokenizer for both sides when `config.joint`, else one each."""
-        split = data.split()
+        split, corpora = data.split(), data.corpora()
 
         def read(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
             pairs = read_pairs(files, root)
-            return part_of(pairs, split.parts[data.train.index(files)], TRAIN) if split else pairs
+            return part_of(pairs, split.parts[corpora.index(files)], TRAIN) if split else pairs
 
-        source, target = train_pair_tokenizers(config, data.train, Path(data.root), read)
+        source, target = train_pair_tokenizers(config, corpora, Path(data.root), read)
         return {"source": Tokens(source, ends=True), "target": Tokens(target, starts=True, ends=True)}
 
     @property
@@ -130,36 +141,54 @@ class Translation(TextTask):
         split = data.split()
         if split:
             tell(split.report())
-        drawn = split.parts if split else (None,) * len(data.train)
-        pairs = list(zip(data.train, drawn, strict=True))
-        corpora = [each for files, parts in pairs for each in self._segmentations(files, parts, cache, tell)]
-        corpora = tempered(corpora, data.temperature)
+        groups = grouped_shards(data.train, self.root)
+        train = [files for group in groups for files in group]
+        drawn = iter(split.parts if split else (None,) * len(train))
+        kept = [[(files, parts) for files, parts in zip(group, drawn, strict=False)] for group in groups]
+        corpora = self._training_stores(kept, cache, tell)
         validation = self._held_out("validation", data.validation, cache, tell) if data.validation else None
         tests = {name: self._held_out(name, files, cache, tell) for name, files in data.test.items()}
         if split and split.count(VALIDATION):
             validation = self._drawn(split, VALIDATION, cache)
         if split and split.count(TEST):
             tests[HELD_OUT] = self._drawn(split, TEST, cache)
-        return TaskData(corpora, validation, tests, provenance(data.train, self.held_out, self.root))
+        return TaskData(corpora, validation, tests, provenance(train, self.held_out, self.root))
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""
-        return Request([*ids, self.source.end], [], search.limit(len(ids)), search.min_length)
+        opening = self._written.opening
+        limit, least = max(search.limit(len(ids)), len(opening) + 1), search.min_length + len(opening)
+        source = self.columns["source"].closed(ids)
+        return Request(source, opening, limit, least if search.min_length else 0)
 
-    def _segmentations(
-        self, files: PairFiles, parts: Parts | None, cache: Path, tell: Tell
+    def _training_stores(
+        self, groups: Sequence[Sequence[Corpus]], cache: Path, tell: Tell
     ) -> list[tuple[Store, float]]:
-        """The tokenizers' own, and with BPE-dropout others, which share its weight."""
-        data, held_out = self.data, None if parts is None else (parts, TRAIN)
-        plain = self._store(files, data.filters, cache, held_out=held_out)
-        name = ", ".join(str(path) for path in files.paths(self.root))
-        tell(f"{name}: {Dropped.from_dict(plain.metadata['dropped']).report()}")
-        if not data.bpe_dropout:
-            return [(plain, files.weight)]
-        seeds = range(1, data.segmentations)
-        tell(f"{name}: cut into pieces in {data.segmentations} ways.")
-        others = [self._store(files, data.filters, cache, (data.bpe_dropout, seed), held_out) for seed in seeds]
-        return [(store, files.weight / data.segmentations) for store in [plain, *others]]
+        """Each entry's: the tokenizers' own pieces, and with BPE-dropout others, which share its weight."""
+        data = self.data
+        seeds = [None, *range(1, data.segmentations)] if data.bpe_dropout else [None]
+        cuts = [None if seed is None else (data.bpe_dropout, seed) for seed in seeds]
+        encodings = [
+            self._encoding(files, parts, cut, cache) for group in groups for files, parts in group for cut in cuts
+        ]
+        stores, found = iter(opened(encodings, data.workers, tell)), list[list[Store]]()
+        for entry, group in zip(data.train, groups, strict=True):
+            found.append(list(islice(stores, len(group) * len(cuts))))
+            name = ", ".join(str(path) for path in group[0][0].paths(self.root))
+            if len(group) > 1:
+                name = f"{', '.join(entry.names.values())}: {len(group):,} files each"
+            dropped = [Dropped.from_dict(store.metadata["dropped"]) for store in found[-1][:: len(cuts)]]
+            tell(f"{name}: {Dropped.of_all(dropped).report()}")
+            if data.bpe_dropout:
+                tell(f"{name}: cut into pieces in {data.segmentations} ways.")
+        weights = tempered([sum(map(len, each)) for each in found], data.temperature)
+        shares = [entry.weight / len(cuts) * weight for entry, weight in zip(data.train, weights, strict=True)]
+        return [(store, share) for each, share in zip(found, shares, strict=True) for store in each]
+
+    def _encoding(self, files: PairFiles, parts: Parts | None, cut: tuple[float, int] | None, cache: Path) -> Encoding:
+        filters, held_out = self.data.filters, None if parts is None else (parts, TRAIN)
+        key = partial(pairs_store_key, files, self.root, (self.source, self.target), filters, cut, held_out)
+        return Encoding(lambda: is_cached(cache, key()), lambda: self._store(files, filters, cache, cut, held_out))
 
     def _store(
         self,
@@ -174,7 +203,7 @@ class Translation(TextTask):
 
     def _drawn(self, split: Split, part: int, cache: Path) -> Dataset:
         """A part that was drawn, of all training files."""
-        train, root = self.data.train, self.root
+        train, root = self.data.corpora(), self.root
 
         def read() -> Iterator[tuple[int, str, str]]:
             for files, parts in zip(train, split.parts, strict=True):
@@ -216,9 +245,6 @@ class Translation(TextTask):
             raise InputError(problems)
 
 
-def tempered(corpora: Sequence[tuple[Store, float]], temperature: float) -> list[tuple[Store, float]]:
-    """Corpora with weights by which one of n pairs has a share in proportion to n^(1 / temperature)."""
-    if temperature == 1:
-        return list(corpora)
-    largest = max(len(store) for store, _ in corpora)
-    return [(store, weight * (len(store) / largest) ** (1 / temperature - 1)) for store, weight in corpora]
+def tempered(sizes: Sequence[int], temperature: float) -> list[float]:
+    """Weights by which a corpus of n pairs has a share in proportion to n^(1 / temperature); the largest has 1."""
+    return [(size / max(sizes)) ** (1 / temperature - 1) for size in sizes]

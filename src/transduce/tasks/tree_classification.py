@@ -18,6 +18,7 @@ from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.labelled_trees import EXAMPLE, LabelledTree, read_labelled_trees
+from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.tree_labels import TreeLabelPredictor, too_wide
@@ -156,7 +157,7 @@ class TreeClassification(LabelTask):
         corpora = [(self._store(file, data.filters, cache, held_out=False), file.weight) for file in data.train]
         for file, (store, _) in zip(data.train, corpora, strict=True):
             told = Dropped.from_dict(store.metadata["dropped"]).report("trees")
-            tell(f"{self.root / file.file}: {told} Nodes: {self._shares(store)}.")
+            tell(f"{located(self.root, file.file)}: {told} Nodes: {self._shares(store)}.")
         held_out = every(lambda file: self._held_out(file, cache), self.held_out.values())
         found = dict(zip(self.held_out, held_out, strict=True))
         made_from = provenance(data.train, self.held_out, self.root)

@@ -1,4 +1,7 @@
-"""What a person sees of a training: a bar with loss, speed and time left, and lines for what happens."""
+"""What a person sees of a training: a bar with loss, speed and time left, and lines for what happens.
+
+In a notebook both are one output of the cell, which is rewritten in place (`notebook_panel.py`).
+"""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +14,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
+from transduce.training.notebook_panel import NotebookPanel, notebook_output
 from transduce.training.progress import Progress
 
 FIRST_LINE, LONGEST_SILENCE = (
@@ -33,13 +37,15 @@ class Times(ProgressColumn):
 
 
 class Display:
-    """Writes to a console; on a terminal with a live bar, elsewhere a line now and then.
+    """Writes to a console; on a terminal with a live bar, in a notebook in place, elsewhere a line now and then.
 
     watch: told after each update what `show` is told.
     """
 
     def __init__(self, console: Console, watch: Watch | None = None) -> None:
         self.console, self.watch = console, watch
+        publish = notebook_output() if console.is_jupyter and not console.quiet else None
+        self._panel = NotebookPanel(publish) if publish else None
         self._bar = self._bars()
         self._task = _add(self._bar, "training")
         self._pace = _Pace(0, Progress(), None)
@@ -56,6 +62,8 @@ class Display:
         self._bar.update(self._task, completed=self._pace.share(progress), **shown)
         with self._bar:
             yield self
+        if self._panel:
+            self._panel.close()
 
     @contextmanager
     def several(self, updates: Mapping[str, int]) -> Iterator[Callable[[str, int, float, float], None]]:
@@ -98,27 +106,46 @@ class Display:
     def show(self, progress: Progress, loss: float, rate: float, speed: float) -> None:
         """After an update."""
         self._now = _update(self._bar, self._task, self._pace, progress, loss, speed)
-        if not self.console.is_terminal and self._lines.due(progress.seconds):
+        if self._panel:
+            self._panel.show(progress.update, self._pace.share(progress), self._now, progress.best.get("update"))
+        elif not self.console.is_terminal and self._lines.due(progress.seconds):
             self.where()
         if self.watch:
             self.watch(progress, loss, rate, speed)
 
     def where(self) -> None:
         """Where the training is, on a line, unless the last line says so or there is a bar."""
-        if self._now and not self.console.is_terminal:
+        if self._now and not self.console.is_terminal and not self._panel:
             self.tell(self._now)
         self._now = ""
 
     def tell(self, line: str) -> None:
         """One line of text, as it is."""
+        if self._panel:
+            self._panel.tell(line)
+            return
         self.console.print(Text(line), soft_wrap=True)
 
     def warn(self, line: str) -> None:
         """One line that must not be missed."""
+        if self._panel:
+            self._panel.warn(line)
+            return
         self.console.print(Text(line, style="bold yellow"), soft_wrap=True)
+
+    def validated(self, metrics: Mapping[str, float]) -> None:
+        """Figures of a validation, by name."""
+        if self._panel:
+            self._panel.validated(metrics)
+            return
+        self.where()
+        self.tell("validation: " + ", ".join(f"{name} {value:.3f}" for name, value in metrics.items()))
 
     def samples(self, rows: list[tuple[str, str, str]]) -> None:
         """Sources, outputs and references, a few."""
+        if self._panel:
+            self._panel.samples(rows)
+            return
         table = Table(show_header=False, box=None, padding=(0, 1))
         for source, output, reference in rows:
             for name, text in (("source", source), ("output", output), ("reference", reference)):

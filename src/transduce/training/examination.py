@@ -19,6 +19,7 @@ from transduce.data.doctor import Finding, Report, Severity, examine
 from transduce.data.doctor.lines import LineSample
 from transduce.data.doctor.writing import extras
 from transduce.data.files import fingerprint, read_blocks
+from transduce.data.shards import sampled_shards
 from transduce.data.store import cache_key
 from transduce.recipe.recipe import Recipe
 
@@ -41,6 +42,7 @@ def examine_data(recipe: Recipe, cache: Path, warn: Tell, force: bool = False) -
             are not UTF-8. All at once.
     """
     root, train = Path(getattr(recipe.data, "root", ".")), tuple(getattr(recipe.data, "train", ()))
+    train = tuple(sampled_shards(train, root))  # all are checked when they are encoded
     _check_files(recipe, root, train)
     certain, doubtful = list[str](), list[str]()
     for files in train:

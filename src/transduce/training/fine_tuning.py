@@ -1,6 +1,7 @@
 """Training from another model: its tokenizers or new ones, and its embeddings for all tokens that both have."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -41,7 +42,7 @@ def columns_of_start(begun: ModelFile, recipe: Recipe, learn: Callable[[], Colum
 
 
 def _with(column: Tokens, tokenizer: Tokenizer) -> Tokens:
-    return Tokens(tokenizer, column.starts, column.ends, column.stream)
+    return replace(column, tokenizer=tokenizer)
 
 
 def start_weights(begun: ModelFile, model: nn.Module, task: Task, tell: Callable[[str], None]) -> dict[str, Tensor]:

@@ -10,6 +10,7 @@ from transduce.core.model_file import NAME
 from transduce.core.tensor_file import read_metadata
 from transduce.data.corpus import provenance
 from transduce.data.files import fingerprint
+from transduce.data.shards import shards_of
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.event_log import REPORT
 from transduce.training.batch_size import with_earlier_batch
@@ -116,8 +117,9 @@ def _fingerprints(recipe: Recipe) -> dict[str, Any] | None:
     if not isinstance(train, tuple) or not isinstance(tests, Mapping):
         return None
     held_out = {"validation": getattr(recipe.data, "validation", None), **tests}
+    root = Path(getattr(recipe.data, "root", "."))
     try:
-        return provenance(train, held_out, Path(getattr(recipe.data, "root", ".")))
+        return provenance(shards_of(train, root), held_out, root)
     except InputError:
         return None
 

@@ -15,6 +15,7 @@ from transduce.recipe.recipe import Recipe
 from transduce.runtime.devices import resolve_device
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.translation import TranslationData
+from transduce.training.activation_checkpointing import recompute_blocks
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import TrainingState
 from transduce.training.display import Display
@@ -33,11 +34,13 @@ def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambd
     tell: told which weights of another kind of model are taken.
 
     Raises:
-        InputError: the model cannot be trained for this task; the one to start from is of other sizes, or of another
-            kind that has no weight in common.
+        InputError: the model cannot be trained for this task, or has no blocks to recompute; the one to start from is
+            of other sizes, or of another kind that has no weight in common.
     """
     torch.manual_seed(derived_seed(recipe.training.seed, 0))
     model = make_model(recipe, task).to(device())
+    if recipe.training.activation_checkpointing:
+        recompute_blocks(model)
     objective = task.objective(model, recipe.training)
     if recipe.training.start:
         _begin_as(load_model_file(recipe.training.start), model, recipe, task, tell)

@@ -10,10 +10,11 @@ state is carried from batch to batch, a checkpoint holds it.
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import count, islice
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ from transduce.runtime.event_log import Log
 from transduce.runtime.process_group import ProcessGroup
 from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.microbatches import ExampleTooLarge, MicrobatchPlan, add_gradients, running_statistics, whole
+from transduce.training.prefetch import ahead, pays
 from transduce.training.progress import Progress
 from transduce.training.schedule import learning_rate
 from transduce.training.signals import StopRequest
@@ -80,25 +82,40 @@ def train(
         Interrupted: someone asked to stop; everything is saved.
         TransduceError: the loss is not a number any more, or an example alone does not fit into memory.
     """
+    updates = _loaded(_stream(batches, trained.progress), config.accumulate, trained.group, load)
+    with ahead(updates) if pays(next(trained.model.parameters()).device) else nullcontext(updates) as updates:
+        return _train(config, trained, updates, checkpoints, log, callbacks, stop, precision, cuts, plans)
+
+
+def _train(
+    config: TrainingConfig,
+    trained: TrainingState,
+    updates: "Iterator[_Loaded]",
+    checkpoints: Checkpoints,
+    log: Log,
+    callbacks: Callbacks,
+    stop: StopRequest,
+    precision: str,
+    cuts: Mapping[int, MicrobatchPlan],
+    plans: Iterable[Mapping[str, Any]],
+) -> str:
+    """As `train`, with what each update reads."""
     progress, group = trained.progress, trained.group
-    stream = _stream(batches, progress)
     clock = _Clock(progress, group)
     meter = _Meter(progress.seconds)
     schedule = TimedSchedule(config, plans, progress)
     while (reason := why_ended(config, progress)) is None:
         group.pulse.beat()
-        rows = list(islice(stream, config.accumulate))
-        own = [share for _, _, each in rows if (share := group.share(each)) is not None]
-        loaded, before = [_counted(load(each), each) for each in own], cuts.get(progress.update + 1)
+        read, before = next(updates), cuts.get(progress.update + 1)
         rate = schedule.next(progress, log)
         try:
-            loss, tokens, cut = make_update(config, trained, loaded, precision, before, rate)
+            loss, tokens, cut = make_update(config, trained, read.batches, precision, before, rate)
         except ExampleTooLarge as error:
-            raise _named(error, own[error.batch], callbacks) from None
+            raise _named(error, read.rows[error.batch], callbacks) from None
         progress.update += 1
         _note_cuts(cut, group, progress, log, callbacks)
         progress.tokens += tokens
-        progress.epoch, progress.batch = rows[-1][0], rows[-1][1] + 1
+        progress.epoch, progress.batch = read.epoch, read.last + 1
         clock.tick()
         meter.add(loss, tokens, progress.seconds)
         callbacks.show(progress, meter.recent_loss, rate, meter.speed)
@@ -157,6 +174,25 @@ def make_update(
     trained.optimizers.step(learning_rate(config, update) if rate is None else rate)
     trained.average.update(update)
     return loss, int(units), cuts
+
+
+class _Loaded(NamedTuple):
+    """What an update reads: this process' rows of each batch and the batches of them; where the last one stands."""
+
+    rows: list[Rows]
+    batches: list[Batch]
+    epoch: int
+    last: int
+
+
+def _loaded(
+    stream: Iterator[tuple[int, int, Rows]], accumulate: int, group: ProcessGroup, load: Callable[[Any], Batch]
+) -> Iterator[_Loaded]:
+    """Update by update, without end."""
+    while True:
+        rows = list(islice(stream, accumulate))
+        own = [share for _, _, each in rows if (share := group.share(each)) is not None]
+        yield _Loaded(own, [_counted(load(each), each) for each in own], rows[-1][0], rows[-1][1])
 
 
 def _counted(batch: Batch, rows: Rows) -> Batch:

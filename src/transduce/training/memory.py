@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.data.collate import Batch
+from transduce.layers.recomputation import Recomputable
 from transduce.objectives.protocols import Objective
 from transduce.training.precision import autocast
 
@@ -44,7 +45,30 @@ def _free_of_group(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/
 
 
 def activation_bytes(model: nn.Module, objective: Objective, batch: Batch, precision: str) -> int:
-    """What the backward pass keeps of one forward pass over `batch`, measured by running it."""
+    """What the backward pass keeps of one forward pass over `batch`, measured by running it.
+
+    With blocks that recompute: what is kept, and the activations of the largest block.
+    """
+    kept = _kept_bytes(model, objective, batch, precision)
+    return kept + max((_added(each, kept, model, objective, batch, precision) for each in _kinds(model)), default=0)
+
+
+def _kinds(model: nn.Module) -> list[Recomputable]:
+    """The first of each list of equal blocks that recompute."""
+    lists = ([each for each in parent.children() if isinstance(each, Recomputable)] for parent in model.modules())
+    return [blocks[0] for blocks in lists if blocks and blocks[0].recomputes]
+
+
+def _added(block: Recomputable, kept: int, model: nn.Module, objective: Objective, batch: Batch, precision: str) -> int:
+    """How much more is kept where this block does not recompute."""
+    block.recomputes = False
+    try:
+        return max(0, _kept_bytes(model, objective, batch, precision) - kept)
+    finally:
+        block.recomputes = True
+
+
+def _kept_bytes(model: nn.Module, objective: Objective, batch: Batch, precision: str) -> int:
     kept: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:

@@ -1,7 +1,6 @@
 """A training from recipe to model file: open the data, train, choose the best weights, test, write the report."""
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.atomic import write_json
+from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.core.model_file import (
     NAME,
@@ -23,8 +23,8 @@ from transduce.core.registry import resolve
 from transduce.data.columns.packed import pack
 from transduce.data.corpus import name_row, sampled_pairs
 from transduce.data.files import fingerprint
+from transduce.data.shards import sampled_shards
 from transduce.data.store import Store
-from transduce.inference.inputs import batches_of
 from transduce.inference.sentences import LOOKED_AT, examined
 from transduce.kernels.native import kernels
 from transduce.pipeline.outline import load_weights, make_task
@@ -50,6 +50,7 @@ from transduce.training.lock import alone_in
 from transduce.training.loop import Callbacks, train, why_ended
 from transduce.training.plots import write_figures
 from transduce.training.precision import resolve_precision
+from transduce.training.prefetch import loader
 from transduce.training.progress import Progress
 from transduce.training.report import make_report
 from transduce.training.run_directory import (
@@ -67,11 +68,6 @@ from transduce.training.signals import stop_on_signals
 from transduce.training.validation import Validator, spread, target_entropy
 
 NOTED_SENTENCES = 100  # references that a metric's note is looked for in
-
-
-def cache_folder() -> Path:
-    """`TRANSDUCE_CACHE`, or a folder of the user's."""
-    return Path(os.environ.get("TRANSDUCE_CACHE", Path.home() / ".cache" / "transduce"))
 
 
 def run_training(
@@ -283,7 +279,7 @@ def _train(
 ) -> str:
     config = recipe.training
     batches = data.batches(recipe.batch, config.seed)
-    load = batches_of(batches.stores, task.columns, device())
+    load = loader(batches.stores, task.columns, device())
     precision = resolve_precision(config.precision, device())
     events = read_log(run / LOG)
     cuts = {event["update"]: event["rows"] for event in events if event["event"] == "in_pieces"}
@@ -389,6 +385,7 @@ def _provenance(recipe: Recipe, data: TaskData, progress: Progress) -> dict[str,
     files = without_folders(data.provenance)
     provenance = {"data": files, "seed": recipe.training.seed, "versions": library_versions(), **started, **raised}
     if isinstance(recipe.data, TranslationData):
-        pairs = sampled_pairs(recipe.data.train, Path(recipe.data.root), LOOKED_AT)
+        root = Path(recipe.data.root)
+        pairs = sampled_pairs(sampled_shards(recipe.data.train, root), root, LOOKED_AT)
         provenance["sentences"] = examined(pairs, str(getattr(recipe.task, "source", "")))
     return provenance

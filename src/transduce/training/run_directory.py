@@ -197,6 +197,7 @@ def _comparable(table: Table) -> Table:
     for section in ("data", "tokenizer"):
         table[section] = _without_names(table.get(section, {}))
     table["data"].pop("root", None)
+    table["data"].pop("workers", None)
     if "start" in table.get("training", {}):
         table["training"]["start"] = True
     return table

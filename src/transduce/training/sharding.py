@@ -5,6 +5,7 @@ go after each; its gradients are summed into the parts (Rajbhandari et al. 2020;
 is in memory when training begins, while it is validated, and when it ends; optimizer states only when it begins.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -53,6 +54,7 @@ def sharded(trained: TrainingState, config: TrainingConfig) -> TrainingState:
     whole = {name: each.detach().clone() for name, each in trained.tensors().items()}
     model = trained.model
     device = next(model.parameters()).device
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")  # keys and values, never changed
     mesh = init_device_mesh(device.type, (trained.group.world,))
     for block in (each for each in model.modules() if isinstance(each, Block)):
         fully_shard(block, mesh=mesh)

@@ -12,8 +12,8 @@ from rich.text import Text
 from transduce.core.model_file import NAME
 from transduce.core.registry import resolve
 from transduce.interpret.confusion import confusion_table
+from transduce.interpret.score_tables import groups_table, value_and_interval
 from transduce.metrics.confusion import Confusion
-from transduce.metrics.score import decimals
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.event_log import REPORT
 from transduce.training.display import Display
@@ -41,23 +41,6 @@ def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Dis
         display.tell(f"  {command}")
 
 
-def groups_table(groups: dict[str, Any], title: str) -> Table:
-    """A line a group, as `transduce.metrics.groups.group_tables` has them: each metric with its interval."""
-    names = [each["name"] for each in next(iter(groups.values()))["scores"].values()]
-    table = Table(
-        title=Text(title), title_justify="left", title_style="", box=None, header_style="bold", pad_edge=False
-    )
-    table.add_column("")
-    for name in names:
-        table.add_column(Text(name), justify="right")
-        table.add_column("95 % interval", justify="right")
-    table.add_column("examples", justify="right")
-    for group, found in groups.items():
-        scores = (_score(each, "")[1:] for each in found["scores"].values())
-        table.add_row(Text(group), *(Text(cell) for score in scores for cell in score), f"{found['examples']:,}")
-    return table
-
-
 def rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """Test set, metric, value and interval; the name of a test set once. Below each, those of the baseline."""
     baseline = report.get("baseline", {"tests": {}})
@@ -82,9 +65,7 @@ def _scores(test: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 def _score(score: dict[str, Any], metric: str) -> tuple[str, str, str]:
     """metric: its name in task.metrics, where two are called the same by people."""
-    digits = decimals(score["signature"])
-    interval = "" if score["interval"] is None else "[{0:.{2}f}, {1:.{2}f}]".format(*score["interval"], digits)
-    return score["name"] + (f" ({metric})" if metric else ""), f"{score['value']:.{digits}f}", interval
+    return score["name"] + (f" ({metric})" if metric else ""), *value_and_interval(score)
 
 
 def _commands(recipe: Recipe, run: Path) -> Iterator[str]:

@@ -58,8 +58,7 @@ class Validator:
             if reports_exposure(self.task, self.model, self.config.exposure_bias):
                 found = exposure(self.model, self.task, texts, predictions).tallies()
                 metrics |= {name: tally.value for name, tally in found.items()}
-        self.display.where()
-        self.display.tell("validation: " + ", ".join(f"{name} {value:.3f}" for name, value in metrics.items()))
+        self.display.validated(metrics)
         shown = list(zip(sources, outputs, references, strict=True))[: self.config.samples]
         self.display.samples(shown)
         if shown:

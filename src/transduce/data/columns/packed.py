@@ -7,7 +7,7 @@ from transduce.core.errors import InputError
 from transduce.core.registry import resolve
 from transduce.data.columns.protocols import Column, Columns
 from transduce.data.columns.tokens import Tokens
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.text_ids import Tokenizer, read_tokenizers
 
 Packed = tuple[dict[str, str], dict[str, dict[str, Any]]]
 
@@ -31,7 +31,7 @@ def unpack(texts: Mapping[str, str], tables: Mapping[str, Mapping[str, Any]]) ->
     Raises:
         InputError: an unknown kind of column, or one that lacks something.
     """
-    tokenizers = {side: Tokenizer.from_json(text, _name(side)) for side, text in texts.items()}
+    tokenizers = read_tokenizers(texts)
     columns: dict[str, Column] = {}
     for side, table in tables.items():
         kind = resolve("data.columns", str(table.get("kind")))
@@ -40,7 +40,3 @@ def unpack(texts: Mapping[str, str], tables: Mapping[str, Mapping[str, Any]]) ->
             raise InputError(f"the model file has no {side} tokenizer, which its task needs.")
         columns[side] = kind.from_dict(table, tokenizer)
     return columns
-
-
-def _name(side: str) -> str:
-    return "the model file's tokenizer" if side == "joint" else f"the model file's {side} tokenizer"

@@ -4,11 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.collate import padded
 from transduce.data.columns.protocols import ColumnSpec
 from transduce.data.store import Ids
 from transduce.data.tokenizer import Tokenizer
+
+NAMED = ("before", "after", "never")  # keys of a column whose values are tokens
 
 
 @dataclass(frozen=True)
@@ -18,6 +23,10 @@ class Tokens:
     starts, ends: whether a model reads the start token before a row, and the end token behind it. Stores hold neither.
     stream: rows of a store are windows of running text, which nothing is added to; a text by itself stands between two
         end tokens, as a line does in a stream.
+    before: in the place of the start token, what a model reads before a row; a row that does not start has none
+        otherwise. What follows the first of them an output begins with, always.
+    after: in the place of the end token, what stands behind a row.
+    never: tokens that search does not choose; None = padding, start and unknown.
     """
 
     kind: ClassVar[str] = "tokens"
@@ -25,6 +34,9 @@ class Tokens:
     starts: bool = False
     ends: bool = False
     stream: bool = False
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    never: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, tokenizer: Any) -> Self:
@@ -33,8 +45,10 @@ class Tokens:
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: Tokenizer) -> Self:
-        """What `to_dict` gave."""
-        return cls(tokenizer, bool(table.get("starts")), bool(table.get("ends")), bool(table.get("stream")))
+        """What `to_dict` gave. Raises InputError for names that are no tokens of it."""
+        before, after, never = (_names(table, key, tokenizer) for key in NAMED)
+        starts, ends, stream = (bool(table.get(key)) for key in ("starts", "ends", "stream"))
+        return cls(tokenizer, starts, ends, stream, before or (), after or (), never)
 
     @property
     def spec(self) -> ColumnSpec:
@@ -65,6 +79,8 @@ class Tokens:
     @property
     def start(self) -> int:
         """The id before the first token of a text."""
+        if self.before and self.starts:
+            return self.tokenizer.ids(self.before[:1])[0]
         return self.tokenizer.end if self.stream else self.tokenizer.start
 
     @property
@@ -72,8 +88,23 @@ class Tokens:
         """The id behind the last token of a text."""
         return self.tokenizer.end
 
+    @property
+    def opening(self) -> list[int]:
+        """The ids that every output begins with, or that stand before every row that a model reads."""
+        return self.tokenizer.ids(self.before[self.starts :]) if self.before else []
+
+    @property
+    def unwritten(self) -> list[int]:
+        """The ids that search does not choose, in order."""
+        tokenizer = self.tokenizer
+        never = (tokenizer.pad, tokenizer.start, tokenizer.unknown)
+        return sorted(set(never if self.never is None else tokenizer.ids(self.never)) - {self.end})
+
     def collate(self, rows: Sequence[Ids]) -> Padded:
         """(B, T) int64, padded with 0."""
+        if self.before or self.after:
+            closed = [np.asarray(self.closed(row.tolist()), np.int32) for row in rows]
+            return padded(closed, 0, self.start if self.starts else None)
         return padded(rows, 0, self.start if self.starts else None, self.end if self.ends else None)
 
     def collate_texts(self, rows: Sequence[Ids]) -> Padded:
@@ -81,8 +112,9 @@ class Tokens:
         return padded(rows, 0, self.start, self.end) if self.stream else self.collate(rows)
 
     def closed(self, ids: Sequence[int]) -> list[int]:
-        """With the end token where there is one."""
-        return [*ids, self.end] if self.ends or self.stream else list(ids)
+        """With what stands before and behind it, the start token apart."""
+        behind = self.tokenizer.ids(self.after) if self.after else [self.end] * (self.ends or self.stream)
+        return [*self.opening, *ids, *behind]
 
     def inputs(self, rows: Sequence[Ids]) -> Any:
         """What a model reads of texts by themselves, of rows that `closed` gave."""
@@ -94,4 +126,16 @@ class Tokens:
 
     def to_dict(self) -> dict[str, Any]:
         """Without the tokenizer."""
-        return {"starts": self.starts, "ends": self.ends, "stream": self.stream}
+        named = {key: list(names) for key in NAMED if (names := getattr(self, key)) or (names == () and key == "never")}
+        return {"starts": self.starts, "ends": self.ends, "stream": self.stream, **named}
+
+
+def _names(table: Mapping[str, Any], key: str, tokenizer: Tokenizer) -> tuple[str, ...] | None:
+    """The tokens that a table names; None where it says nothing of them."""
+    names = table.get(key)
+    if names is None:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"the model file's column: expected the names of tokens as {key}; got {names!r:.80}.")
+    tokenizer.ids(names)
+    return tuple(names)

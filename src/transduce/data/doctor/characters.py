@@ -8,7 +8,6 @@ Shape letters: C code points of a block, L lines of a block, S scripts.
 
 import unicodedata
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,16 +42,6 @@ class CharacterCounts:
     script: NDArray[np.uint8]
     odd: NDArray[np.uint16]
 
-    @classmethod
-    def joined(cls, parts: list[Self]) -> "CharacterCounts":
-        """Blocks put end to end."""
-        return CharacterCounts(
-            np.concatenate([np.zeros(0, np.int32), *(part.length for part in parts)]),
-            np.concatenate([np.zeros(0, np.int32), *(part.letters for part in parts)]),
-            np.concatenate([np.zeros(0, np.uint8), *(part.script for part in parts)]),
-            np.concatenate([np.zeros(0, np.uint16), *(part.odd for part in parts)]),
-        )
-
 
 class Alphabet:
     """Tables from code point to script number and to odd-character bit, filled as characters are met."""
@@ -75,7 +64,7 @@ class Alphabet:
         return CharacterCounts(
             length=(ends_L - starts_L).astype(np.int32),
             letters=letters_L.astype(np.int32),
-            script=np.where(letters_L > 0, _dominant(counts_LS), 0).astype(np.uint8),
+            script=np.where(letters_L > 0, _dominant(counts_LS, self.scripts), 0).astype(np.uint8),
             odd=np.bitwise_or.reduceat(self._odd_of[codes_C], starts_L),
         )
 
@@ -98,11 +87,12 @@ class Alphabet:
             self._known[code] = True
 
 
-def _dominant(counts_LS: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The script with most letters, 0 (none) left out."""
+def _dominant(counts_LS: NDArray[np.int64], scripts: list[str]) -> NDArray[np.int64]:
+    """The script with most letters, 0 (none) left out; of several the first by name, however they were met."""
     if counts_LS.shape[1] == 1:
         return np.zeros(len(counts_LS), np.int64)
-    best: NDArray[np.int64] = counts_LS[:, 1:].argmax(axis=1) + 1
+    order = np.array(sorted(range(1, len(scripts)), key=scripts.__getitem__))
+    best: NDArray[np.int64] = order[counts_LS[:, order].argmax(axis=1)]
     return best
 
 

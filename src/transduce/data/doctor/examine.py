@@ -22,7 +22,7 @@ from transduce.data.doctor.pair_checks import (
     repeated_lines,
 )
 from transduce.data.doctor.report import Finding, Mask, Report, Severity, worst_first
-from transduce.data.doctor.scan import Progress, ScannedSide, in_silence, of_single_words, scan
+from transduce.data.doctor.scan import Progress, ScannedSide, Scanner, in_silence, of_single_words, scan
 from transduce.data.doctor.shift import align
 from transduce.data.doctor.shift_findings import check_alignment
 from transduce.data.doctor.side_checks import check_side, endless_mask, foreign_mask
@@ -40,6 +40,7 @@ def examine(
     test_source: File | None = None,
     test_target: File | None = None,
     progress: Progress = in_silence,
+    scanner: Scanner = scan,
 ) -> Report:
     """Examine a parallel corpus, and what of a test set has leaked into it.
 
@@ -49,13 +50,14 @@ def examine(
         test_source: the source side of a test set.
         test_target: its target side.
         progress: called with what is being done and how many lines more of it are done.
+        scanner: reads the two sides.
 
     Raises:
         InputError: a file is missing or damaged, a side has no lines, or the test sides differ in length.
     """
     files = {"source": as_text_file(source), "target": as_text_file(target)}
     by_character = any(of_single_words(file) for file in files.values())
-    sides = {role: _scanned(file, progress, by_character) for role, file in files.items()}
+    sides = {role: _scanned(file, progress, by_character, scanner) for role, file in files.items()}
     alignment = align(sides["source"], sides["target"], progress)
     pairs = mended(alignment, len(sides["source"]), len(sides["target"]))
     paired = Paired(sides["source"], sides["target"], pairs)
@@ -75,10 +77,12 @@ def examine(
     return Report(files, lines, worst_first(findings), alignment, pairs, drop, not_looked_for=_not_looked_for(sides))
 
 
-def examine_text(text: File, test: File | None = None, progress: Progress = in_silence) -> Report:
+def examine_text(
+    text: File, test: File | None = None, progress: Progress = in_silence, scanner: Scanner = scan
+) -> Report:
     """Examine a single file, such as the text for a language model: the checks that need no second side."""
     files = {"text": as_text_file(text)}
-    sides = {"text": _scanned(files["text"], progress)}
+    sides = {"text": _scanned(files["text"], progress, scanner=scanner)}
     findings = check_side(sides["text"], "text") + repeated_lines(sides["text"], "text")
     if test is not None:
         sides["test source"] = tested = _scanned(as_text_file(test), progress)
@@ -109,8 +113,8 @@ def _not_looked_for(sides: dict[str, ScannedSide]) -> list[str]:
     return list(dict.fromkeys(each for side in sides.values() for each in not_looked_for(side.marks)))
 
 
-def _scanned(file: ScannedFile, progress: Progress, by_character: bool = False) -> ScannedSide:
-    side = scan(file, progress, by_character)
+def _scanned(file: ScannedFile, progress: Progress, by_character: bool = False, scanner: Scanner = scan) -> ScannedSide:
+    side = scanner(file, progress, by_character)
     if not len(side):
         raise InputError(f"{file}: the file is empty; expected lines of text.")
     return side

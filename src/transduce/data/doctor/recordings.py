@@ -20,6 +20,7 @@ from transduce.data.doctor.report import LINES_NAMED, Finding, Report, Severity,
 from transduce.data.doctor.scan import Progress, in_silence
 from transduce.data.filterbank import SHIFT, WINDOW
 from transduce.data.recordings import RecordingFile, read_recordings
+from transduce.data.remote import located
 
 FULL, RUN = 0.999, 3  # of full scale; samples in a row from which they are clipped
 SILENT = 1e-3  # the loudest sample of a silent recording: -60 dB of full scale
@@ -88,7 +89,7 @@ def examine_recordings(
         heard[role] = list(_examined(single, root, words, rate, longest, partial(progress, role, 1)))
         findings += _findings(heard[role], role)
     findings += _leaks(heard) + _contradictions(heard)
-    paths = {role: ScannedFile(root / file.file) for role, file in files.items()}
+    paths = {role: ScannedFile(located(root, file.file)) for role, file in files.items()}
     counts = {role: len(each) for role, each in heard.items()}
     return Report(paths, counts, worst_first(findings), unit="recording")
 

@@ -3,9 +3,11 @@
 No text is kept; about 66 bytes a line are, so ten million pairs need about 1.5 GB.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,39 +68,95 @@ def of_single_words(file: ScannedFile) -> bool:
     return are_words([text.strip() for text in decode(list(islice(file.raw_lines(), LINES_AT_ONCE)))[0]])
 
 
+@dataclass(frozen=True)
+class ScannedLines:
+    """What was found in some lines of a file; see `ScannedSide`. scripts: by number, of those met up to here."""
+
+    exact: Hashes
+    folded: Hashes
+    length: NDArray[np.int32]
+    letters: NDArray[np.int32]
+    script: NDArray[np.uint8]
+    odd: NDArray[np.uint16]
+    invalid: Mask
+    marks: Marks
+    words: WordStatistics
+    scripts: list[str]
+
+
+Scanner = Callable[[ScannedFile, Progress, bool], ScannedSide]
+"""As `scan`."""
+
+
 def scan(file: ScannedFile, progress: Progress = in_silence, by_character: bool = False) -> ScannedSide:
     """Read `file` once. A line that is not UTF-8 is marked, read with U+FFFD in it, and gone past.
 
     by_character: its words are its characters.
     """
-    exact, folded, invalid, measures = list[Hashes](), list[Hashes](), list[Mask](), list[CharacterCounts]()
-    marks = list[Marks]()
-    alphabet, words, lines = Alphabet(), WordCollector(by_character), file.raw_lines()
-    while raws := list(islice(lines, LINES_AT_ONCE)):
-        texts, bad = decode(raws)
-        stripped = [text.strip() for text in texts]
-        exact.append(hashes([raw.strip() for raw in raws]))
-        folded.append(hashes([text.casefold() for text in stripped]))
-        invalid.append(bad)
-        measures.append(_measure(alphabet, texts, stripped, bad))
-        marks.append(marks_of(stripped))
-        for text in stripped:
-            words.add(text)
-        progress(f"reading {file.path.name}", len(raws))
-    measured = CharacterCounts.joined(measures)
-    return ScannedSide(
-        file,
-        exact=np.concatenate([np.zeros(0, np.uint64), *exact]),
-        folded=np.concatenate([np.zeros(0, np.uint64), *folded]),
+    alphabet, lines = Alphabet(), file.raw_lines()
+
+    def parts() -> Iterator[ScannedLines]:
+        while raws := list(islice(lines, LINES_AT_ONCE)):
+            yield scan_lines(raws, alphabet, by_character)
+            progress(f"reading {file.path.name}", len(raws))
+
+    return side_of(file, parts(), by_character)
+
+
+def scan_lines(raws: list[bytes], alphabet: Alphabet, by_character: bool = False) -> ScannedLines:
+    """Some lines. alphabet: learns the characters that it does not know yet."""
+    texts, bad = decode(raws)
+    stripped = [text.strip() for text in texts]
+    words = WordCollector(by_character)
+    for text in stripped:
+        words.add(text)
+    measured = _measure(alphabet, texts, stripped, bad)
+    return ScannedLines(
+        exact=hashes([raw.strip() for raw in raws]),
+        folded=hashes([text.casefold() for text in stripped]),
         length=measured.length,
         letters=measured.letters,
         script=measured.script,
         odd=measured.odd,
-        invalid=np.concatenate([np.zeros(0, np.bool_), *invalid]),
+        invalid=bad,
+        marks=marks_of(stripped),
         words=words.words(),
-        scripts=alphabet.scripts,
-        marks=np.concatenate([np.zeros(0, np.uint8), *marks]),
+        scripts=list(alphabet.scripts),
     )
+
+
+def side_of(file: ScannedFile, parts: Iterable[ScannedLines], by_character: bool = False) -> ScannedSide:
+    """The side whose lines are those of all parts, which may each have learnt their scripts by themselves."""
+    alphabet = Alphabet()
+    found = [replace(part, script=_renumbered(part, alphabet.scripts)) for part in parts]
+    ends = np.cumsum([0, *(len(part.words.ids) for part in found)])
+
+    def joined(name: str, kind: type[np.generic]) -> NDArray[Any]:
+        return np.concatenate([np.zeros(0, kind), *(getattr(part, name) for part in found)])
+
+    ids = np.concatenate([np.zeros(0, np.uint16), *(part.words.ids for part in found)])
+    stops = [part.words.ends[1:] + first for part, first in zip(found, ends[:-1], strict=True)]
+    return ScannedSide(
+        file,
+        exact=joined("exact", np.uint64),
+        folded=joined("folded", np.uint64),
+        length=joined("length", np.int32),
+        letters=joined("letters", np.int32),
+        script=joined("script", np.uint8),
+        odd=joined("odd", np.uint16),
+        invalid=joined("invalid", np.bool_),
+        words=WordStatistics(np.concatenate([np.zeros(1, np.int64), *stops]), ids, by_character),
+        scripts=alphabet.scripts,
+        marks=joined("marks", np.uint8),
+    )
+
+
+def _renumbered(part: ScannedLines, scripts: list[str]) -> NDArray[np.uint8]:
+    """The part's script numbers as places in `scripts`, to which new ones are added."""
+    scripts += [each for each in part.scripts if each not in scripts]
+    places = np.array([scripts.index(each) for each in part.scripts], np.uint8)
+    renumbered: NDArray[np.uint8] = places[part.script]
+    return renumbered
 
 
 def _measure(alphabet: Alphabet, texts: list[str], stripped: list[str], bad: Mask) -> CharacterCounts:
@@ -119,5 +177,6 @@ def decode(raws: list[bytes]) -> tuple[list[str], Mask]:
 
 
 def hashes(values: list[bytes] | list[str]) -> Hashes:
-    """64-bit hashes, good within this process."""
-    return np.fromiter((hash(value) for value in values), np.int64, len(values)).view(np.uint64)
+    """64-bit hashes, the same in every process."""
+    encoded = (value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass") for value in values)
+    return np.frombuffer(b"".join(blake2b(each, digest_size=8).digest() for each in encoded), "<u8")

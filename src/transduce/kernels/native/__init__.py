@@ -6,7 +6,8 @@ processor is loaded. The environment variable `TRANSDUCE_NATIVE` overrides this:
 Kernels work on CPU tensors in fp32 and bf16. Their results do not depend on the number of threads.
 
 Kernels take addresses and sizes and check nothing. The Python functions beside them, one file for each, do the checks.
-Kernels that were compiled from other sources are left out, with a warning (`layout.py`).
+Kernels that were compiled from other sources are left out, with a warning (`layout.py`). Neither this file nor those
+for prediction (`linear`, `decoder`, `beam`) import torch.
 """
 
 import os
@@ -16,17 +17,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.kernels.native.layout import differences
+from transduce.kernels.native.openmp import provide
 
 VARIANTS = ("plain", "avx2", "avx512", "amx")  # which `setup.py` compiles
 CHOICE = "TRANSDUCE_NATIVE"  # in the environment
-TYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+TYPES = ("float32", "bfloat16")  # endings of the names of functions that exist for several
+PROCESSOR = Path("/proc/cpuinfo")
+BEGINNING = 16_384  # characters of it, which hold all about the first core
 
 
 _wanted = True
@@ -58,6 +60,7 @@ def _found() -> Any:
     able = _variants()
     if chosen in VARIANTS and chosen not in able:
         raise InputError(f"{CHOICE}={chosen}: this processor runs only {', '.join(reversed(able))}")
+    provide()
     for variant in [chosen] if chosen in VARIANTS else able:
         try:
             found = import_module(f"transduce.kernels.native.{variant}")
@@ -73,7 +76,7 @@ def _found() -> Any:
 
 def _reads_what_is_written(module: Any, chosen: str) -> bool:
     """Whether it was compiled from these sources. If not, it warns, or raises if they were chosen explicitly."""
-    wrong = differences(module, tuple(TYPES.values()))
+    wrong = differences(module, TYPES)
     if not wrong:
         return True
     more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
@@ -89,27 +92,38 @@ def _reads_what_is_written(module: Any, chosen: str) -> bool:
     return False
 
 
-def kernel(name: str, *types: torch.dtype) -> Any:
-    """The kernel of that name for those dtypes."""
-    return getattr(_found(), "_".join([name, *(TYPES[each] for each in types)]))
+def kernel(name: str, *types: object) -> Any:
+    """The kernel of that name for those dtypes, of torch or NumPy."""
+    return getattr(_found(), "_".join([name, *(str(each).removeprefix("torch.") for each in types)]))
 
 
-def serves(*tensors: Tensor | None) -> bool:
-    """Whether there are kernels for these tensors. None stands for an absent tensor."""
-    there = [each for each in tensors if each is not None]
-    return all(each.dtype in TYPES and each.device.type == "cpu" for each in there) and kernels() is not None
+def multiplies_whole() -> bool:
+    """Whether the kernels for this processor multiply matrices in 8 bits."""
+    found = kernels()
+    return found is not None and found.__name__.endswith(("avx512", "amx"))
 
 
 def _variants() -> list[str]:
     """Those that this processor can run, fastest first."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return ["plain"]
-    able = torch.cpu.get_capabilities()
+    able = _instructions()
     variants = ["plain"]
-    if able.get("avx2") and able.get("fma3"):
+    if {"avx2", "fma"} <= able:
         variants.insert(0, "avx2")
-        if all(able.get(f"avx512_{part}") for part in ("f", "bw", "dq", "vl", "vnni")):
+        if {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"} <= able:
             variants.insert(0, "avx512")
-            if able.get("amx_tile") and able.get("amx_int8"):
+            if {"amx_tile", "amx_int8"} <= able:
                 variants.insert(0, "amx")
     return variants
+
+
+def _instructions() -> set[str]:
+    """The extensions of the processor that the system lets programs use, as Linux calls them."""
+    try:
+        with PROCESSOR.open(encoding="utf-8") as file:
+            beginning = file.read(BEGINNING)
+    except OSError:
+        return set()
+    flags = next((line for line in beginning.splitlines() if line.startswith("flags")), "")
+    return set(flags.partition(":")[2].split())

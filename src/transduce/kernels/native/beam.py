@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from transduce.kernels.native import kernel
+from transduce.kernels.native.arrays import Array, address, contiguous
 from transduce.kernels.native.decoder import Blocks, NativeRead, Norm, places
 from transduce.kernels.native.layout import MEANS
 from transduce.kernels.native.linear import Packed
@@ -26,9 +27,9 @@ class Writer:
     norm: behind the last block; None = none is.
     """
 
-    embedding_VD: Tensor
-    position_TD: Tensor
-    turn_TE: Tensor | None
+    embedding_VD: Array
+    position_TD: Array
+    turn_TE: Array | None
     decoder: Blocks
     norm: Norm | None
     output: Packed
@@ -54,7 +55,7 @@ class NativeRequest(Protocol):
     @property
     def length(self) -> tuple[float, float, float]: ...
     @property
-    def words(self) -> tuple[Tensor, Tensor] | None: ...
+    def words(self) -> tuple[Array, Array] | None: ...
 
 
 Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
@@ -68,17 +69,17 @@ def search(
     Their position_TD and turn_TE must reach as far as the longest output may. With wanted.words there is one writer.
     """
     rows, longest = len(wanted.limits), max(wanted.limits)
-    token_BKT = torch.empty(rows, wanted.beam, longest, dtype=torch.int64)
-    value_BKT = torch.empty(rows, wanted.beam, longest, dtype=torch.float64)
-    length_BK, impossible = torch.zeros(rows, wanted.beam, dtype=torch.int64), torch.zeros((), dtype=torch.float64)
+    token_BKT = np.empty((rows, wanted.beam, longest), np.int64)
+    value_BKT = np.empty((rows, wanted.beam, longest), np.float64)
+    length_BK, impossible = np.zeros((rows, wanted.beam), np.int64), np.zeros((), np.float64)
     barred, limits = array("q", wanted.forbidden), array("q", wanted.limits)
     wants = array("q", (wanted.start, wanted.end, wanted.beam, wanted.nbest, *barred.buffer_info(), longest))
     tables = [(array("q", _fields(writer)), array("q", _places(read))) for writer, read in writers]
-    real_BS = [read.real_BS.contiguous() for _, read in writers]
+    real_BS = [contiguous(read.real_BS) for _, read in writers]
     readers = array("q")
     for (writer, _), own, real in zip(writers, tables, real_BS, strict=True):
         fields, reads = (each.buffer_info()[0] for each in own)
-        readers.extend((fields, writer.decoder.weights.data_ptr(), reads, real.data_ptr(), real.shape[1]))
+        readers.extend((fields, writer.decoder.place, reads, address(real), real.shape[1]))
     epsilons = array("d", (writer.decoder.epsilon for writer, _ in writers))
     kernel("beam_search")(
         readers.buffer_info()[0],
@@ -90,7 +91,7 @@ def search(
         *_lists(writers[0][0], wanted),
         *wanted.length,
         wanted.prune,
-        *(each.data_ptr() for each in (token_BKT, value_BKT, length_BK, impossible)),
+        *(each.ctypes.data for each in (token_BKT, value_BKT, length_BK, impossible)),
     )
     found = [list(_found(*row)) for row in zip(token_BKT, value_BKT, length_BK.tolist(), strict=True)]
     return found, float(impossible)
@@ -101,8 +102,8 @@ def _places(read: NativeRead) -> list[int]:
     return [place for pair in read.blocks for place in places(*pair)]
 
 
-def _found(token_KT: Tensor, value_KT: Tensor, lengths: Sequence[int]) -> Iterator[Found]:
-    for tokens_T, values_T, length in zip(token_KT.numpy(), value_KT.numpy(), lengths, strict=True):
+def _found(token_KT: NDArray[np.int64], value_KT: NDArray[np.float64], lengths: Sequence[int]) -> Iterator[Found]:
+    for tokens_T, values_T, length in zip(token_KT, value_KT, lengths, strict=True):
         if length:
             yield tokens_T[:length].tolist(), values_T[:length].tolist()
 
@@ -113,13 +114,13 @@ def _lists(writer: Writer, wanted: NativeRequest) -> tuple[int, int, int]:
         return 0, 0, 0
     word_L, first_B = wanted.words
     rows_OI = writer.output.rows
-    return word_L.data_ptr(), first_B.data_ptr(), 0 if rows_OI is None else rows_OI.data_ptr()
+    return address(word_L), address(first_B), 0 if rows_OI is None else address(rows_OI)
 
 
 def _fields(writer: Writer) -> list[int]:
     """`Writer` of `member.h`, as whole numbers."""
     decoder = writer.decoder
-    norm = (0, 0) if writer.norm is None else tuple(each.data_ptr() for each in writer.norm)
-    turn = 0 if writer.turn_TE is None else writer.turn_TE.data_ptr()
-    outer = writer.embedding_VD.data_ptr(), writer.position_TD.data_ptr(), turn, *norm, *writer.output.fields
+    norm = (0, 0) if writer.norm is None else tuple(map(address, writer.norm))
+    turn = 0 if writer.turn_TE is None else address(writer.turn_TE)
+    outer = address(writer.embedding_VD), address(writer.position_TD), turn, *norm, *writer.output.fields
     return [*outer, writer.embedding_VD.shape[1], decoder.heads, decoder.hidden, int(decoder.pre), decoder.count]

@@ -9,10 +9,10 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from transduce.kernels.native import kernel
+from transduce.kernels.native.arrays import Array, address, contiguous, copied, strides
 from transduce.kernels.native.layout import words
 from transduce.kernels.native.linear import Packed
 
@@ -22,8 +22,8 @@ NO_WEIGHT = (0,) * words("Weight")
 class Norm(NamedTuple):
     """A layer norm's parameters, (D,) each."""
 
-    gain_D: Tensor
-    bias_D: Tensor
+    gain_D: Array
+    bias_D: Array
 
 
 class NativeBlock(NamedTuple):
@@ -48,10 +48,10 @@ class Said(NamedTuple):
     past_NC: bool, which columns are its past.
     """
 
-    blocks: Sequence[tuple[Tensor, Tensor]]
-    source_N: Tensor
-    rank_N: Tensor
-    past_NC: Tensor
+    blocks: Sequence[tuple[Array, Array]]
+    source_N: Array
+    rank_N: Array
+    past_NC: Array
 
 
 class NativeRead(NamedTuple):
@@ -61,9 +61,9 @@ class NativeRead(NamedTuple):
     source_N: int64, which of them each hypothesis reads. real_BS: bool, which of their positions are real.
     """
 
-    blocks: Sequence[tuple[Tensor, Tensor]]
-    source_N: Tensor
-    real_BS: Tensor
+    blocks: Sequence[tuple[Array, Array]]
+    source_N: Array
+    real_BS: Array
 
 
 class Blocks:
@@ -82,32 +82,33 @@ class Blocks:
         heads: int,
         pre: bool,
         epsilon: float,
-        turns: Callable[[int], Tensor] | None = None,
+        turns: Callable[[int], Array] | None = None,
     ) -> None:
         self._blocks = blocks  # whoever holds addresses holds what stands there
-        fields = [_fields(block) for block in blocks]
-        self.weights = torch.tensor(fields)
+        self.weights = np.array([_fields(block) for block in blocks], np.int64)
         """`BlockWeights` of each block, as whole numbers."""
+        self.place = address(self.weights)
+        """Where they stand."""
         self.heads, self.hidden = heads, blocks[0].inner.outputs
         self.pre, self.count = pre, len(blocks)
         self.epsilon = epsilon
         self.turns = turns
 
-    def step(self, x_ND: Tensor, said: Said, read: NativeRead) -> Tensor:
+    def step(self, x_ND: Array, said: Said, read: NativeRead) -> Array:
         """What leaves the last block, (N, D) fp32, of the embedded tokens `x_ND`."""
-        x_ND = x_ND.clone(memory_format=torch.contiguous_format)
+        x_ND = copied(x_ND)
         pairs = zip(said.blocks, read.blocks, strict=True)
         memory = array("q", [number for own, cross in pairs for number in (*places(*own), *places(*cross))])
-        past = [each.contiguous() for each in said[1:]]
-        source = [each.contiguous() for each in read[1:]]
+        past = [contiguous(each) for each in said[1:]]
+        source = [contiguous(each) for each in read[1:]]
         columns = said.past_NC.shape[1]
         turn_TE = self.turns(columns + 1) if self.turns else None
-        addresses = (each.data_ptr() for each in (x_ND, *past, *source))
+        addresses = (address(each) for each in (x_ND, *past, *source))
         kernel("decoder_step")(
-            self.weights.data_ptr(),
+            self.place,
             memory.buffer_info()[0],
             *addresses,
-            0 if turn_TE is None else turn_TE.data_ptr(),
+            0 if turn_TE is None else address(turn_TE),
             *read.real_BS.shape,
             *x_ND.shape,
             self.heads,
@@ -119,19 +120,19 @@ class Blocks:
         )
         return x_ND
 
-    def encode(self, x_ND: Tensor, length_B: Tensor) -> Tensor:
+    def encode(self, x_ND: Array, length_B: Array) -> Array:
         """What leaves an encoder's last block, (N, D) fp32, of the embedded tokens of all sources one behind the other.
 
         Args:
             length_B: int64, of each source, all above 0; together N.
         """
-        x_ND, length_B = x_ND.clone(memory_format=torch.contiguous_format), length_B.contiguous()
+        x_ND, length_B = copied(x_ND), contiguous(length_B)
         turn_TE = self.turns(int(length_B.max())) if self.turns else None
         kernel("encoder_pass")(
-            self.weights.data_ptr(),
-            x_ND.data_ptr(),
-            length_B.data_ptr(),
-            0 if turn_TE is None else turn_TE.data_ptr(),
+            self.place,
+            address(x_ND),
+            address(length_B),
+            0 if turn_TE is None else address(turn_TE),
             len(length_B),
             *x_ND.shape,
             self.heads,
@@ -148,11 +149,11 @@ def _fields(block: NativeBlock) -> list[int]:
     norms, *products = block
     return [
         *(field for product in products for field in (product.fields if product else NO_WEIGHT)),
-        *(part.data_ptr() if part is not None else 0 for norm in norms for part in norm or (None, None)),
+        *(address(part) if part is not None else 0 for norm in norms for part in norm or (None, None)),
     ]
 
 
-def places(key_BHSE: Tensor, value_BHSE: Tensor) -> list[int]:
+def places(key_BHSE: Array, value_BHSE: Array) -> list[int]:
     """`Places` of `decoder.h`, as whole numbers."""
-    strides = (each.stride()[:3] for each in (key_BHSE, value_BHSE))
-    return [key_BHSE.data_ptr(), value_BHSE.data_ptr(), *(number for stride in strides for number in stride)]
+    both = key_BHSE, value_BHSE
+    return [*map(address, both), *(stride for each in both for stride in strides(each)[:3])]

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from transduce.kernels.native import kernel, serves
+from transduce.kernels.native import kernel
+from transduce.kernels.native.tensors import serves
 
 
 def can_drop(f: Tensor, x: Tensor | None = None) -> bool:

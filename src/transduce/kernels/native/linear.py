@@ -3,21 +3,16 @@
 Shapes: N rows, I inputs, O outputs, P panels of outputs.
 """
 
+import math
+from array import array
 from functools import cached_property
 from typing import Any, Self
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+import numpy as np
 
-from transduce.kernels.native import kernel, kernels, serves
+from transduce.kernels.native import kernel
+from transduce.kernels.native.arrays import Array, address, contiguous, empty, empty_like, zeros
 from transduce.kernels.native.layout import DEEP, QUADS, VECTOR, WIDE
-
-
-def can_pack(weight_OI: Tensor, whole: bool) -> bool:
-    """Whether `Packed` takes this weight; whole: in 8 bits, for which the processor must have the instruction."""
-    fits = serves(weight_OI) and weight_OI.dtype is torch.float32
-    return fits and (not whole or kernels().__name__.endswith(("avx512", "amx")))
 
 
 class Packed:
@@ -28,40 +23,44 @@ class Packed:
         whole: lay it out in 8 bits, as `transduce.kernels.int8.quantised` does.
     """
 
-    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None, whole: bool = False) -> None:
-        weight_OI = weight_OI.contiguous()
+    def __init__(self, weight_OI: Array, bias_O: Array | None = None, whole: bool = False) -> None:
+        weight_OI = contiguous(weight_OI)
         self.outputs, self.inputs = weight_OI.shape
-        self._bias_O = None if bias_O is None else bias_O.contiguous()
-        self._scale_O = torch.empty(self.outputs) if whole else None
-        self._above_O = torch.empty(self.outputs, dtype=torch.int32) if whole else None
+        self._bias_O = None if bias_O is None else contiguous(bias_O)
+        self._scale_O = empty((self.outputs,)) if whole else None
+        self._above_O = empty((self.outputs,), np.int32) if whole else None
         if whole:
             room = (-(-self.outputs // DEEP), -(-self.inputs // QUADS), DEEP, QUADS)
-            self._panels = torch.zeros(room, dtype=torch.int8)
+            filled = self.outputs % DEEP == 0 and self.inputs % QUADS == 0
+            self._panels = (empty if filled else zeros)(room, np.int8)
         else:
-            self._panels = torch.zeros(-(-self.outputs // WIDE), self.inputs, WIDE)
-        made = [each.data_ptr() for each in (self._panels, self._scale_O, self._above_O) if each is not None]
-        kernel("pack_whole" if whole else "pack")(weight_OI.data_ptr(), *weight_OI.shape, *made)
+            filled = self.outputs % WIDE == 0
+            self._panels = (empty if filled else zeros)((-(-self.outputs // WIDE), self.inputs, WIDE))
+        made = [address(each) for each in (self._panels, self._scale_O, self._above_O) if each is not None]
+        kernel("pack_whole" if whole else "pack")(address(weight_OI), *weight_OI.shape, *made)
         held = (self._panels, self._scale_O, self._above_O, self._bias_O)
-        self.fields = [*(0 if each is None else each.data_ptr() for each in held), self.inputs, self.outputs]
+        self.fields = [*(0 if each is None else address(each) for each in held), self.inputs, self.outputs]
         """`Weight` of `linear.h`, as whole numbers."""
-        self._weight = torch.tensor(self.fields)
+        self._weight = array("q", self.fields)
 
     @cached_property
-    def rows(self) -> Tensor | None:
+    def rows(self) -> Array | None:
         """In 8 bits: the weight (O, I) row by row, each filled up with zeros to a multiple of 64; None in fp32."""
         if self._scale_O is None:
             return None
-        rows_OI = self._panels.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)[: self.outputs]
-        return F.pad(rows_OI, (0, -rows_OI.shape[1] % VECTOR)).contiguous()
+        rows_OI = self._panels.transpose(0, 2, 1, 3).reshape(-1, self._panels.shape[1] * QUADS)[: self.outputs]
+        filled_OI = zeros((self.outputs, -(-rows_OI.shape[1] // VECTOR) * VECTOR), np.int8)
+        filled_OI[:, : rows_OI.shape[1]] = rows_OI
+        return filled_OI
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Itself: it never changes. A copied module makes its own when it is asked."""
         return self
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Array) -> Array:
         """(.., I) -> (.., O), in fp32."""
-        x = x.contiguous()
-        product = x.new_empty(*x.shape[:-1], self.outputs)
-        rows = x.numel() // self.inputs
-        kernel("linear")(self._weight.data_ptr(), x.data_ptr(), product.data_ptr(), rows)
+        x = contiguous(x)
+        rows = math.prod(x.shape[:-1])
+        product = empty_like(x, (*x.shape[:-1], self.outputs))
+        kernel("linear")(self._weight.buffer_info()[0], address(x), address(product), rows)
         return product

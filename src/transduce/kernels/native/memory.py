@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from transduce.kernels.native import kernels, serves
+from transduce.kernels.native import kernels
+from transduce.kernels.native.tensors import serves
 
 
 class MemoryShape(NamedTuple):

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from transduce.kernels.native import kernel, serves
+from transduce.kernels.native import kernel
 from transduce.kernels.native.layout import ROWS
+from transduce.kernels.native.tensors import serves
 
 
 def can_norm(x: Tensor, gain_D: Tensor, bias_D: Tensor) -> bool:

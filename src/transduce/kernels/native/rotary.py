@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from transduce.kernels.native import kernel, serves
+from transduce.kernels.native import kernel
+from transduce.kernels.native.tensors import serves
 
 
 def can_turn(x_BHTE: Tensor) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from transduce.kernels.native import kernel, serves
+from transduce.kernels.native import kernel
+from transduce.kernels.native.tensors import serves
 
 
 def can_rank(x_NV: Tensor) -> bool:

@@ -1,0 +1,5 @@
+"""`python -m transduce_runtime`."""
+
+from transduce.cli.runtime import main
+
+main()

@@ -1,0 +1,42 @@
+"""Whether the wheel says what the whole package says: python try_wheel.py PYTHON, of an environment without torch.
+
+The stored model files of the tests are read by both, each in a process of its own.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+FILES = sorted((Path(__file__).resolve().parents[2] / "tests/formats").glob("*.safetensors"))
+LINES = ["1 2 3", "9 9", "", "7 5 1 0 8"]
+OURS = """
+import json, sys
+import transduce
+paths, lines = json.loads(sys.argv[1])
+print(json.dumps([[each.to_dict() for each in transduce.load(path).predict(lines, beam=3, nbest=2)] for path in paths]))
+"""
+WHEELS = """
+import importlib.util, pathlib
+assert importlib.util.find_spec("torch") is None, "this environment has torch"
+assert "site-packages" in pathlib.Path(importlib.util.find_spec("transduce_runtime").origin).parts
+""" + OURS.replace("import transduce\n", "import transduce_runtime as transduce\n")
+
+
+def said(python: str, script: str, command: list[str]) -> tuple[str, str]:
+    """What a script prints, and what the command writes for the lines with the first file."""
+    asked = json.dumps([[str(path) for path in FILES], LINES])
+    script_said = subprocess.run([python, "-c", script, asked], capture_output=True, text=True, check=True).stdout
+    lines = "".join(f"{line}\n" for line in LINES)
+    run = subprocess.run(
+        [python, *command, "predict", str(FILES[0])], input=lines, capture_output=True, text=True, check=True
+    )
+    return script_said, run.stdout
+
+
+if __name__ == "__main__":
+    whole = said(sys.executable, OURS, ["-m", "transduce"])
+    wheel = said(sys.argv[1], WHEELS, ["-m", "transduce_runtime"])
+    if wheel != whole:
+        sys.exit(f"the wheel says something else:\n{wheel}\n{whole}")
+    print(f"{len(FILES)} models, {len(LINES)} lines: the same from both")

@@ -1,0 +1,44 @@
+"""Who does bulk work: this process, or a cluster, behind one interface (`transduce.bulk.work.BulkEngine`)."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+from transduce.bulk.blocks import LineBlock
+from transduce.bulk.work import Advance, BlockWorker, BulkEngine, BulkWork
+from transduce.core.errors import InputError
+
+EngineName = Literal["local", "ray"]
+
+
+class LocalEngine:
+    """This process, block by block.
+
+    worker: one that is there already, as its model is loaded.
+    """
+
+    def __init__(self, worker: BlockWorker | None = None) -> None:
+        self._worker = worker
+
+    def answers(self, work: BulkWork, blocks: Iterable[LineBlock], advance: Advance) -> Iterator[Any]:
+        """See `BulkEngine`."""
+        worker = self._worker or work.worker()
+        return (worker.answer(block, advance) for block in blocks)
+
+
+def engine_of(name: EngineName, worker: BlockWorker | None = None, workers: int | None = None) -> BulkEngine:
+    """The engine of this name.
+
+    Args:
+        worker: for "local", one that is there already.
+        workers: for "ray", how many processes hold the model; None = one for each processor, or GPU, of the cluster.
+
+    Raises:
+        InputError: there is no such engine, or its library is not installed.
+    """
+    if name == "local":
+        return LocalEngine(worker)
+    if name != "ray":
+        raise InputError(f'engine: expected "local" or "ray"; got {name!r}.')
+    from transduce.bulk.ray_engine import RayEngine  # late: it imports torch, which the kernels alone do without
+
+    return RayEngine(workers)

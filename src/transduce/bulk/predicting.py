@@ -1,0 +1,101 @@
+"""Predicting as bulk work: of each text the line that is written, and what is told about it."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transduce.bulk.blocks import LineBlock, blocks_of
+from transduce.bulk.work import Advance, BulkEngine, BulkWork
+from transduce.inference.prediction import Prediction
+
+if TYPE_CHECKING:
+    from transduce.inference.constraints import Constraints
+
+Row = dict[str, Any]
+
+
+class PredictingWorker:
+    """Holds a model, or an ensemble, and predicts.
+
+    A row has its "text", and may have an "id" and what is "wanted" of the output, as `wanted_row` writes it.
+
+    Args:
+        settings: "load", of `transduce.load`; "predict", of `Pipeline.predict`; "form", a name in `FORMS`. With "parts"
+            each block is a file of its own, whose lines are counted from 0; with "part_seeds" it has a seed of its own.
+        models: the model files.
+        pipeline: the model, where it is loaded already: a `Pipeline`, or a `Translator` of the kernels alone.
+    """
+
+    def __init__(self, settings: dict[str, Any], models: list[Path], pipeline: Any = None) -> None:
+        self._settings = settings
+        self._pipeline = pipeline or _loaded(models, settings["load"])
+
+    def answer(self, block: LineBlock, advance: Advance) -> dict[str, Any]:
+        """{"outputs": one for each row, "told": what a person should know}."""
+        told: list[str] = []
+        settings, options = self._settings, dict(self._settings["predict"])
+        if settings.get("part_seeds"):
+            options["seed"] += block.number
+        if any("wanted" in row for row in block.rows):
+            options["wanted"] = [_constraints(row) for row in block.rows]
+        found = self._pipeline.predict(
+            [row["text"] for row in block.rows],
+            tell=told.append,
+            advance=advance,
+            first=0 if settings.get("parts") else block.first,
+            **options,
+        )
+        form = FORMS[settings["form"]]
+        return {"outputs": [form(each, row) for each, row in zip(found, block.rows, strict=True)], "told": told}
+
+
+def outputs(
+    engine: BulkEngine, work: BulkWork, rows: Iterable[Row], advance: Advance, tell: Callable[[str], None]
+) -> Iterator[Any]:
+    """What is made of each row, in their order.
+
+    Raises:
+        InputError: see `BulkEngine.answers`.
+    """
+    for answer in engine.answers(work, blocks_of(rows), advance):
+        for each in answer["told"]:
+            tell(each)
+        yield from answer["outputs"]
+
+
+def _loaded(models: list[Path], use: dict[str, Any]) -> Any:
+    from transduce.pipeline.pipeline import load
+
+    return load(models, **use)
+
+
+def wanted_row(wanted: "Constraints") -> list[Any]:
+    """Constraints for JSON."""
+    return [wanted.must, wanted.must_not, wanted.prefix]
+
+
+def _constraints(row: Row) -> "Constraints":
+    from transduce.inference.constraints import Constraints
+
+    must, must_not, prefix = row.get("wanted", ((), (), ""))
+    return Constraints(tuple(map(tuple, must)), tuple(must_not), prefix)
+
+
+def as_text(prediction: Prediction, row: Row) -> str:
+    """Its text."""
+    return prediction.text
+
+
+def as_json(prediction: Prediction, row: Row) -> str:
+    """All of the prediction, behind what its text is called."""
+    named = {"id": row["id"]} if "id" in row else {}
+    return json.dumps({**named, **prediction.to_dict()}, ensure_ascii=False)
+
+
+def as_pair(prediction: Prediction, row: Row) -> tuple[str, bool]:
+    """One line, and whether it came to its end."""
+    return prediction.text.replace("\n", " "), prediction.ended
+
+
+FORMS: dict[str, Callable[[Prediction, Row], Any]] = {"text": as_text, "json": as_json, "pair": as_pair}

@@ -1,0 +1,117 @@
+"""`transduce convert MODEL OUTPUT`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from transduce.interop.imports import Imported
+    from transduce.interop.parity import Parity, Text
+
+
+def convert(
+    model: Annotated[Path, typer.Argument(help="A folder of Hugging Face, or an .npz file of Marian.")],
+    output: Annotated[Path, typer.Argument(help="The model file to write, which must not exist yet.")],
+    check: Annotated[
+        Path | None, typer.Option(help="Lines of text of your own on which both models must say the same.")
+    ] = None,
+    references: Annotated[
+        Path | None, typer.Option(help="Translations of --check, line by line, for BLEU of both models.")
+    ] = None,
+    source_language: Annotated[
+        str, typer.Option(help="Code of the source language, such as en. M2M-100, NLLB and mBART need both codes.")
+    ] = "",
+    target_language: Annotated[str, typer.Option(help="Code of the target language, such as fr.")] = "",
+    source_spm: Annotated[
+        Path | None, typer.Option(help="Of an .npz: the SentencePiece model of the source. By default found beside it.")
+    ] = None,
+    target_spm: Annotated[
+        Path | None, typer.Option(help="Of an .npz: the SentencePiece model of the target. By default the source's.")
+    ] = None,
+    allow_differences: Annotated[
+        bool, typer.Option("--allow-differences", help="Exit with 0 even if the converted model says something else.")
+    ] = False,
+) -> None:
+    """Turn a model of another program into a model file, and check that it says the same.
+
+        transduce convert opus-mt-en-fr en-fr.safetensors --check my.en
+
+    Reads folders of Hugging Face (Marian, BART, mBART, T5, mT5, M2M-100, NLLB, Pegasus) with safetensors, and Marian's
+    .npz. Both models translate the lines of --check greedily in fp32. If any output differs, the first one is shown and
+    the exit code is 1; the model file stays.
+    """
+    from transduce.cli.text import tell
+    from transduce.core.model_file import save_model_file
+    from transduce.interop.import_marian_npz import SentencePieceFiles
+    from transduce.interop.imports import read_foreign
+    from transduce.interop.model_card import Languages
+
+    _check(output, check, references)
+    text = _text(check, references) if check else None
+    languages = Languages(source_language, target_language)
+    read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm))
+    save_model_file(output, read.file)
+    tell(f"{output}: written, from {read.kind}.")
+    if not _compared(read, output, text) and not allow_differences:
+        raise typer.Exit(1)
+
+
+def _check(output: Path, check: Path | None, references: Path | None) -> None:
+    from transduce.core.errors import InputError
+
+    problems = []
+    if output.exists() or output.is_symlink():
+        problems.append(f"{output}: this is there already. Delete it, or choose another name.")
+    if output.suffix != ".safetensors":
+        problems.append(f"{output}: a model file is called .safetensors: {output.stem}.safetensors.")
+    if references and not check:
+        problems.append("--references goes with --check, whose lines they translate.")
+    if problems:
+        raise InputError(problems)
+
+
+def _text(check: Path, references: Path | None) -> "Text":
+    from transduce.cli.text import read_source
+    from transduce.interop.parity import Text
+
+    return Text(str(check), read_source(check), read_source(references) if references else None)
+
+
+def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
+    """Whether nothing was found to differ; what was compared, and what was not, is told."""
+    from transduce.cli.text import tell
+    from transduce.core.errors import InputError
+    from transduce.interop.original_engine import OriginalEngine
+    from transduce.interop.parity import compare
+    from transduce.pipeline.pipeline import load
+
+    if not read.has_engine:
+        _red("nothing was compared: Transduce has nothing that runs Marian's own files.")
+        return True
+    if text is None:
+        _red("nothing was compared: name lines of text with --check.")
+        return True
+    pipeline = load(output, device="cpu")
+    try:
+        engine = OriginalEngine(pipeline, read.path)
+    except InputError as error:
+        _red(f"nothing was compared: {error}")
+        return True
+    found: Parity = compare(pipeline, engine, text, read.languages.target or None)
+    for line in found.report():
+        tell(line)
+    if not found.holds:
+        differing = found.lines - found.equal
+        _red(
+            f"{differing:,} of {found.lines:,} outputs differ: the converted model does not say what the original says."
+        )
+    return found.holds
+
+
+def _red(line: str) -> None:
+    """Print a line on standard error, in red on a terminal."""
+    from transduce.cli.text import is_terminal, tell
+
+    tell(f"\x1b[31m{line}\x1b[0m" if is_terminal(sys.stderr) else line)

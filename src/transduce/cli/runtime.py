@@ -1,0 +1,102 @@
+"""`transduce-runtime predict MODEL < sources > outputs`: the command of the package without torch."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from transduce.cli.process import run
+from transduce.cli.search_keys import models_and_search
+from transduce.version import __version__
+
+NAME = "transduce-runtime"
+SEARCH: dict[str, dict[str, Any]] = {
+    "--method": {"choices": ["greedy", "beam"], "help": "The search method."},
+    "--beam": {"type": int, "help": "The beam width."},
+    "--prune": {"type": float, "help": "Drop hypotheses that are this many nats less likely than the best."},
+    "--length-rule": {"choices": ["power", "gnmt", "none"], "help": "How outputs are ranked."},
+    "--alpha": {"type": float, "help": "The exponent in --length-rule."},
+    "--nbest": {"type": int, "help": "How many outputs to list for each line, with --json."},
+    "--max-new": {
+        "type": int,
+        "dest": "max_length_offset",
+        "help": "How many tokens longer an output may be than search.max_length_factor times its source.",
+    },
+    "--shortlist": {"type": int, "help": "Allow only this many candidates for each source token."},
+}
+"""Options that are keys of search."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Of the command's arguments, which are named as those of `transduce predict`."""
+    whole = argparse.ArgumentParser(
+        prog=NAME,
+        description="Translate each line of standard input with a Transformer that Transduce trained, without torch.",
+        epilog="Exit codes: 0 for success, 1 for a failure, 2 for wrong input, 130 when interrupted.",
+    )
+    whole.add_argument("--version", action="version", version=f"{NAME} {__version__}")
+    whole.add_argument("verb", choices=["predict"], help="What to do.")
+    whole.add_argument(
+        "model",
+        nargs="+",
+        metavar="MODEL|search.KEY=VALUE",
+        help="A run directory or a model file. Several are used as an ensemble.",
+    )
+    whole.add_argument("--source", type=Path, help="Read this file (plain, .gz or .xz) instead of standard input.")
+    whole.add_argument("--text", help="Translate this one text instead of reading lines.")
+    for name, option in SEARCH.items():
+        whole.add_argument(name, **option)
+    whole.add_argument("--batch-size", type=int, default=64, help="How many lines to search at once.")
+    whole.add_argument("--workers", type=int, default=1, help="How many threads search side by side.")
+    whole.add_argument("--threads", type=int, help="How many threads one search uses. By default all cores.")
+    whole.add_argument("--to", default="", help="The code of the language to write, for a model that writes several.")
+    whole.add_argument(
+        "--split", choices=["auto", "sentences", "none"], default="auto", help="Read by sentences or not."
+    )
+    whole.add_argument(
+        "--long",
+        choices=["split", "truncate", "refuse"],
+        default="split",
+        help="What to do with lines that are too long.",
+    )
+    whole.add_argument("--ensemble", choices=["probability", "log_probability"], default="probability")
+    whole.add_argument(
+        "--precision", choices=["fp32", "int8"], default="fp32", help="The precision of matrix products."
+    )
+    whole.add_argument("--json", action="store_true", help="Write one JSON object a line.")
+    return whole
+
+
+def predict(given: argparse.Namespace) -> None:
+    """Translate each line, as `transduce predict` does."""
+    from transduce.cli.predictions import answer, writer
+    from transduce.cli.text import bar, is_terminal, read_source, tell
+    from transduce.core.errors import InputError
+    from transduce.data.tags import require_language
+    from transduce.runtime.allocator import keep_freed_memory
+    from transduce.without_torch.translator import load
+
+    keep_freed_memory()
+    if given.source is not None and given.text is not None:
+        raise InputError("--source names a file of inputs and --text is the input itself: give one of them.")
+    keys = [option.get("dest", name[2:].replace("-", "_")) for name, option in SEARCH.items()]
+    models, search = models_and_search(given.model, {key: getattr(given, key) for key in keys})
+    model = load(models, ensemble=given.ensemble, precision=given.precision, threads=given.threads, search=search)
+    how = {"split": given.split, "long": given.long, "to": given.to, "tell": tell, **search}
+    if given.source is None and given.text is None and is_terminal(sys.stdin):
+        answer(lambda line: model.predict([line], **how), writer(given.json))
+        return
+    lines = [given.text] if given.text is not None else read_source(given.source)
+    if not given.to and lines:
+        require_language(model.source, lines)
+    with bar("predicting", len(lines)) as advance:
+        found = model.predict(lines, batch_size=given.batch_size, workers=given.workers, advance=advance, **how)
+    write = writer(given.json, given.text is not None)
+    for prediction in found:
+        write(prediction, {})
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    run(NAME, lambda: predict(parser().parse_intermixed_args(arguments)))

@@ -1,0 +1,43 @@
+"""Keys of search among the arguments of a command: `search.beam=5`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+Named = TypeVar("Named", Path, str)
+SEARCH = "search."  # the beginning of an argument that is a key of search instead of a model
+
+
+def models_and_search(
+    given: Sequence[Named] | None, options: Mapping[str, Any], needed: bool = True
+) -> tuple[list[Named], dict[str, Any]]:
+    """Separate the arguments of a command that searches into models and search keys, which override the recipe's.
+
+    Every such command takes any search key among its models, as `search.beam=5`, and some keys as options too. The
+    search itself checks which keys exist.
+
+    Args:
+        given: models, and `search.KEY=VALUE`.
+        options: the values of options by search key; None = not given.
+        needed: whether at least one model is required.
+
+    Raises:
+        InputError: there is no model, an override is malformed, or a key was given in both ways.
+    """
+    from transduce.core.errors import InputError
+    from transduce.core.overrides import apply_overrides  # late: it reads TOML
+
+    models = [each for each in given or () if not str(each).startswith(SEARCH)]
+    overrides = [str(each) for each in given or () if str(each).startswith(SEARCH)]
+    named = apply_overrides({"search": {}}, overrides)["search"]
+    asked = {key: value for key, value in options.items() if value is not None}
+    problems = [
+        f"search.{key} was given twice, as an option and as search.{key}=...; give it once."
+        for key in asked
+        if key in named
+    ]
+    if needed and not models:
+        problems.append("expected a run directory or a model file; got only search keys.")
+    if problems:
+        raise InputError(problems)
+    return models, {**asked, **named}

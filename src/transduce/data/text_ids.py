@@ -1,0 +1,215 @@
+"""Text <-> token ids: the library `tokenizers`, with four special tokens and one text policy fixed.
+
+What each kind makes of a text, before anything is learnt:
+
+| kind | unit | text policy |
+|---|---|---|
+| bpe, unigram | subword | NFC, control characters -> space, no spaces at the ends; punctuation stands alone |
+| whitespace | word between spaces | NFC, control characters -> space, one space between words |
+| character | character | NFC, control characters but "\\n" -> space |
+| byte | UTF-8 byte | none |
+
+`normalization = "NFD"` puts NFD in the place of NFC: an accent, and each letter of a Hangul syllable, is a character of
+its own. decode composes them again.
+
+decode(encode(text)) is the text under its kind's policy: inner runs of spaces survive but in whitespace, and
+byte gives back any text exactly. A character (or word) that training did not see reads "<unk>".
+
+"Control characters" are Unicode's Cc (NUL, CR, TAB, "\\n", U+0085, ...) and the line breaks U+2028 and
+U+2029: a decoded text of any kind but byte and character is therefore always one line. "▁" (U+2581) stands
+for a space and reads as one.
+
+A special token's name in a text is text: "</s>" is three punctuation marks and a letter, never the end of a
+sentence. One exception is meant: to a whitespace tokenizer the word "<unk>" *is* the unknown word, because
+corpora such as the Penn Treebank come with their rare words already replaced by it.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from transduce.core.errors import InputError, TransduceError
+from transduce.data.byte_level import bytes_of
+from transduce.data.patterns import as_our_errors, linear, refuse_surrogates
+from transduce.data.special_tokens import find_special
+from transduce.data.tokenizer_check import check_tokenizer, is_the_librarys, probe
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Inner
+
+
+class Tokenizer:
+    """Text to ids and back. Tokenizers learnt here have <pad>=0, <s>=1, </s>=2, <unk>=3.
+
+    A foreign tokenizer.json keeps its own ids; its special tokens are found by their usual names.
+
+    Raises:
+        InputError: a special token is missing from a foreign vocabulary; all that are missing are named.
+    """
+
+    right_to_left = False
+    """Whether ids run from the end of a text to its beginning; see `transduce.data.right_to_left`."""
+
+    def __init__(self, inner: "Inner") -> None:
+        inner.no_truncation()
+        inner.no_padding()
+        inner.encode_special_tokens = True  # "</s>" in a text is text
+        self._inner = inner
+        vocabulary = inner.get_vocab(with_added_tokens=True)
+        special = find_special(vocabulary)
+        self.pad, self.start = special["pad"], special["start"]
+        self.end, self.unknown = special["end"], special["unknown"]
+        self.size = max(vocabulary.values()) + 1
+        self._decomposes = _decomposes(inner)
+        added = sorted(inner.get_added_tokens_decoder().items())
+        special_ids = {index for index, token in added if token.special} - {self.unknown}
+        self._silent = {self.pad, self.start, self.end} | special_ids
+        self.added = [token.content for _, token in added if not token.special]  # found before a text is cut
+
+    @property
+    def left_to_right(self) -> "Tokenizer":
+        """The same in the order of reading."""
+        return self
+
+    def equals(self, other: "Tokenizer") -> bool:
+        """Whether both make the same ids of every text."""
+        return self.right_to_left == other.right_to_left and self.to_json() == other.to_json()
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without start and end. Other threads go on meanwhile.
+
+        Raises:
+            InputError: a text holds a lone surrogate.
+            TransduceError: a foreign tokenizer breaks down over a text.
+        """
+        listed = list(texts)
+        with as_our_errors(listed):
+            encoded = self._inner.encode_batch_fast(listed, add_special_tokens=False)
+        return [self._only_text(encoding.ids) for encoding in encoded]
+
+    def words(self, text: str) -> list[str]:
+        """The parts of a text that are cut into tokens one by one, as the vocabulary spells them."""
+        inner = self._inner
+        with as_our_errors([text]):
+            normal = inner.normalizer.normalize_str(text) if inner.normalizer else text
+            cut = inner.pre_tokenizer.pre_tokenize_str(normal) if inner.pre_tokenizer else [(normal, (0, 0))]
+        return [word for word, _ in cut]
+
+    def encode_word(self, word: str) -> list[int]:
+        """The ids of one of `words`."""
+        return [token.id for token in self._inner.model.tokenize(word)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of `ids`: pad, start, end and further special tokens are skipped, an unknown shows as its name.
+
+        Raises:
+            TransduceError: a foreign tokenizer breaks down over them.
+        """
+        kept = [int(index) for index in ids if index not in self._silent]
+        try:
+            text = str(self._inner.decode(kept, skip_special_tokens=False))
+        except BaseException as error:
+            if not is_the_librarys(error):
+                raise
+            raise TransduceError(f"the tokenizer failed on an output: {error}.") from error
+        return unicodedata.normalize("NFC", text) if self._decomposes else text
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The vocabulary's own spelling of each id, "▁" for a space; for figures."""
+        return [str(self._inner.id_to_token(int(index))) for index in ids]
+
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        """The ids that `tokens` spells so.
+
+        Raises:
+            InputError: a spelling is no token's; all such are named.
+        """
+        refuse_surrogates(tokens)
+        found = {token: self._inner.token_to_id(token) for token in tokens}
+        missing = [f'"{token}" is not a token of this model.' for token, index in found.items() if index is None]
+        if missing:
+            raise InputError(missing)
+        return [index for token in tokens if (index := found[token]) is not None]
+
+    def spellings(self) -> list[bytes]:
+        """Of each id there is; see `spelled`."""
+        return self.spelled(range(self.size))
+
+    def spelled(self, ids: Iterable[int]) -> list[bytes]:
+        """For each of `ids` the UTF-8 bytes that it adds to a text: `decode` joins these, and drops a space in front.
+
+        Raises:
+            InputError: a foreign tokenizer, whose decoder does more than that; a tokenizer that takes letters apart.
+        """
+        if self._decomposes:
+            raise InputError('constraints on text do not work with tokenizer.normalization = "NFD".')
+        decoder = self._inner.decoder
+        kind = "none" if decoder is None else type(decoder).__name__
+        spell: dict[str, Callable[[str], bytes]] = {
+            "none": lambda token: f" {token}".encode(),
+            "Fuse": str.encode,
+            "Metaspace": lambda token: token.replace(getattr(decoder, "replacement", "▁"), " ").encode(),
+            "ByteLevel": bytes_of,
+        }
+        if kind not in spell:
+            raise InputError(
+                f"the tokenizer's decoder is {kind}; constraints on text work only with {', '.join(spell)}."
+            )
+        names = [None if index in self._silent else self._inner.id_to_token(index) for index in ids]
+        return [b"" if name is None else spell[kind](name) for name in names]
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """For each token of `text`, the characters [first, last) of `text` that it came from.
+
+        The "▁" put before a text that begins with punctuation shares the offsets of its first character.
+        """
+        with as_our_errors([text]):
+            (encoding,) = self._inner.encode_batch([text], add_special_tokens=False)  # other threads go on meanwhile
+        return list(encoding.offsets)
+
+    def to_json(self) -> str:
+        """A tokenizer.json as other tools read it; `from_json` gives the same tokenizer back."""
+        return str(self._inner.to_str())
+
+    @classmethod
+    def from_json(cls, text: str, name: str = "tokenizer.json") -> "Tokenizer":
+        """The tokenizer that `to_json` or the library `tokenizers` wrote; `name` is for messages."""
+        from tokenizers import Tokenizer as Inner
+
+        check_tokenizer(text, name)
+        try:
+            inner = Inner.from_str(linear(text))
+        except BaseException as error:  # the library raises bare Exception for every flaw
+            if not is_the_librarys(error):
+                raise
+            raise InputError(
+                f"{name}: expected a tokenizer.json of the library tokenizers, but it cannot be read: {error}."
+            ) from error
+        try:
+            tokenizer = cls(inner)
+        except InputError as error:
+            raise InputError(f"{name}: {problem}" for problem in error.problems) from None
+        probe(inner, name)
+        return tokenizer
+
+    def _only_text(self, ids: list[int]) -> list[int]:
+        """No text can spell pad, start, end or a further special token, also where whole words are looked up."""
+        if self._silent.isdisjoint(ids):
+            return ids
+        return [self.unknown if index in self._silent else index for index in ids]
+
+
+def _decomposes(inner: "Inner") -> bool:
+    """Whether its text policy takes letters and their accents apart."""
+    try:
+        return bool(inner.normalizer) and inner.normalizer.normalize_str("\u00e9") == "e\u0301"
+    except BaseException as error:
+        if not is_the_librarys(error):
+            raise
+        return False  # `probe` says that it fails
+
+
+def read_tokenizers(texts: Mapping[str, str]) -> dict[str, Tokenizer]:
+    """Those of a model file, whose texts are of "source" and "target", or of both sides, "joint"."""
+    names = {side: "" if side == "joint" else f"{side} " for side in texts}
+    return {side: Tokenizer.from_json(text, f"the model file's {names[side]}tokenizer") for side, text in texts.items()}

@@ -1,0 +1,122 @@
+"""What systems are evaluated on: their inputs, the answers expected from them, and the outputs of other systems."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from transduce.core.errors import InputError
+from transduce.data.corpus import TsvColumn, lines_of
+from transduce.pipeline.pipeline import Pipeline
+
+NOBODY = "name a model, or outputs to score."
+
+
+@dataclass(frozen=True)
+class Files:
+    """The inputs of systems and the answers expected from them.
+
+    source: one input a line, or a file in the format of the model's task, which holds the correct answers as well; None
+        for language models, and where all outputs are given.
+    references: files with one correct answer a line; several files hold several correct answers.
+    outputs: the outputs of other systems, by name; of a file in a task's format as `InputFile` has them.
+    language: the code of the target language, which decides how words are split; by default each model's own, or `to`.
+    to: code of the language to write, for models of several; see `transduce.data.tags`.
+    """
+
+    source: Path | TsvColumn | None
+    references: Sequence[Path | TsvColumn]
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    language: str | None = None
+    to: str = ""
+
+    def all(self) -> list[Path]:
+        """Every file once."""
+        named = [*([self.source] if self.source else []), *self.references, *self.outputs.values()]
+        return list(dict.fromkeys(each.path if isinstance(each, TsvColumn) else each for each in named))
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What is read: sources ("" where there are none), for each its references, and outputs by system.
+
+    left_out: how many inputs have no correct answer. groups: of each source, or none; see `transduce.metrics.groups`.
+    files: what was read in the place of the source.
+    """
+
+    sources: list[str]
+    references: list[list[str]]
+    outputs: dict[str, list[str]]
+    left_out: int = 0
+    groups: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+
+
+def read_files(models: Mapping[str, Pipeline], files: Files) -> Texts:
+    """Raises InputError for everything that does not fit, before any work is done."""
+    if not models and not files.outputs:
+        raise InputError(NOBODY)
+    if found := _in_a_file(models, files):
+        return found
+    if not files.references:
+        raise InputError("name a file of references.")
+    check_kinds(models, files.source is not None, bool(files.outputs), "--source", "--outputs")
+    first = files.references[0]
+    references = [_paired(first, path) for path in files.references]
+    sources = _paired(first, files.source) if files.source else [""] * len(references[0])
+    outputs = {name: _paired(first, path) for name, path in files.outputs.items()}
+    return Texts(sources, [list(several) for several in zip(*references, strict=True)], outputs)
+
+
+def check_kinds(models: Mapping[str, Pipeline], sources: bool, outputs: bool, source: str, others: str) -> None:
+    """Raises InputError where models do not go together, or not with what they are given.
+
+    Args:
+        sources, outputs: whether there are any.
+        source, others: what sources, and outputs of other systems, are called where they are given.
+    """
+    if not models and not outputs:
+        raise InputError(NOBODY)
+    needs = {"source" in model.task.columns for model in models.values()}
+    if len(needs) > 1:
+        raise InputError("Translation models and language models share no metric; compare models of one kind.")
+    if needs == {True} and not sources:
+        raise InputError(f"This model translates: name the texts to translate with {source}.")
+    if needs == {False} and sources:
+        raise InputError(f"A language model reads no {source}; leave it out.")
+    if needs == {False} and outputs:
+        raise InputError(f"A language model is judged by likelihood, which {others} do not have; leave them out.")
+
+
+def _in_a_file(models: Mapping[str, Pipeline], files: Files) -> Texts | None:
+    """What a source in the format of the first model's task holds; None where it has one input a line.
+
+    Raises:
+        InputError: it holds no answers; references were named besides.
+    """
+    if not models or not isinstance(files.source, Path):
+        return None
+    found = next(iter(models.values())).task.read_inputs(files.source)
+    if found is None:
+        return None
+    if files.references:
+        raise InputError(f"{files.source} holds the correct answers itself: leave out --reference.")
+    if not any(found.references):
+        raise InputError(f"{files.source}: no input has a correct answer, so there is nothing to compare with.")
+    answered = [place for place, several in enumerate(found.references) if several]
+    given = {name: found.outputs(path) for name, path in files.outputs.items()}
+    outputs = {name: [lines[place] for place in answered] for name, lines in given.items()}
+    texts, references = [found.texts[place] for place in answered], [found.references[place] for place in answered]
+    groups = [found.groups[place] for place in answered] if found.groups else []
+    return Texts(texts, references, outputs, len(found.texts) - len(answered), groups, found.files)
+
+
+def _paired(first: Path | TsvColumn, other: Path | TsvColumn) -> list[str]:
+    """The lines of `other`, as many as `first` has.
+
+    Raises:
+        InputError: unequal line counts, a missing file or column, text that is not UTF-8.
+    """
+    lines = lines_of(other)
+    if other != first and len(lines) != (wanted := len(lines_of(first))):
+        raise InputError(f"{other} has {len(lines):,} lines and {first} has {wanted:,}: line n must belong to line n.")
+    return lines

@@ -1,0 +1,149 @@
+"""A folder of Hugging Face, read without its library and without pickle: settings, and tensors of safetensors files.
+
+Everything that a file says of sizes is checked before memory is taken: JSON is bounded, a header of tensors is compared
+with its file, and a number of layers with the number of tensors.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from transduce.core.errors import InputError
+from transduce.core.tensor_file import read_header, read_tensors
+from transduce.interop.import_tokenizer import json_of
+
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+TO_SAFETENSORS = (
+    "python -c \"from transformers import AutoModelForSeq2SeqLM as M; M.from_pretrained('{folder}')"
+    ".save_pretrained('{folder}-safetensors')\""
+)
+MOST = 100_000_000  # bytes of an index of tensors
+NAMED = 10  # tensors that a message names
+
+
+class ForeignFolder:
+    """The settings of a model of Hugging Face; its tensors are read by `tensors`.
+
+    Raises:
+        InputError: the folder has no `config.json`, or no safetensors file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = self._table("config.json")
+        self.generation = self._table("generation_config.json") if (path / "generation_config.json").is_file() else {}
+        self.tokenizer = self._table("tokenizer_config.json") if (path / "tokenizer_config.json").is_file() else {}
+        self.files = list(self._weight_files())
+
+    def get(self, key: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
+        """A setting. Raises InputError where it is not of this kind, or is missing and has no default."""
+        value = self.config.get(key)
+        value = default if value is None else value
+        if value is None or not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+            raise InputError(f"{self.path / 'config.json'}: {key}: expected {_said(kind)}; got {value!r:.80}.")
+        return value
+
+    def size(self, key: str, default: int | None = None) -> int:
+        """A setting that is a number of at least 1."""
+        value: int = self.get(key, int, default)
+        if value < 1:
+            raise InputError(f"{self.path / 'config.json'}: {key}: expected at least 1; got {value}.")
+        return value
+
+    def layers(self, key: str, default: int | None = None) -> int:
+        """A number of layers, which have a tensor each at least."""
+        value, most = self.size(key, default), sum(len(read_header(file).tensors) for file in self.files)
+        if value > most:
+            raise InputError(f"{self.path / 'config.json'}: {key} = {value}, but there are {most} tensors.")
+        return value
+
+    def generated(self, key: str) -> Any:
+        """A setting of generation, of either file; None = neither has it."""
+        value = self.generation.get(key)
+        return self.config.get(key) if value is None else value
+
+    def token(self, key: str) -> int | None:
+        """The id in a setting of generation; of several the first. Raises InputError where it is no id."""
+        value = self.generated(key)
+        value = value[0] if isinstance(value, list) and value else value
+        if value is None:
+            return None
+        if type(value) is not int or value < 0:
+            raise InputError(f"{self.path}: {key}: expected the id of a token; got {value!r:.80}.")
+        return value
+
+    def tensors(self) -> "ForeignTensors":
+        """All of them, in fp32."""
+        found: dict[str, Tensor] = {}
+        for file in self.files:
+            for name, tensor in read_tensors(file, verify=False)[0].items():
+                found[name] = tensor.float() if tensor.is_floating_point() else tensor
+        return ForeignTensors(self.path, found)
+
+    def _table(self, name: str) -> dict[str, Any]:
+        table = json_of(self.path / name, MOST)
+        if not isinstance(table, dict):
+            raise InputError(f"{self.path / name}: expected a table.")
+        return table
+
+    def _weight_files(self) -> Iterator[Path]:
+        if (self.path / WEIGHTS).is_file():
+            yield self.path / WEIGHTS
+            return
+        if (self.path / INDEX).is_file():
+            index = self._table(INDEX).get("weight_map")
+            names = set(index.values()) if isinstance(index, dict) else set()
+            if not names or not all(isinstance(name, str) and Path(name).name == name for name in names):
+                raise InputError(f"{self.path / INDEX}: expected a weight_map, with names of files in this folder.")
+            yield from (self.path / name for name in sorted(names))
+            return
+        pickled = sorted(file.name for pattern in PICKLES for file in self.path.glob(pattern))
+        if pickled:
+            raise InputError(
+                f"{self.path / pickled[0]}: this is a pickle, and opening one can run code, so Transduce never does. "
+                "Convert it where you trust it, with the library transformers (which copies no tokenizer): "
+                + TO_SAFETENSORS.format(folder=str(self.path).rstrip("/"))
+            )
+        raise InputError(f"{self.path}: there is no {WEIGHTS}.")
+
+
+def _said(kind: type | tuple[type, ...]) -> str:
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+    return " or ".join(dict.fromkeys(names.get(each, each.__name__) for each in kinds))
+
+
+class ForeignTensors:
+    """Tensors by their names, each of which is taken once, so that none is forgotten."""
+
+    def __init__(self, path: Path, found: Mapping[str, Tensor]) -> None:
+        self.path, self._found, self._taken = path, dict(found), set[str]()
+        self._missing: list[str] = []
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._found
+
+    def first(self, *names: str) -> Tensor:
+        """The first of these that there is. A missing one is told by `finish`, and an empty tensor stands for it."""
+        for name in names:
+            if name in self._found:
+                self._taken.add(name)
+                return self._found[name]
+        self._missing.append(names[0])
+        return Tensor()
+
+    def take(self, name: str) -> Tensor:
+        """A tensor; see `first`."""
+        return self.first(name)
+
+    def finish(self, spare: Sequence[str] = ()) -> None:
+        """Raises InputError where tensors are missing, or where some were not taken; spare: those that need not be."""
+        left = sorted(set(self._found) - self._taken - set(spare))
+        problems = [f'{self.path}: the tensor "{name}" is missing.' for name in self._missing]
+        problems += [f'{self.path}: nothing is known of the tensor "{name}".' for name in left]
+        if problems:
+            more = [f"and {len(problems) - NAMED:,} more."] if len(problems) > NAMED else []
+            raise InputError(problems[:NAMED] + more)

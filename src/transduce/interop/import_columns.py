@@ -1,0 +1,181 @@
+"""What a foreign model reads before and behind a text, what its outputs begin with, and with which tokenizers.
+
+| model_type | a source is | an output begins with |
+|---|---|---|
+| `marian` | `x </s>`, a tag such as `>>fr<<` may stand in front | `<pad>` |
+| `t5`, `mt5`, `pegasus` | `x </s>` | `<pad>` |
+| `bart` | `<s> x </s>` | `</s>`, and `<s>` where that is forced |
+| `m2m_100` | `__en__ x </s>` | `</s> __fr__` |
+| NLLB (`m2m_100`) | `eng_Latn x </s>` | `</s> fra_Latn` |
+| mBART-50 (`mbart`) | `en_XX x </s>` | `</s> fr_XX` |
+| mBART (`mbart`) | `x </s> en_XX` | `fr_XX` |
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transduce.core.errors import InputError
+from transduce.core.registry import suggest
+from transduce.data.columns.tokens import Tokens
+from transduce.data.tags import LANGUAGE
+from transduce.data.tokenizer import Tokenizer
+from transduce.interop.foreign_folder import ForeignFolder
+from transduce.interop.import_tokenizer import (
+    ImportedTokenizer,
+    filled,
+    named_ids,
+    of_bytes,
+    of_sentencepiece,
+    tokenizer_file,
+)
+from transduce.interop.m2m100_languages import M2M100_LANGUAGES
+from transduce.interop.model_card import Languages
+from transduce.interop.sentencepiece_reader import read_sentencepiece
+
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+HOW = (
+    "Save the tokenizer beside the model as tokenizer.json, with the library transformers: "
+    'python -c "from transformers import AutoTokenizer as T; '
+    "T.from_pretrained('{folder}').save_pretrained('{folder}')\""
+)
+
+
+@dataclass(frozen=True)
+class ColumnPair:
+    """Both sides of a translator. further: how many tokens the tokenizers have besides those of the original, whose
+    unknown token is `unknown`."""
+
+    source: Tokens
+    target: Tokens
+    further: int = 0
+
+    @property
+    def unknown(self) -> int:
+        """An id."""
+        return self.source.tokenizer.unknown
+
+
+def columns_of(folder: ForeignFolder, kind: str, size: int, languages: Languages) -> ColumnPair:
+    """The columns of a folder's model, whose embedding of the target has `size` rows.
+
+    Raises:
+        InputError: a file of the tokenizer is missing or wrong; the model needs languages that were not given.
+    """
+    if kind == "marian" and not (folder.path / "tokenizer.json").is_file():
+        return _marian(folder, size)
+    tokenizer = _tokenizer(folder, kind, size)
+    before, after, begins = _around(folder, kind, tokenizer, languages)
+    if list(begins) == tokenizer.tokens([tokenizer.start]):
+        begins = ()
+    never = _never(folder, tokenizer)
+    source = Tokens(tokenizer, ends=True, before=before, after=after)
+    return ColumnPair(source, Tokens(tokenizer, starts=True, ends=True, before=begins, never=never))
+
+
+def _marian(folder: ForeignFolder, size: int) -> ColumnPair:
+    """Two SentencePiece models, and one table of ids, or one for each side."""
+    path, two = folder.path, folder.path / "target_vocab.json"
+    ids = named_ids(path / "vocab.json")
+    target_ids = named_ids(two) if two.is_file() else ids
+    return marian_columns(
+        path / "source.spm", path / "target.spm", ids, target_ids, size, folder.token("decoder_start_token_id")
+    )
+
+
+def marian_columns(
+    source_file: Path, target_file: Path, ids: dict[str, int], target_ids: dict[str, int], size: int, start: int | None
+) -> ColumnPair:
+    """The columns of a Marian model, from its SentencePiece files and its tables of ids."""
+    joint = ids == target_ids
+    special = [name for name in SPECIAL if name not in ("<s>", "<mask>")]
+    tags = [name for name in ids if LANGUAGE.fullmatch(name)]
+    read = of_sentencepiece(read_sentencepiece(source_file), ids, special, tags, extends=joint)
+    written = of_sentencepiece(read_sentencepiece(target_file), target_ids, special, tags if joint else [])
+    further = read.further if joint else 0
+    source, target = (_fitted(each, size + further if joint else each.tokenizer.size) for each in (read, written))
+    if start is not None and start != target.start:
+        raise InputError(f"{source_file.parent}: outputs begin with token {start}; expected padding, {target.pad}.")
+    never = tuple(target.tokens([target.pad]))
+    return ColumnPair(Tokens(source, ends=True), Tokens(target, starts=True, ends=True, never=never), further)
+
+
+def _fitted(cut: ImportedTokenizer, size: int) -> Tokenizer:
+    return filled(cut.tokenizer, size, "vocab.json")
+
+
+def _tokenizer(folder: ForeignFolder, kind: str, size: int) -> Tokenizer:
+    path = folder.path
+    if (path / "tokenizer.json").is_file():
+        return tokenizer_file(path / "tokenizer.json", size)
+    if kind in ("t5", "mt5", "pegasus") and (path / "spiece.model").is_file():
+        model = read_sentencepiece(path / "spiece.model")
+        ids = {piece.text: index for index, piece in enumerate(model.pieces)}
+        return filled(of_sentencepiece(model, ids, SPECIAL).tokenizer, size, "spiece.model")
+    if kind == "m2m_100" and (path / "sentencepiece.bpe.model").is_file() and (path / "vocab.json").is_file():
+        model, ids = read_sentencepiece(path / "sentencepiece.bpe.model"), named_ids(path / "vocab.json")
+        if (named := folder.tokenizer.get("language_codes", "m2m100")) != "m2m100":
+            raise InputError(f'{path}: language_codes: expected "m2m100"; got {named!r:.80}.')
+        codes = [f"__{code}__" for code in M2M100_LANGUAGES]
+        ids |= {code: len(ids) + place for place, code in enumerate(codes)}
+        return filled(of_sentencepiece(model, ids, [*SPECIAL, *codes]).tokenizer, size, "vocab.json")
+    if kind == "bart" and (path / "merges.txt").is_file():
+        return of_bytes(path, size)
+    raise InputError(f"{path}: there is no tokenizer that can be read. {HOW.format(folder=path)}")
+
+
+def _around(
+    folder: ForeignFolder, kind: str, tokenizer: Tokenizer, languages: Languages
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """What stands before a source and behind it, and what an output begins with."""
+    end = tuple(tokenizer.tokens([tokenizer.end]))
+    name = str(folder.tokenizer.get("tokenizer_class") or folder.config.get("tokenizer_class") or "")
+    if kind in ("m2m_100", "mbart"):
+        source, target = (language_token(tokenizer, side, code) for side, code in languages._asdict().items())
+        if kind == "mbart" and not name.startswith("MBart50"):
+            return (), (*end, source), (target,)
+        if name.startswith("Nllb") and folder.tokenizer.get("legacy_behaviour") is True:
+            return (), (*end, source), (*end, target)
+        return (source,), (), (*end, target)
+    start, forced = folder.token("decoder_start_token_id"), folder.token("forced_bos_token_id")
+    begins = tuple(tokenizer.tokens(index for index in (start, forced) if index is not None))
+    if start is None:
+        begins = (*tokenizer.tokens([tokenizer.pad]), *begins)
+    before = tuple(tokenizer.tokens([tokenizer.start])) if kind == "bart" else ()
+    return before, (), begins
+
+
+def language_token(tokenizer: Tokenizer, side: str, code: str) -> str:
+    """The token of a language: its code as it is, or as M2M-100 or mBART writes it.
+
+    Raises:
+        InputError: no code was given, or there is no such token.
+    """
+    vocabulary: dict[str, int] = tokenizer._inner.get_vocab(with_added_tokens=True)
+    added = sorted(tokenizer._inner.get_added_tokens_decoder().items())
+    names = [token.content for _, token in added if token.special]
+    names = [name for name in names if name not in SPECIAL and not name.startswith("<")]
+    what = f"this model has many languages: give the code of the {side} as --{side}-language"
+    if not code:
+        raise InputError(f"{what}, one of {_listed(names)}.")
+    begin = [name for name in names if name.startswith(f"{code}_")]
+    found = [name for name in (code, f"__{code}__") if name in vocabulary and name in names] or begin
+    if len(found) != 1:
+        raise InputError(f'{what}; got "{code}".{suggest(code, names)} Known: {_listed(found or names)}.')
+    return found[0]
+
+
+def _listed(names: Sequence[str], most: int = 20) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _never(folder: ForeignFolder, tokenizer: Tokenizer) -> tuple[str, ...]:
+    """Tokens that the settings of generation rule out."""
+    listed: list[Any] = [folder.generated(key) for key in ("suppress_tokens", "bad_words_ids")]
+    flat: list[int] = []
+    for each in listed:
+        for one in each if isinstance(each, list) else []:
+            flat += [one] if type(one) is int else one if isinstance(one, list) and len(one) == 1 else []
+    known = sorted({index for index in flat if type(index) is int and 0 <= index < tokenizer.size} - {tokenizer.end})
+    return tuple(tokenizer.tokens(known))

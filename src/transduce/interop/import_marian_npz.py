@@ -1,0 +1,275 @@
+"""Marian's own `.npz`, read with numpy and without pickle, into our Transformer.
+
+    Wemb                                        embeddings; encoder_Wemb and decoder_Wemb, where they are two
+    encoder_l1_self_Wq, .._bq, .. k, v, o       products of layer 1, (inputs, outputs) and (1, outputs)
+    encoder_l1_self_Wo_ln_scale, .._ln_bias     the norm behind that sub-layer; .._ln_scale_pre: before it
+    decoder_l1_context_.., .._ffn_W1, .._ffn_W2, .._ffn_ffn_ln_scale
+    decoder_ff_logit_out_b                      a bias of the logits
+    special:model.yml                           the settings: bytes of a text
+
+Marian's positions are those of Tensor2Tensor, and its norms add 1e-9. Its decoder begins with a vector of zeros: here
+the embedding of `<pad>`, a token behind all others that is never written.
+
+Shapes: D model width, V vocabulary.
+"""
+
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transduce.core.errors import InputError
+from transduce.interop.foreign_folder import ForeignTensors
+from transduce.interop.import_bart import Weights, output_name
+from transduce.interop.import_columns import ColumnPair, marian_columns
+from transduce.interop.import_tokenizer import named_ids
+
+SETTINGS = "special:model.yml"
+EPSILON = 1e-9  # of Marian's norms
+NEVER = -1e9  # a logit
+MOST = 2**34  # bytes that all arrays may have together
+ACTIVATIONS = {"relu": "relu", "swish": "swish"}
+NORMS: dict[tuple[str, ...], str] = {
+    ("", "dan", ""): "post",
+    ("n", "da", "n"): "pre",
+}  # preprocess, postprocess, postprocess-top
+
+
+class SentencePieceFiles(NamedTuple):
+    """Of the tokenizers of an `.npz`; None = found beside it."""
+
+    source: Path | None = None
+    target: Path | None = None
+
+
+NO_FILES = SentencePieceFiles()
+
+
+def read_marian_npz(path: Path, pieces: SentencePieceFiles) -> tuple[dict[str, Any], Weights, ColumnPair]:
+    """The [model] section, the weights by our names, and the columns.
+
+    Raises:
+        InputError: it is no such file; settings that our Transformer does not have; no tokenizer beside it.
+    """
+    arrays = _arrays(path)
+    settings = _settings_of(path, arrays.pop(SETTINGS, None))
+    table = _model_table(path, settings, len(arrays))
+    tensors = ForeignTensors(path, {name: _tensor(name, array) for name, array in arrays.items()})
+    weights: Weights = {}
+    for side in ("encoder", "decoder"):
+        for layer in range(table[f"{side}_layers"]):
+            _layer(tensors, weights, side, layer)
+        if table["norm"] == "pre":
+            _norm(tensors, weights, f"{side}_top", f"{side}.norm")
+        if table["embedding_norm"]:
+            _norm(tensors, weights, f"{side}_emb", f"{side}.embedding_norm")
+    tied = _embeddings(tensors, weights)
+    tensors.finish(["decoder_ff_logit_out_W", "Wpos"])
+    columns = _columns(path, pieces, weights)
+    return {**table, **tied, "output_bias": True}, weights, columns
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    """All arrays. What they hold is compared with the limit before it is read."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            size = sum(entry.file_size for entry in packed.infolist())
+        if size > MOST:
+            raise InputError(f"{path}: its arrays have {size:,} bytes; expected at most {MOST:,}.")
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
+    except (ValueError, zipfile.BadZipFile, KeyError, EOFError) as error:
+        raise InputError(f"{path}: expected an .npz of Marian, but it cannot be read: {error}.") from error
+
+
+def _tensor(name: str, array: np.ndarray[Any, Any]) -> Tensor:
+    if array.dtype not in (np.float32, np.float16):
+        raise InputError(f'the array "{name}" is {array.dtype}; expected float32, as `marian-conv` writes it.')
+    return torch.from_numpy(array.astype(np.float32))
+
+
+def _settings_of(path: Path, array: np.ndarray[Any, Any] | None) -> dict[str, str]:
+    """The lines `key: value` of the settings; what is a list or a table there is of no use here."""
+    if array is None:
+        raise InputError(f"{path}: it has no {SETTINGS}, so it is no model of Marian.")
+    text = array.tobytes().rstrip(b"\0").decode("utf-8", "replace")
+    found = (re.fullmatch(r"([\w-]+):\s*(.*?)\s*", line) for line in text.split("\n"))
+    return {match[1]: match[2].strip("\"'") for match in found if match}
+
+
+def _model_table(path: Path, settings: Mapping[str, str], arrays: int) -> dict[str, Any]:
+    problems: list[str] = []
+
+    def number(key: str) -> int:
+        value = settings.get(key, "")
+        if not re.fullmatch(r"[1-9][0-9]{0,6}", value):
+            problems.append(f'{key}: expected a number; got "{value}".')
+            return 1
+        return int(value)
+
+    def expect(key: str, *values: str) -> None:
+        if (value := settings.get(key, values[0])) not in values:
+            problems.append(f'{key}: expected {" or ".join(map(repr, values))}; got "{value}".')
+
+    expect("type", "transformer")
+    if settings.get("transformer-decoder-autoreg", "self-attention") != "self-attention":
+        problems.append(
+            "its decoder has a recurrent unit (SSRU) and adds positions to what that reads; our ssru_transformer adds "
+            "none, so this model cannot be converted."
+        )
+    expect("transformer-train-position-embeddings", "false")
+    expect("transformer-train-positions", "false")
+    expect("transformer-no-projection", "false")
+    expect("transformer-postprocess-emb", "d", "", "n", "nd")
+    expect("transformer-ffn-depth", "2")
+    expect("transformer-ffn-activation", *ACTIVATIONS)
+    expect("transformer-tied-layers", "[]", "")
+    kinds = tuple(settings.get(f"transformer-{key}", "") for key in ("preprocess", "postprocess", "postprocess-top"))
+    if kinds not in NORMS:
+        problems.append(f"transformer-preprocess, -postprocess and -postprocess-top: {kinds} is not supported.")
+    table = {
+        "kind": "transformer",
+        "d_model": number("dim-emb"),
+        "heads": number("transformer-heads"),
+        "feed_forward": number("transformer-dim-ffn"),
+        "encoder_layers": number("enc-depth"),
+        "decoder_layers": number("dec-depth"),
+        "activation": ACTIVATIONS.get(settings.get("transformer-ffn-activation", "swish"), "relu"),
+        "norm": NORMS.get(kinds, "post"),
+        "norm_epsilon": EPSILON,
+        "embedding_norm": "n" in settings.get("transformer-postprocess-emb", "d"),
+        "positions": "tensor2tensor",
+    }
+    problems += [
+        f"{key} = {value}, but there are {arrays} arrays."
+        for key, value in (("enc-depth", table["encoder_layers"]), ("dec-depth", table["decoder_layers"]))
+        if isinstance(value, int) and value > arrays
+    ]
+    if problems:
+        raise InputError(f"{path}: {SETTINGS}: {problem}" for problem in problems)
+    return table
+
+
+def _layer(tensors: ForeignTensors, weights: Weights, side: str, layer: int) -> None:
+    theirs, ours = f"{side}_l{layer + 1}", f"{side}.blocks.{layer}"
+    for name, role in (("self", "self"), ("context", "cross"))[: 2 if side == "decoder" else 1]:
+        _linear(tensors, weights, f"{theirs}_{name}", "q", f"{ours}.{role}_attention.query")
+        _linear(tensors, weights, f"{theirs}_{name}", "kv", f"{ours}.{role}_attention.key_value")
+        _linear(tensors, weights, f"{theirs}_{name}", "o", f"{ours}.{role}_attention.output")
+        _norm(tensors, weights, f"{theirs}_{name}_Wo", f"{ours}.{role}_residual.norm")
+    _linear(tensors, weights, f"{theirs}_ffn", "1", f"{ours}.feed_forward.inner")
+    _linear(tensors, weights, f"{theirs}_ffn", "2", f"{ours}.feed_forward.outer")
+    _norm(tensors, weights, f"{theirs}_ffn_ffn", f"{ours}.feed_forward_residual.norm")
+
+
+def _linear(tensors: ForeignTensors, weights: Weights, theirs: str, parts: str, ours: str) -> None:
+    """One product, or several with the same inputs, one behind the other."""
+    weights[f"{ours}.weight"] = torch.cat([tensors.take(f"{theirs}_W{part}").T for part in parts])
+    weights[f"{ours}.bias"] = torch.cat([tensors.take(f"{theirs}_b{part}").flatten() for part in parts])
+
+
+def _norm(tensors: ForeignTensors, weights: Weights, theirs: str, ours: str) -> None:
+    for name, part in (("scale", "weight"), ("bias", "bias")):
+        found = tensors.first(f"{theirs}_ln_{name}", f"{theirs}_ln_{name}_pre")
+        weights[f"{ours}.{part}"] = found.flatten()
+
+
+def _embeddings(tensors: ForeignTensors, weights: Weights) -> dict[str, Any]:
+    """Puts the embeddings among the weights, each with a row of zeros for `<pad>`; returns which of them are one."""
+    joint = "Wemb" in tensors
+    target = _with_pad(tensors.first("Wemb", "decoder_Wemb"))
+    weights["target_embedding.weight"] = target
+    if not joint:
+        weights["source_embedding.weight"] = _with_pad(tensors.take("encoder_Wemb"))
+    output = next((name for name in ("decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W") if name in tensors), None)
+    if output:
+        own = tensors.take(output)
+        weights["output.weight"] = _with_pad(own if output.endswith("Wt") else own.T)
+    tied = ("input" if joint else "none") if output else ("all" if joint else "output")
+    bias_V = tensors.take("decoder_ff_logit_out_b").flatten()
+    weights[f"{output_name({'tied': tied})}.bias"] = torch.cat((bias_V, torch.tensor([NEVER])))
+    return {"tied": tied}
+
+
+def _with_pad(table_VD: Tensor) -> Tensor:
+    return torch.cat((table_VD, table_VD.new_zeros(1, *table_VD.shape[1:])))
+
+
+def _columns(path: Path, pieces: SentencePieceFiles, weights: Weights) -> ColumnPair:
+    """The tokenizers: SentencePiece models beside the file, and `vocab.json` or `vocab.yml` where there is one."""
+    source = pieces.source or _beside(path, ("source.spm", "vocab.spm", "*.source.spm", "src*.spm", "*.spm"))
+    if source is None:
+        raise InputError(
+            f"{path}: there is no SentencePiece model (.spm) beside it: name that of the source with --source-spm, and "
+            "that of the target with --target-spm if it is another."
+        )
+    target = pieces.target or _beside(source, ("target.spm", "*.target.spm", "trg*.spm", "tgt*.spm")) or source
+    sizes = [len(weights.get(name, weights["target_embedding.weight"])) for name in SIDES]
+    tables = _vocabularies(path, source, target)
+    problems = [
+        f"{file}: {len(table):,} tokens; the model has {size - 1:,}."
+        for file, table, size in zip((source, target), tables, sizes, strict=True)
+        if max(table.values()) >= size - 1
+    ]
+    if problems:
+        raise InputError(problems)
+    numbered = [{**table, "<pad>": size - 1} for table, size in zip(tables, sizes, strict=True)]
+    return marian_columns(source, target, numbered[0], numbered[1], sizes[1], None)
+
+
+SIDES = ("source_embedding.weight", "target_embedding.weight")
+
+
+def _beside(path: Path, patterns: tuple[str, ...]) -> Path | None:
+    found = (file for pattern in patterns for file in sorted(path.parent.glob(pattern)))
+    return next(found, None)
+
+
+def _vocabularies(path: Path, source: Path, target: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """The ids of both sides: of one file, or those that the SentencePiece models themselves have."""
+    from transduce.interop.sentencepiece_reader import read_sentencepiece
+
+    if (table := path.with_name("vocab.json")).is_file():
+        ids = {name: index for name, index in named_ids(table).items() if name != "<pad>"}  # of Hugging Face
+        return ids, ids
+    if listed := _beside(path, ("vocab.yml", "*.vocab.yml")):
+        ids = _yaml_ids(listed)
+        return ids, ids
+    each = [
+        {piece.text: place for place, piece in enumerate(read_sentencepiece(file).pieces)} for file in (source, target)
+    ]
+    return each[0], each[1]
+
+
+def _yaml_ids(path: Path) -> dict[str, int]:
+    """A vocabulary of Marian: lines of a token, in quotes where it needs them, and its id."""
+    import json
+
+    ids: dict[str, int] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}.") from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        token, colon, index = line.rpartition(":")
+        if not colon or not index.strip().isdigit():
+            raise InputError(f"{path}, line {number}: expected a token, a colon and its id; got {line[:60]!r}.")
+        token = token.strip()
+        if token.startswith('"'):
+            try:
+                token = json.loads(token)
+            except ValueError:
+                raise InputError(f"{path}, line {number}: a token that cannot be read: {line[:60]!r}.") from None
+        elif token.startswith("'"):
+            token = token[1:-1].replace("''", "'")
+        ids[token] = int(index)
+    return ids

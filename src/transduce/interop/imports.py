@@ -1,0 +1,193 @@
+"""Models of others as model files of ours: which formats are read, and what a file is made of.
+
+Shapes: V vocabulary, D model width.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transduce.core.errors import InputError
+from transduce.core.finite import check_finite
+from transduce.core.model_file import ModelFile
+from transduce.core.registry import suggest
+from transduce.data.columns.packed import pack
+from transduce.interop.foreign_folder import ForeignFolder
+from transduce.interop.import_bart import Weights, output_name, read_bart
+from transduce.interop.import_columns import ColumnPair, columns_of
+from transduce.interop.import_marian_npz import NO_FILES, SentencePieceFiles, read_marian_npz
+from transduce.interop.import_t5 import read_t5
+from transduce.interop.model_card import Languages
+from transduce.pipeline.outline import Outline
+from transduce.recipe.recipe import parse_recipe
+from transduce.version import __version__
+
+Read = Callable[[ForeignFolder], tuple[dict[str, Any], Weights]]
+KINDS: dict[str, Read] = {
+    "marian": read_bart,
+    "bart": read_bart,
+    "mbart": read_bart,
+    "m2m_100": read_bart,
+    "pegasus": read_bart,
+    "t5": read_t5,
+    "mt5": read_t5,
+}
+"""By the model_type of a config.json."""
+LONGEST = 512  # tokens of a source that is read in one piece, where the model's positions reach as far
+NEVER = -1e9  # a logit
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+CHECKPOINTS = (
+    "{path}: this looks like a checkpoint of fairseq, OpenNMT-py, JoeyNMT or another program that writes with "
+    "torch.save. That is a pickle, and opening one can run code, so Transduce never does. Have a program that you "
+    "trust write it as a folder of Hugging Face with model.safetensors (transformers has scripts for fairseq's BART, "
+    "mBART, M2M-100 and NLLB), and convert that folder."
+)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model file of ours, and what it came from.
+
+    kind: of the format, for people. has_engine: whether something here runs the original.
+    """
+
+    file: ModelFile
+    kind: str
+    path: Path
+    languages: Languages
+    has_engine: bool = True
+
+
+def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePieceFiles = NO_FILES) -> Imported:
+    """The model at `path`: a folder of Hugging Face, or Marian's `.npz`.
+
+    Args:
+        languages: codes of the source and the target, which a model of many languages needs.
+        name: of the recipe that is written into the file.
+        pieces: of an `.npz`, the files of its tokenizers, where they are not beside it.
+
+    Raises:
+        InputError: there is none, or it is none that can be read; all problems are told at once.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file or folder; expected a folder of Hugging Face, or an .npz.")
+    if path.is_file() and path.suffix == ".npz":
+        table, weights, columns = read_marian_npz(path, pieces)
+        if columns.further:
+            table = with_further(table, weights, columns.further, columns.unknown)
+        return Imported(
+            model_file(table, weights, columns, languages, name, {}, provenance(path, "marian")),
+            "Marian",
+            path,
+            languages,
+            has_engine=False,
+        )
+    if path.is_file():
+        raise InputError(_no_folder(path))
+    folder = ForeignFolder(path)
+    kind = folder.get("model_type", str)
+    if kind not in KINDS:
+        raise InputError(
+            f'{path / "config.json"}: model_type = "{kind}" cannot be converted.{suggest(kind, list(KINDS))} '
+            f"Known: {', '.join(KINDS)}."
+        )
+    try:
+        table, weights = KINDS[kind](folder)
+    except (IndexError, RuntimeError) as error:
+        raise InputError(f"{path}: its tensors do not have the shapes of such a model: {error}.") from error
+    columns = columns_of(folder, kind, weights["target_embedding.weight"].shape[0], languages)
+    if columns.further:
+        table = with_further(table, weights, columns.further, columns.unknown)
+    file = model_file(table, weights, columns, languages, name, searched(folder), provenance(path, kind))
+    return Imported(file, f"Hugging Face {kind}", path, languages)
+
+
+def _no_folder(path: Path) -> str:
+    if path.suffix in PICKLES:
+        return CHECKPOINTS.format(path=path)
+    return f"{path}: expected a folder of Hugging Face with config.json and model.safetensors."
+
+
+def with_further(table: dict[str, Any], weights: Weights, count: int, unknown: int) -> dict[str, Any]:
+    """The model with rows for tokens that its vocabulary lacks: read as the unknown one, and never written."""
+    for name in ("target_embedding.weight", "source_embedding.weight", "output.weight"):
+        if name in weights:
+            row_1D = weights[name][unknown : unknown + 1]
+            weights[name] = torch.cat((weights[name], row_1D.expand(count, -1)))
+    bias = f"{output_name(table)}.bias"
+    size = len(weights["target_embedding.weight"]) - count
+    bias_V = weights[bias] if bias in weights else torch.zeros(size)
+    weights[bias] = torch.cat((bias_V, torch.full((count,), NEVER)))
+    return {**table, "output_bias": True}
+
+
+def model_file(
+    table: dict[str, Any],
+    weights: dict[str, Tensor],
+    columns: ColumnPair,
+    languages: Languages,
+    name: str,
+    search: dict[str, Any],
+    origin: dict[str, Any],
+) -> ModelFile:
+    """A model file, checked as any that is loaded.
+
+    Raises:
+        InputError: the weights are not those of such a model, or not all of them are numbers.
+    """
+    length = table.get("max_length") if table.get("positions") == "learned" else None
+    longest = LONGEST if length is None else max(1, min(LONGEST, int((length - 24) / 1.5)))
+    if length is not None and length < 48:
+        search = {**search, "max_length_factor": 0.0, "max_length_offset": max(1, length - 4)}
+        longest = max(1, length - 4)
+    joint = columns.source.tokenizer.equals(columns.target.tokenizer)
+    recipe = parse_recipe(
+        {
+            "name": name,
+            "task": {"kind": "translation", "source": languages.source, "target": languages.target},
+            "data": {
+                "train": [{"source": "unknown", "target": "unknown"}],
+                "filters": {"max_tokens": longest},
+            },
+            "tokenizer": {"joint": joint},
+            "model": table,
+            "search": search,
+        },
+        name,
+    )
+    texts, described = pack({"source": columns.source, "target": columns.target})
+    config = recipe.to_table()
+    contiguous = {key: weight.contiguous() for key, weight in weights.items()}
+    Outline(config, texts, described, contiguous)
+    check_finite(contiguous)
+    return ModelFile(contiguous, config, texts, origin, {}, columns=described)
+
+
+def searched(folder: ForeignFolder) -> dict[str, Any]:
+    """The [search] section that says what the settings of generation say."""
+    given: dict[str, Any] = {}
+    beams, power, repeats = (folder.generated(key) for key in ("num_beams", "length_penalty", "no_repeat_ngram_size"))
+    if type(beams) is int and beams >= 1:
+        given |= {"method": "beam", "beam": min(beams, 100)} if beams > 1 else {"method": "greedy"}
+    if isinstance(power, int | float) and not isinstance(power, bool) and 0 <= power <= 10:
+        given |= {"length_rule": "power", "alpha": float(power)}
+    if type(repeats) is int and repeats >= 1:
+        given["no_repeat_ngram"] = repeats
+    return given
+
+
+def provenance(path: Path, kind: str) -> dict[str, Any]:
+    """What the file came from, without a path."""
+    files = sorted(file for file in path.iterdir() if file.is_file()) if path.is_dir() else [path]
+    hashes = {file.name: _sha256(file) for file in files if file.suffix in (".safetensors", ".npz", ".spm", ".json")}
+    return {"converted": {"kind": kind, "files": hashes, "transduce": __version__}}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

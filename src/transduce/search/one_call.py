@@ -1,0 +1,49 @@
+"""A search that is one call of a kernel, with what is checked before and behind it. Nothing here needs torch."""
+
+from collections.abc import Callable, Sequence
+
+from transduce.core.errors import TransduceError
+from transduce.layers.fused_search import BeamRequest, Found
+from transduce.search.hypothesis import Hypothesis, hypothesis
+from transduce.search.length import LengthRule
+
+ROUNDING = 1e-3  # a log-probability may be this much above 0
+
+Call = Callable[[BeamRequest], tuple[list[list[Found]], float]]  # `layers.fused_search.FusedSearch.search`
+
+
+def hypotheses_of(call: Call, request: BeamRequest, length: LengthRule) -> list[list[Hypothesis]]:
+    """What the call finds for each sentence, unordered.
+
+    Raises:
+        TransduceError: the model returned an invalid log-probability.
+    """
+    found, impossible = call(request)
+    check_log_probability(impossible)
+    return [[hypothesis(*each, each[0][-1] == request.end, length) for each in sentence] for sentence in found]
+
+
+def check_log_probability(greatest: float) -> None:
+    """Raises TransduceError if the greatest log-probability of a row is invalid."""
+    if not greatest <= ROUNDING:
+        raise TransduceError(
+            f"search: the model gave a log-probability of {greatest:g}; it should be at most 0. "
+            "NaN and inf come from diverged weights or overflow; others from logits without log_softmax."
+        )
+
+
+def refuse_impossible(lines: Sequence[int], found: Sequence[Sequence[Hypothesis]]) -> None:
+    """Raises TransduceError if a row has no output, or none that is possible.
+
+    lines: the line number of each row.
+    """
+    lost = [
+        line
+        for line, hypotheses in zip(lines, found, strict=True)
+        if not hypotheses or hypotheses[0].log_probability == float("-inf")
+    ]
+    if lost:
+        raise TransduceError(
+            f"search: the model gives probability 0 to every output of {len(lost)} of {len(lines)} rows, "
+            f"the first at line {lost[0]}: check its prefix, its phrases and the forbidden tokens."
+        )

@@ -1,0 +1,189 @@
+"""Settings of a search that is one call of a kernel: greedy, or a beam; read without pydantic, which is slow to load.
+
+`transduce.search.settings` has all settings of all methods. What both need is here: the bounds of the keys, and what
+settings asked for mean to those of the recipe.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from transduce.core.errors import InputError
+from transduce.core.registry import suggest
+from transduce.search.length import LengthRule
+
+DEFAULTS: dict[str, Any] = {
+    "method": "beam",
+    "beam": 5,
+    "prune": None,
+    "length_rule": "power",
+    "alpha": 0.75,
+    "nbest": 1,
+    "max_length_factor": 1.5,
+    "max_length_offset": 20,
+    "shortlist": None,
+}
+BOUNDS: dict[str, dict[str, Any]] = {
+    "beam": {"ge": 1, "le": 10_000},
+    "prune": {"gt": 0},
+    "alpha": {"ge": 0, "le": 10, "allow_inf_nan": False},
+    "nbest": {"ge": 1, "le": 10_000},
+    "max_length_factor": {"ge": 0, "le": 1000, "allow_inf_nan": False},
+    "max_length_offset": {"ge": 0, "le": 100_000},
+    "shortlist": {"ge": 1},
+}
+"""Bounds of the keys that are numbers, as pydantic's `Field` takes them."""
+
+CHOICES = {"method": ("greedy", "beam"), "length_rule": ("power", "gnmt", "none")}
+REAL = ("prune", "alpha", "max_length_factor")  # keys that need not be whole numbers
+NEEDS_STEPS: dict[str, Any] = {"coverage": 0, "ctc_weight": 0, "groups": 1, "min_length": 0, "no_repeat_ngram": None}
+"""Keys that make a search go step by step, with the value by which they do not."""
+UNREAD = ("diversity", "temperature", "top_k", "top_p", "seed", "iterations", "lengths")  # by greedy search and beams
+
+READ_BY_ONE = {
+    **dict.fromkeys(("prune", "groups", "diversity"), "beam"),
+    **dict.fromkeys(("temperature", "top_k", "top_p"), "sample"),
+}
+"""The settings that only one method uses."""
+
+OTHER_NAMES = {
+    **dict.fromkeys(("max_new", "max_new_tokens", "max_length", "max_len", "max_tokens"), "max_length_offset"),
+    **dict.fromkeys(("num_beams", "beam_size", "beam_width", "width"), "beam"),
+    **dict.fromkeys(("length_penalty", "lenpen"), "alpha"),
+    **dict.fromkeys(("n", "n_best", "num_return_sequences"), "nbest"),
+    **dict.fromkeys(("no_repeat_ngram_size",), "no_repeat_ngram"),
+    **dict.fromkeys(("min_new_tokens", "min_len"), "min_length"),
+}
+"""Names that our options, our API and other toolkits use for a key. The error for such a key suggests ours."""
+
+
+def in_place_of(recipe: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipe's settings with those asked for in their place.
+
+    A beam asked for is searched, whatever method the recipe has. What the recipe says to its own method alone means
+    nothing to another; an alpha tuned for one length rule means nothing to another, so a rule asked for comes with the
+    default alpha.
+
+    Raises:
+        InputError: a beam is asked of a model that has none.
+    """
+    if asked.get("beam") is not None and "method" not in asked:
+        if recipe["method"] == "mask_predict":
+            raise InputError(
+                "search.beam: this model writes all words at once and has no beam; ask for iterations and lengths."
+            )
+        asked = {**asked, "method": "ctc" if recipe["method"] == "ctc" else "beam"}
+    method = asked.get("method", recipe["method"])
+    meant_otherwise = {name for name, reader in READ_BY_ONE.items() if reader != method}
+    if asked.get("length_rule", recipe["length_rule"]) != recipe["length_rule"]:
+        meant_otherwise.add("alpha")
+    return {**{name: value for name, value in recipe.items() if name not in meant_otherwise}, **asked}
+
+
+def limit_of(source_length: int, factor: float, offset: int) -> int:
+    """The maximum number of tokens, including the end token, for a source of `source_length` tokens or frames."""
+    return max(1, int(factor * source_length) + offset)
+
+
+def nbest_problem(method: str, nbest: int, beam: int) -> str | None:
+    """Why greedy search or a beam cannot list so many outputs; None if it can."""
+    if method == "greedy" and nbest > 1:
+        return f'nbest = {nbest}: method "greedy" finds one output; use "beam" or "sample"'
+    if method in ("beam", "ctc") and nbest > beam:
+        return f"nbest = {nbest} is more than beam = {beam}: a beam of {beam} finds no more"
+    return None
+
+
+def prune_problem(method: str, prune: float | None) -> str | None:
+    """Why there is nothing to prune; None if there is."""
+    if prune is None or method == "beam":
+        return None
+    return f'prune = {prune}: only method "beam" has hypotheses to drop, not "{method}"'
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSearch:
+    """Those of the keys of `transduce.search.settings.Search` that such a search reads; see there."""
+
+    method: str
+    beam: int
+    prune: float | None
+    length_rule: Any
+    alpha: float
+    nbest: int
+    max_length_factor: float
+    max_length_offset: int
+    shortlist: int | None
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> Self:
+        """The settings in a table, those that are missing being the defaults.
+
+        Raises:
+            InputError: an unknown key, a wrong value, keys that do not go together, or what needs a search that goes
+                step by step.
+        """
+        found = {**DEFAULTS, **{name: value for name, value in table.items() if name in DEFAULTS}}
+        problems = [problem for name, value in table.items() if (problem := _problem(name, value))]
+        if not problems:
+            method, nbest, prune = found["method"], found["nbest"], found["prune"]
+            more = nbest_problem(method, nbest, found["beam"]), prune_problem(method, prune)
+            problems = [f"search: {problem}." for problem in more if problem]
+        if problems:
+            raise InputError(problems)
+        values: dict[str, Any] = {
+            name: float(value) if name in REAL and value is not None else value for name, value in found.items()
+        }
+        return cls(**values)
+
+    @classmethod
+    def asked(cls, recipe: Mapping[str, Any], asked: Mapping[str, Any]) -> Self:
+        """The recipe's settings with those asked for in their place. Raises InputError as `of` and `in_place_of` do."""
+        if idle := [name for name in asked if name in UNREAD]:
+            raise InputError(f"search.{name}: greedy search and beams do not use it. Leave it out." for name in idle)
+        return cls.of(in_place_of({"method": "beam", "length_rule": "power", **recipe}, asked))
+
+    @property
+    def length(self) -> LengthRule:
+        """How outputs of different lengths are compared."""
+        return LengthRule(self.length_rule, self.alpha)
+
+    def limit(self, source_length: int) -> int:
+        """The maximum number of tokens, including the end token, for a source of `source_length` tokens."""
+        return limit_of(source_length, self.max_length_factor, self.max_length_offset)
+
+
+def _problem(name: str, value: Any) -> str | None:
+    """What is wrong with one setting."""
+    if name in NEEDS_STEPS:
+        needs = "needs a search that goes step by step, and so the whole package with torch: pip install transduce"
+        return None if value == NEEDS_STEPS[name] else f"search.{name} = {value}: {needs}."
+    if name in UNREAD:
+        return None
+    if name in CHOICES:
+        if value in CHOICES[name]:
+            return None
+        more = " For others install the whole package with torch: pip install transduce." * (name == "method")
+        return f"search.{name}: expected one of {', '.join(CHOICES[name])}; got {value!r}.{more}"
+    if name not in BOUNDS:
+        known = [*DEFAULTS, *NEEDS_STEPS, *UNREAD]
+        nearest = f' Did you mean "{OTHER_NAMES[name]}"?' if name in OTHER_NAMES else suggest(name, known)
+        return f'search: unknown key "{name}".{nearest}'
+    return _number_problem(name, value)
+
+
+def _number_problem(name: str, value: Any) -> str | None:
+    bounds = BOUNDS[name]
+    if value is None and DEFAULTS[name] is None:
+        return None
+    kinds = (int, float) if name in REAL else (int,)
+    fits = type(value) in kinds and not math.isnan(value)
+    fits = fits and (bounds.get("allow_inf_nan", True) or math.isfinite(value))
+    fits = fits and value >= bounds.get("ge", -math.inf) and value <= bounds.get("le", math.inf)
+    if fits and value > bounds.get("gt", -math.inf):
+        return None
+    least = f"above {bounds['gt']}" if "gt" in bounds else f"of at least {bounds['ge']}"
+    most = f" and at most {bounds['le']:,}" if "le" in bounds else ""
+    kind = "a number" if name in REAL else "a whole number"
+    return f"search.{name}: expected {kind} {least}{most}; got {value!r}."

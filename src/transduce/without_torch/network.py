@@ -1,0 +1,155 @@
+"""A Transformer as the kernels compute it, made of a file's weights, which NumPy holds.
+
+Shapes: B sources, S positions of the longest, N positions of all, D width, H heads, E features a head, T target
+positions, V vocabulary.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.core.errors import InputError
+from transduce.kernels.native import kernel
+from transduce.kernels.native.arrays import address, empty, zeros
+from transduce.kernels.native.beam import Writer
+from transduce.kernels.native.decoder import Blocks, NativeBlock, NativeRead, Norm
+from transduce.kernels.native.linear import Packed
+from transduce.kernels.sinusoids import sinusoids, too_few, turns
+from transduce.without_torch.supported import Sizes
+
+EPSILON = 1e-5  # of the norms, as `transduce.layers.norms` has it
+FIRST = 128  # positions of a table, which doubles when more are asked for
+
+Floats = NDArray[np.float32]
+
+
+class Network:
+    """Encoder and decoder, packed.
+
+    Args:
+        weights: by name, in fp32; those that are packed are taken out of the dictionary, so that none is there twice.
+        whole: products in 8 bits.
+    """
+
+    def __init__(self, weights: dict[str, Floats], sizes: Sizes, whole: bool) -> None:
+        self.sizes, self._weights, self._whole = sizes, weights, whole
+        self.embedding_VD = weights.pop("target_embedding.weight")
+        self._source_VD = weights.pop("source_embedding.weight", self.embedding_VD)
+        self._output = Packed(weights.pop("output.weight", self.embedding_VD), whole=whole)
+        self._position_TD = {side: weights.pop(f"{side}.positions.weight_TD", None) for side in ("encoder", "decoder")}
+        self._turns = Turns(sizes.width // sizes.heads) if sizes.positions == "rotary" else None
+        self._sources = [
+            self._product(f"decoder.blocks.{layer}.cross_attention.key_value") for layer in range(sizes.decoder_layers)
+        ]
+        self._encoder, self._decoder = self._blocks("encoder"), self._blocks("decoder")
+        self._norms = {side: self._norm(f"{side}.norm") if sizes.pre else None for side in ("encoder", "decoder")}
+        self._table_TD = zeros((0, sizes.width))
+
+    def read(self, sources: Sequence[Sequence[int]]) -> NativeRead:
+        """The keys and values of these sources, each of at least one id, for every block of the decoder.
+
+        Raises:
+            InputError: a source is longer than the model's learned positions.
+        """
+        length_B = np.fromiter(map(len, sources), np.int64, len(sources))
+        real_BS = np.arange(length_B.max()) < length_B[:, None]
+        encoded_ND = self._encode(np.concatenate([np.asarray(ids, np.int64) for ids in sources]), length_B, real_BS)
+        pairs = [self._keys_values(product(encoded_ND), real_BS) for product in self._sources]
+        return NativeRead(pairs, np.arange(len(sources)), real_BS)
+
+    def writer(self, longest: int) -> Writer:
+        """What writes outputs of up to `longest` tokens. Learned positions that are missing are NaN."""
+        position_TD = self._positions("decoder", longest)
+        if len(position_TD) < longest:
+            missing_TD = np.full((longest - len(position_TD), self.sizes.width), np.nan, np.float32)
+            position_TD = np.concatenate((position_TD, missing_TD))
+        turn_TE = self._turns(longest) if self._turns else None
+        return Writer(self.embedding_VD, position_TD, turn_TE, self._decoder, self._norms["decoder"], self._output)
+
+    def check_length(self, length: int) -> None:
+        """Raises InputError for a sequence that is longer than the model's learned positions."""
+        if self.sizes.positions == "learned" and length > self.sizes.max_length:
+            raise InputError(too_few(self.sizes.max_length, length))
+
+    def _encode(self, id_N: NDArray[np.int64], length_B: NDArray[np.int64], real_BS: NDArray[np.bool_]) -> Floats:
+        longest = real_BS.shape[1]
+        self.check_length(longest)
+        x_ND = self._source_VD[id_N] * np.float32(self.sizes.width**0.5)
+        if self.sizes.positions in ("sinusoidal", "learned"):
+            x_ND += self._positions("encoder", longest)[real_BS.nonzero()[1]]
+        encoded_ND: Floats = self._encoder.encode(x_ND, length_B)
+        norm = self._norms["encoder"]
+        return encoded_ND if norm is None else _normed(encoded_ND, norm)
+
+    def _keys_values(self, both_ND: Floats, real_BS: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Keys and values (B, H, S, E), of keys and values (N, 2 D) side by side."""
+        rows, longest = real_BS.shape
+        both_BSD = both_ND
+        if not real_BS.all():
+            both_BSD = zeros((rows, longest, both_ND.shape[1]))
+            both_BSD[real_BS] = both_ND
+        both_BSPHE = both_BSD.reshape(rows, longest, 2, self.sizes.heads, -1)
+        key, value = (np.ascontiguousarray(both_BSPHE[:, :, part].transpose(0, 2, 1, 3)) for part in (0, 1))
+        return key, value
+
+    def _positions(self, side: str, length: int) -> Floats:
+        """What is added to the first positions, (T, D); of learned ones, as many as there are."""
+        learned_TD = self._position_TD[side]
+        if learned_TD is not None:
+            return learned_TD[:length]
+        if length > len(self._table_TD):
+            room, width = max(FIRST, 2 * length), self.sizes.width
+            sinusoidal = self.sizes.positions == "sinusoidal"
+            self._table_TD = sinusoids(room, width) if sinusoidal else zeros((room, width))
+        return self._table_TD[:length]
+
+    def _blocks(self, side: str) -> Blocks:
+        sizes = self.sizes
+        layers = sizes.encoder_layers if side == "encoder" else sizes.decoder_layers
+        blocks = [self._block(f"{side}.blocks.{layer}", cross=side == "decoder") for layer in range(layers)]
+        return Blocks(blocks, sizes.heads, sizes.pre, EPSILON, self._turns)
+
+    def _block(self, name: str, cross: bool) -> NativeBlock:
+        own, forward = f"{name}.self_attention", f"{name}.feed_forward"
+        return NativeBlock(
+            norms=(
+                self._norm(f"{name}.self_residual.norm"),
+                self._norm(f"{name}.cross_residual.norm") if cross else None,
+                self._norm(f"{name}.feed_forward_residual.norm"),
+            ),
+            query=self._product(f"{own}.query"),
+            key_value=self._product(f"{own}.key_value"),
+            output=self._product(f"{own}.output"),
+            cross_query=self._product(f"{name}.cross_attention.query") if cross else None,
+            cross_output=self._product(f"{name}.cross_attention.output") if cross else None,
+            inner=self._product(f"{forward}.inner"),
+            outer=self._product(f"{forward}.outer"),
+        )
+
+    def _product(self, name: str) -> Packed:
+        return Packed(self._weights.pop(f"{name}.weight"), self._weights.pop(f"{name}.bias"), self._whole)
+
+    def _norm(self, name: str) -> Norm:
+        return Norm(self._weights.pop(f"{name}.weight"), self._weights.pop(f"{name}.bias"))
+
+
+class Turns:
+    """The angles of rotary positions, for any length: (T, E) as `transduce.kernels.sinusoids.turns` gives them."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._table_TE = zeros((0, width))
+
+    def __call__(self, length: int) -> Floats:
+        """(T, E), T >= length."""
+        if length > len(self._table_TE):
+            self._table_TE = turns(max(FIRST, 2 * length), self.width)
+        return self._table_TE
+
+
+def _normed(x_ND: Floats, norm: Norm) -> Floats:
+    y_ND, found_2N = empty(x_ND.shape), empty((2, len(x_ND)))
+    addresses = map(address, (x_ND, *norm, y_ND, *found_2N))
+    kernel("layer_norm", "float32")(*addresses, *x_ND.shape, EPSILON)
+    return y_ND

@@ -1,0 +1,362 @@
+"""A translation model without torch: `transduce.without_torch.translator.load(path)`.
+
+It reads the same model files as `transduce.load`, and gives the same predictions to the last bit, as it calls the same
+kernels. What needs more than these is refused, with the name of the package that has it.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from types import SimpleNamespace
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from transduce.core.errors import InputError
+from transduce.core.finite import check_finite
+from transduce.core.model_file import ColumnTables, ModelFile, load_model_file
+from transduce.core.tensor_file import TensorInfo, read_arrays
+from transduce.data.lexicon import Lexicon, check_candidates
+from transduce.data.tags import addressed
+from transduce.data.text_ids import Tokenizer, read_tokenizers
+from transduce.inference.prediction import Prediction
+from transduce.inference.sentences import Split, trained_on_single
+from transduce.inference.splitting import LongText, Pieces, pieces_of, tell_of_long
+from transduce.kernels.native import beam, kernels, multiplies_whole, openmp
+from transduce.layers.fused_search import BeamRequest, Mean
+from transduce.pipeline.arguments import differing_target, paths_of, texts_of
+from transduce.search.hypothesis import Hypothesis, rank
+from transduce.search.one_call import hypotheses_of, refuse_impossible
+from transduce.search.plain_settings import PlainSearch
+from transduce.search.word_lists import permit, words_of
+from transduce.without_torch.network import Network
+from transduce.without_torch.supported import WHOLE, Sizes, check_shapes, readable, section_of, sizes_of
+
+Ids = Sequence[int]
+REFUSED = {
+    "must": "phrases that must appear",
+    "must_not": "phrases that must not appear",
+    "prefix": "a prefix",
+    "wanted": "constraints on outputs",
+    "lattice": "a lattice",
+    "on_step": "a call after each token",
+}
+"""Arguments of `transduce.load(..).predict` that need a search which goes step by step."""
+LISTS_OF_SEVERAL = f"search.shortlist: an ensemble with shortlists goes step by step. {WHOLE}"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model: what reads with its own tokenizer, and writes with the tokens that all members share."""
+
+    network: Network
+    source: Tokenizer
+    target: Tokenizer
+
+
+class Translator:
+    """Text in, predictions out, as of `transduce.load`.
+
+    Args:
+        members: the models, of which several are used as one.
+        mean: what is averaged over them.
+        config: the first model's, with its settings of search.
+        lexicon: what shortlists are made of; None = the file holds none.
+        single_sentences: whether they were trained on pairs of single sentences.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        mean: Mean,
+        config: dict[str, Any],
+        lexicon: Lexicon | None,
+        single_sentences: bool,
+    ) -> None:
+        self.members, self.mean, self.lexicon = list(members), mean, lexicon
+        self.single_sentences = single_sentences
+        self.name = str(config.get("name", ""))
+        self._search = section_of(config, "search")
+        self._language = str(section_of(config, "task").get("source", ""))
+        self._readable = readable(config)
+
+    def __repr__(self) -> str:
+        more = f" and {len(self.members) - 1} more" if len(self.members) > 1 else ""
+        return f"<transduce {type(self).__name__} {self.name}{more}>"
+
+    @property
+    def source(self) -> Tokenizer:
+        """What the first model reads with."""
+        return self.members[0].source
+
+    @property
+    def target(self) -> Tokenizer:
+        """What all of them write with."""
+        return self.members[0].target
+
+    @overload
+    def predict(self, texts: str, **options: Any) -> Prediction: ...
+
+    @overload
+    def predict(self, texts: Iterable[str], **options: Any) -> list[Prediction]: ...
+
+    def predict(
+        self,
+        texts: str | Iterable[str],
+        *,
+        batch_size: int = 64,
+        split: Split = "auto",
+        long: LongText = "split",
+        tell: Callable[[str], None] | None = None,
+        advance: Callable[[int], None] | None = None,
+        to: str = "",
+        workers: int = 1,
+        first: int = 0,
+        **search: Any,
+    ) -> Prediction | list[Prediction]:
+        """One prediction a text, in order; see `transduce.pipeline.pipeline.Pipeline.predict`.
+
+        Args:
+            texts: one text, which gives one prediction; or several in anything that has an order, which give a list.
+            batch_size: texts searched together: speed and memory, nothing else.
+            split: "sentences", "none", or "auto": by sentences, if the model was trained on single ones.
+            long: a text (or sentence) longer than the model can read is translated in pieces, cut off, or refused.
+            tell: told which texts were long and what became of them.
+            advance: told how many more texts are done.
+            to: code of the language to write, of a model of several.
+            workers: so many threads search side by side.
+            first: the number of the first text in its file, from 0, for messages.
+            search: beam, nbest, prune, shortlist, length_rule, alpha, max_length_factor, max_length_offset or method
+                ("greedy", "beam") in place of the recipe's.
+
+        Raises:
+            InputError: what came is no text; a setting is wrong, or needs torch; a text is too long and long="refuse".
+        """
+        search = _without_refused(search)
+        if batch_size < 1:
+            raise InputError(f"batch_size = {batch_size}: expected at least 1.")
+        listed, alone = texts_of(texts)
+        listed = addressed(self.source, listed, to) if to else listed
+        settings = PlainSearch.asked(self._search, search)
+        self._check_shortlist(settings)
+        pieces = self.pieces(listed, split, long, first)
+        if tell:
+            tell_of_long(pieces, tell)
+        found = self._decoded(pieces, settings, batch_size, pieces.advancing(advance), workers)
+        predictions = [each.shown_by(_no_attention) for each in pieces.joined(found)]
+        return predictions[0] if alone else predictions
+
+    __call__ = predict
+
+    def pieces(self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", first: int = 0) -> Pieces:
+        """How the model reads texts: which spans of each by themselves. See `predict`."""
+        apart = [self.splits(split)] * len(texts)
+        return pieces_of(texts, apart, self.source, self._readable, long, language=self._language, first=first)
+
+    def splits(self, split: Split) -> bool:
+        """Whether a text is cut into its sentences."""
+        if split not in ("auto", "sentences", "none"):
+            raise InputError(f'split: expected "auto", "sentences" or "none"; got {split!r}.')
+        return self.single_sentences if split == "auto" else split == "sentences"
+
+    def _decoded(
+        self,
+        pieces: Pieces,
+        settings: PlainSearch,
+        batch_size: int,
+        advance: Callable[[int], None] | None,
+        workers: int,
+    ) -> list[Prediction]:
+        """One a piece. Those of like length are searched together, the longest first."""
+        texts, ids, owners = pieces.read, pieces.ids, pieces.owners
+        places = [place for place, text in enumerate(texts) if len(ids[place]) and text.strip()]
+        predictions = [Prediction(text, "", 0.0, 0.0, (), ()) for text in texts]
+        order = sorted(places, key=lambda place: -len(ids[place]))
+        batches = [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
+        if advance:
+            advance(len(texts) - len(order))
+
+        def searched(batch: list[int]) -> list[list[Hypothesis]]:
+            others = [member.source.encode([texts[place] for place in batch]) for member in self.members[1:]]
+            lines = [pieces.first + owners[place] for place in batch]
+            return self._searched([[ids[place] for place in batch], *others], settings, lines)
+
+        for batch, found in zip(batches, _side_by_side(searched, batches, workers), strict=True):
+            for place, hypotheses in zip(batch, found, strict=True):
+                predictions[place] = Prediction.from_hypotheses(texts[place], hypotheses, self.target)
+            if advance:
+                advance(len(batch))
+        return predictions
+
+    def _searched(
+        self, read: Sequence[Sequence[Ids]], settings: PlainSearch, lines: Sequence[int]
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each source, best first.
+
+        Args:
+            read: the ids of all sources without end tokens, as each member reads them.
+            lines: the number of each source, for messages.
+        """
+        limits = [settings.limit(len(ids)) for ids in read[0]]
+        request = self._request(read[0], limits, settings)
+        writers = [
+            (member.network.writer(max(limits)), member.network.read([[*ids, member.source.end] for ids in own]))
+            for member, own in zip(self.members, read, strict=True)
+        ]
+
+        def call(request: BeamRequest) -> tuple[list[list[Any]], float]:
+            found, impossible = beam.search(writers, self.mean, request)
+            if np.isnan(impossible):
+                for member in self.members:
+                    member.network.check_length(max(limits))
+            return found, impossible
+
+        found = hypotheses_of(call, request, settings.length)
+        found = [rank(each, settings.nbest) for each in found]
+        refuse_impossible(lines, found)
+        return found
+
+    def _request(self, sources: Sequence[Ids], limits: Sequence[int], settings: PlainSearch) -> BeamRequest:
+        target, words = self.target, None
+        forbidden = sorted({target.pad, target.start, target.unknown} - {target.end})
+        if settings.shortlist is not None and self.lexicon is not None:
+            frequent = max(settings.shortlist, settings.beam)
+            closed = [[*ids, self.source.end] for ids in sources]
+            allowed_BV = self.lexicon.allowed(closed, settings.shortlist, frequent, target.size)
+            permit(allowed_BV, forbidden, target.end)
+            words = words_of(allowed_BV)
+        return BeamRequest(
+            start=target.start,
+            end=target.end,
+            beam=1 if settings.method == "greedy" else settings.beam,
+            nbest=settings.nbest,
+            forbidden=forbidden,
+            limits=limits,
+            prune=np.inf if settings.prune is None else settings.prune,
+            length=settings.length.parts,
+            words=words,
+        )
+
+    def _check_shortlist(self, settings: PlainSearch) -> None:
+        if settings.shortlist is None:
+            return
+        if len(self.members) > 1:
+            raise InputError(LISTS_OF_SEVERAL)
+        check_candidates(settings.shortlist, self.lexicon)
+
+
+def _without_refused(options: dict[str, Any]) -> dict[str, Any]:
+    """Settings of search alone. Raises InputError for what needs a search that goes step by step."""
+    refused = [name for name in options if name in REFUSED and options[name] not in (None, "", (), [], False)]
+    if refused:
+        raise InputError(f"{name}: {REFUSED[name]} needs a search that goes step by step. {WHOLE}" for name in refused)
+    return {name: value for name, value in options.items() if name not in REFUSED}
+
+
+def _no_attention(prediction: Prediction) -> Any:
+    raise InputError(f"without torch, nothing is recorded of what the model attended to. {WHOLE}")
+
+
+def _side_by_side(work: Callable[[list[int]], Any], batches: Sequence[list[int]], workers: int) -> Iterable[Any]:
+    """`work` of each batch, in order; with several workers in threads that use one core each."""
+    if workers <= 1 or len(batches) <= 1:
+        yield from map(work, batches)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # late: most calls need no threads
+
+    pool = ThreadPoolExecutor(min(workers, len(batches)), initializer=partial(openmp.set_threads, 1))
+    try:
+        yield from pool.map(work, batches)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def load(
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    ensemble: Mean = "probability",
+    precision: Literal["fp32", "int8"] = "fp32",
+    threads: int | None = None,
+    search: Mapping[str, Any] | None = None,
+) -> Translator:
+    """The model in a run directory or a model file; of several of these, an ensemble.
+
+    Args:
+        path: one, or a list of models that write with the same target tokenizer.
+        ensemble: what a mean is taken of, "probability" or "log_probability".
+        precision: of matrix products.
+        threads: how many threads kernels use that the calling thread calls; None = OMP_NUM_THREADS, or all cores.
+        search: settings that `predict` will be asked for; if they cannot be, that is told before weights are read.
+            None = nobody knows yet.
+
+    Raises:
+        InputError: no model there, or one that is damaged, foreign or too new; one that needs torch; several that do
+            not go together; there are no kernels for this machine.
+    """
+    paths = paths_of(path)
+    if precision not in ("fp32", "int8"):
+        raise InputError(f'precision: expected "fp32" or "int8"; got {precision!r}.')
+    if ensemble not in ("probability", "log_probability"):
+        raise InputError(f'ensemble: expected "probability" or "log_probability"; got {ensemble!r}.')
+    if len(paths) > 1 and search and search.get("shortlist") is not None:
+        raise InputError(LISTS_OF_SEVERAL)
+    if threads is not None:
+        if threads < 1:
+            raise InputError(f"threads = {threads}: expected at least 1.")
+        openmp.set_threads(threads)
+    loaded = [_loaded(each, precision == "int8", None if place else search) for place, each in enumerate(paths)]
+    members, files, lexicons = (list(each) for each in zip(*loaded, strict=True))
+    problems = [
+        differing_target(os.fspath(name), os.fspath(paths[0]))
+        for name, member in zip(paths[1:], members[1:], strict=True)
+        if not member.target.equals(members[0].target)
+    ]
+    if problems:
+        raise InputError(problems)
+    return Translator(members, ensemble, files[0].config, lexicons[0], all(map(_reads_single, files)))
+
+
+def _check_machine(whole: bool) -> None:
+    """Raises InputError where there are no kernels, or whole: none in 8 bits."""
+    if kernels() is None:
+        raise InputError(f"there are no kernels for this system here, without which torch is needed. {WHOLE}")
+    if whole and not multiplies_whole():
+        raise InputError(
+            f"precision int8 needs a processor with the instructions AVX-512 VNNI; use fp32. On other x86 processors "
+            f"torch has 8-bit products. {WHOLE}"
+        )
+
+
+def _loaded(
+    path: str | PathLike[str], whole: bool, search: Mapping[str, Any] | None
+) -> tuple[Member, ModelFile, Lexicon | None]:
+    """Settings, tokenizers and shapes are checked before weights are read; those of search where they are given."""
+    read: list[tuple[Sizes, Tokenizer, Tokenizer]] = []
+
+    def check(
+        config: dict[str, Any], texts: dict[str, str], columns: ColumnTables, weights: dict[str, TensorInfo]
+    ) -> None:
+        sizes = sizes_of(config, columns)
+        if search is not None:
+            PlainSearch.asked(section_of(config, "search"), search)
+        found = read_tokenizers(texts)
+        if missing := [side for side in ("source", "target") if not {"joint", side} & found.keys()]:
+            raise InputError(f"the model file has no {side} tokenizer, which its task needs." for side in missing)
+        source, target = (found.get("joint") or found[side] for side in ("source", "target"))
+        check_shapes(sizes, (source.size, target.size), weights)
+        _check_machine(whole)  # last: it loads OpenMP's library, which a process that goes on with torch does not need
+        read.append((sizes, source, target))
+
+    file = load_model_file(path, check=check, read=read_arrays)
+    [(sizes, source, target)] = read
+    check_finite(file.weights)
+    lexicon = None if file.lexicon is None else Lexicon(*file.lexicon).checked(source.size, target.size)  # type: ignore[arg-type]
+    return Member(Network(file.weights, sizes, whole), source, target), file, lexicon  # type: ignore[arg-type]
+
+
+def _reads_single(file: ModelFile) -> bool:
+    """Whether the model was trained on pairs of single sentences."""
+    task, tokenizer = (SimpleNamespace(**section_of(file.config, name)) for name in ("task", "tokenizer"))
+    return trained_on_single(file.provenance, task, tokenizer)

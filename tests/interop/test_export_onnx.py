@@ -1,0 +1,111 @@
+"""Exports to ONNX, run by onnxruntime: by our engine, and by the loop that the documentation shows."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from random_models import SHORT, language_model, sentences, translator
+from transduce.core.errors import InputError
+from transduce.core.padded import Padded
+from transduce.interop.export_onnx import OnnxSteps, export_onnx
+from transduce.interop.exports import EXPORTS
+from transduce.interop.model_card import Languages
+from transduce.interop.parity import PLAIN, Text, compare
+
+onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxscript")
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "interop.md"
+[LOOP] = re.findall(r"^```python\n# greedy\.py\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+SIZES = {"d_model": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "feed_forward": 24, "tied": "none"}
+LINES = [line for line in sentences(30, seed=5) if line]
+
+
+def exported(folder: Path, **model: Any) -> Any:
+    pipeline = translator("unigram", model={**SIZES, **model})
+    assert EXPORTS["onnx"].write(pipeline, folder, Languages("en", "sw")) == folder
+    return pipeline
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A pipeline and its export."""
+    folder = tmp_path_factory.mktemp("onnx")
+    return exported(folder), folder
+
+
+def test_greedy_search_and_every_step_are_equal(plain: Any) -> None:
+    pipeline, folder = plain
+    assert {each.name for each in folder.iterdir()} == {
+        "encoder.onnx",
+        "decoder_step.onnx",
+        "source_tokenizer.json",
+        "target_tokenizer.json",
+        "config.json",
+        "README.md",
+    }
+    found = compare(pipeline, EXPORTS["onnx"].engine(pipeline, folder), Text("random", LINES))
+    assert found.holds, found.report()
+    assert_same_steps(pipeline, folder)
+
+
+def assert_same_steps(pipeline: Any, folder: Path) -> None:
+    """From no cache at all, for one row and for several, for one position and for several."""
+    steps, model = OnnxSteps(folder), pipeline.model
+    generator = torch.Generator().manual_seed(1)
+    tokens = [token for token in range(pipeline.task.specs.target.size) if token not in (0, 1, 3)]
+    for rows, length in ((1, 1), (3, 6)):
+        source = torch.randint(4, 60, (rows, length), generator=generator)
+        padded = Padded(source, torch.tensor([length, *([max(1, length - 2)] * (rows - 1))]))
+        theirs, ours = steps.start(padded, rows), model.start(padded, rows)
+        for _ in range(5):
+            token_B = torch.randint(4, 60, (rows,), generator=generator)
+            with torch.inference_mode():
+                expected, ours = _stepped(model, token_B, *ours)
+            scores, theirs = _stepped(steps, token_B, *theirs)
+            torch.testing.assert_close(scores[:, tokens], expected[:, tokens], atol=2e-5, rtol=1e-5)
+            assert bool((scores[:, [0, 1, 3]] < -1e8).all())  # padding, start and unknown
+
+
+def _stepped(model: Any, token_B: torch.Tensor, memory: Any, state: Any) -> Any:
+    scores, state = model.step(token_B, memory, state)
+    return scores, (memory, state)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"norm": "post", "positions": "rotary", "norm_kind": "rms", "activation": "swiglu", "key_value_heads": 1},
+        {"kind": "ssru_transformer"},
+    ],
+    ids=str,
+)
+def test_other_architectures_are_equal(settings: dict[str, Any], tmp_path: Path) -> None:
+    assert_same_steps(exported(tmp_path, **settings), tmp_path)
+
+
+def test_the_loop_of_the_documentation_translates_alike(plain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline, folder = plain
+    assert LOOP.count("\n") <= 60
+    assert set(re.findall(r"^(?:import|from) (\w+)", LOOP, re.M)) <= {
+        "json",
+        "sys",
+        "numpy",
+        "onnxruntime",
+        "tokenizers",
+    }
+    monkeypatch.setattr("sys.argv", ["greedy.py", str(folder)])
+    names: dict[str, Any] = {"__name__": "greedy"}
+    exec(compile(LOOP, "greedy.py", "exec"), names)
+    limit = {"max_length_factor": SHORT["max_length_factor"], "max_length_offset": SHORT["max_length_offset"]}
+    own = pipeline.predict(LINES, split="none", **{**PLAIN, **limit})
+    assert names["translate"](LINES) == [each.text for each in own]
+
+
+def test_what_cannot_go_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="only models from text to text"):
+        export_onnx(language_model(), tmp_path, Languages())
+    assert not list(tmp_path.iterdir())

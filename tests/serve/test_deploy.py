@@ -1,0 +1,48 @@
+"""What `deploy/` holds is what the page shows, and says only what `transduce serve` takes."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from scripts import ROOT
+from transduce.cli.app import app
+
+DEPLOY = ROOT / "deploy"
+PAGE = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+UNIT, IMAGE = DEPLOY / "transduce.service", DEPLOY / "Dockerfile"
+
+
+@pytest.mark.parametrize("file", [UNIT, IMAGE], ids=["unit", "image"])
+def test_the_page_shows_the_file(file: Path) -> None:
+    assert f"\n{file.read_text(encoding='utf-8')}```\n" in PAGE
+
+
+@pytest.mark.parametrize("file", [UNIT, IMAGE], ids=["unit", "image"])
+def test_its_options_are_those_of_serve(file: Path) -> None:
+    started = [line for line in file.read_text(encoding="utf-8").splitlines() if "serve" in line and "--host" in line]
+    options = {each for line in started for each in re.findall(r"--[a-z-]+", line)} | {"--api-key-file"}
+    told = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"}).output
+    assert len(options) == 3
+    assert all(each in told for each in options)
+
+
+def test_what_the_image_copies_is_there_and_is_not_ignored() -> None:
+    kept = {line[1:] for line in (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines() if line.startswith("!")}
+    copies = re.findall(r"^COPY (?!--from)(.+) \S+$", IMAGE.read_text(encoding="utf-8"), re.M)
+    copied = {name for line in copies for name in line.split()}
+    assert copied == kept
+    assert all((ROOT / name).exists() for name in copied)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace("/opt/transduce/bin/transduce", "/bin/true"))
+    done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
+    if "Failed to initialize manager" in done.stderr:
+        pytest.skip("systemd-analyze cannot run in this container")
+    assert (done.returncode, done.stderr) == (0, "")

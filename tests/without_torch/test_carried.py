@@ -1,0 +1,75 @@
+"""The package without torch: its modules are found by their imports, and work under its own name."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import transduce
+from scripts import loaded
+from transduce.kernels.native import kernels
+
+CARRIED = loaded("packaging/runtime/carried.py")
+MODULES = CARRIED.carried()
+BUILT_ON = {"numpy", "tokenizers", "sentencex"}  # the dependencies of the package
+OPTIONAL = {"rich", "pyarrow", "torch"}  # imported where they are there, or for whoever has torch loaded
+
+
+def libraries(module: str) -> tuple[set[str], set[str]]:
+    """What is neither ours nor Python's: of the imports at load, and of all, but those for types."""
+    tree = CARRIED.tree_of(module)
+    at_load = {name for node in CARRIED._at_load(tree) for name in CARRIED._named(node)}
+    everything = {name for node in ast.walk(tree) for name in CARRIED._named(node)}
+    known = {*sys.stdlib_module_names, "transduce"}
+    first, all_of_them = ({name.partition(".")[0] for name in names} - known for names in (at_load, everything))
+    return first, all_of_them
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_module_needs_more_than_the_package_brings(module: str) -> None:
+    at_load, everything = libraries(module)
+    assert at_load <= BUILT_ON
+    assert everything <= BUILT_ON | OPTIONAL
+    assert not CARRIED.needs_torch(module)
+
+
+def test_modules_are_followed() -> None:
+    assert {"transduce.without_torch.translator", "transduce.kernels.native.openmp", "transduce.cli.text"} <= {*MODULES}
+    assert not {"transduce.recipe.recipe", "transduce.training.memory", "transduce.core.config"} & {*MODULES}
+    assert CARRIED.needs_torch("transduce.layers.stack")
+    assert CARRIED.renamed("from transduce.core import x  # pip install transduce.\n") == (
+        "from transduce_runtime.core import x  # pip install transduce.\n"
+    )
+
+
+SCRIPT = """
+import json, sys
+for name in ("torch", "pydantic", "transduce", "rich", "typer"):
+    sys.modules[name] = None  # importing it raises ImportError
+import transduce_runtime as transduce
+path, lines = json.loads(sys.argv[1])
+print(json.dumps([each.to_dict() for each in transduce.load(path).predict(lines, beam=3)]))
+"""
+
+
+@pytest.mark.usefixtures("kernels")
+def test_the_package_translates_under_its_own_name(tmp_path: Path) -> None:
+    CARRIED.write_to(tmp_path)
+    compiled = Path(kernels().__file__)
+    shutil.copy(compiled, tmp_path / "transduce_runtime/kernels/native" / compiled.name)
+    model = Path(__file__).parents[1] / "formats/format-2.safetensors"
+    lines = ["1 2 3", "", "9 9"]
+    alone = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", SCRIPT, json.dumps([str(model), lines])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=alone)
+    assert done.stderr == ""
+    expected = [each.to_dict() for each in transduce.load(model, device="cpu").predict(lines, beam=3)]
+    assert json.loads(done.stdout) == json.loads(json.dumps(expected))
+    command = [sys.executable, "-m", "transduce_runtime", "predict", str(model), "--beam", "3"]
+    told = subprocess.run(command, input="1 2 3\n", capture_output=True, text=True, check=True, env=alone).stdout
+    assert told == f"{expected[0]['text']}\n"
