@@ -79,7 +79,7 @@ def _equal() -> list[list[str]]:
     worst = max(row["difference"] for row in found["rows"])
     scores = all(row["scores_the_same"] for row in found["rows"])
     told = f"weights differ by {worst:.1e} at most, scores {'are the same' if scores else 'DIFFER'}"
-    how = f"50 updates in fp32, ddp and fsdp, {len(found['rows'])} runs: `distributed_equality.py`"
+    how = f"50 updates in fp32 with GELU, ddp and fsdp, {len(found['rows'])} runs: `distributed_equality.py`"
     return [["2 and 4 processes beside one", how, told]]
 
 
@@ -139,7 +139,7 @@ def measured() -> str:
     before = found.get("before")
     alone = (
         f"One process alone is {before['median']:.3f} times as fast as before there were several (commit "
-        f"{before['commit']}; processor time, {len(before['ratios'])} pairs of runs in turn, "
+        f"{before['commit']}; processor time, pairs of runs: {len(before['ratios'])}, "
         f"{before['ratios'][0]:.3f} to {before['ratios'][-1]:.3f}).\n\n"
         if before
         else ""
