@@ -165,8 +165,8 @@ def plan() -> str:
 
 Assumptions, none of which was measured:
 
-- A machine has {CORES} cores like the measured one, on which as many processes with one thread each compute as fast as
-  one does here. Memory bandwidth may forbid that.
+- A machine has {CORES} cores like the measured one, and runs one process whose threads compute as much as that many
+  cores alone. Memory bandwidth, and batches that are small, may forbid that.
 - Machines are connected by {NETWORK * 8 / 1e9:.0f} Gbit/s. A collective costs {LATENCY * 1e6:.0f} microseconds for each
   doubling of the number of processes.
 - A side of a pair has {TOKENS} tokens. A disk takes {DISK / 1e9:.0f} GB/s.
@@ -174,7 +174,7 @@ Assumptions, none of which was measured:
 With M machines, C cores each, T target tokens an update, v tokens a second and core, P parameters, B bytes a second:
 
     compute  = T / (v C M)
-    exchange = 2 (M - 1) / M x 4 P / B + 9 collectives x latency x log2(C M)
+    exchange = 2 (M - 1) / M x 4 P / B + 9 collectives x latency x log2(M)
     hours    = updates x (compute + exchange) / 3600
 
 The sum of gradients is not overlapped with the backward pass, so both times add up. What it costs is machine-hours
@@ -211,7 +211,7 @@ def times(job: Job, speed: float, machines: int) -> tuple[float, float]:
 
     compute = job.tokens / (speed * CORES * machines)
     moved = 2 * (machines - 1) / machines * BYTES * job.parameters / NETWORK
-    return compute, moved + 9 * LATENCY * log2(CORES * machines)
+    return compute, moved + 9 * LATENCY * log2(machines)
 
 
 def breaks() -> str:
@@ -220,6 +220,8 @@ def breaks() -> str:
     if not found:
         return ""
     planned = found["plan"]["pairs_per_processor_second"]
+    sums = found["sums"]["rows"][-1]
+    within = sums["seconds"] / sums["numbers"] * JOBS[0].parameters
     states = 4 * BYTES * JOBS[0].parameters  # weights, two moments, the average
     rows = [
         [
@@ -227,6 +229,12 @@ def breaks() -> str:
             "more than a few machines at small batches: its time does not fall with the number of machines, that of "
             "computing does",
             "raise `batch.tokens`",
+        ],
+        [
+            "several processes in one machine",
+            f"gloo would take {within:.1f} s for the base model's gradients between two processes here, busy as the "
+            "machine was, which the plan leaves out: it has one process a machine",
+            "threads in the place of processes",
         ],
         [
             "rows of a batch",
