@@ -42,6 +42,7 @@ JOBS = (
     Job("WMT14 En-De, base, 100,000 updates", 60.5e6, 4.5e6, 25_000, 100_000, "base"),
     Job("a billion pairs once, base", 60.5e6, 1e9, 400_000, 1e9 * TOKENS / 400_000, "base"),
 )
+CASES = {"kills": 50, "faults": 20}
 COUNTS = (1, 4, 16, 64)
 HEAD = """# Beyond one machine
 
@@ -78,7 +79,7 @@ def _equal() -> list[list[str]]:
     worst = max(row["difference"] for row in found["rows"])
     scores = all(row["scores_the_same"] for row in found["rows"])
     told = f"weights differ by {worst:.1e} at most, scores {'are the same' if scores else 'DIFFER'}"
-    how = f"50 updates in fp32, ddp and fsdp, {len(found['rows'])} runs: `distributed_equality.py`"
+    how = f"50 updates in fp32 with GELU, ddp and fsdp, {len(found['rows'])} runs: `distributed_equality.py`"
     return [["2 and 4 processes beside one", how, told]]
 
 
@@ -87,6 +88,8 @@ def _counted(name: str, good: str) -> list[list[str]]:
     if not found:
         return []
     told = f"{found[good]} of {found['cases']}"
+    if found["cases"] < CASES[name]:
+        told += f", of the {CASES[name]} that the script makes; the others are not measured yet"
     if name == "kills":
         how = "one process or all, at random moments, 2 and 4 processes, ddp and fsdp: `distributed_kills.py`"
         return [["`kill -9`, started again: the same SHA-256", how, told]]
@@ -117,11 +120,12 @@ def measured() -> str:
         one = found[size]
         alone = one["rows"]["1 process, 1 thread"]["tokens_per_processor_second"]
         ratios = one["ratios"]
+        beside = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})" if ratios else "not measured"
         rows.append(
             [
                 f"{size}, {one['parameters'] / 1e6:.1f} million parameters",
                 f"{alone:,.0f}",
-                f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})",
+                beside,
                 f"{one['parameters'] * BYTES / 1e6:.0f} MB",
             ]
         )
@@ -135,7 +139,7 @@ def measured() -> str:
     before = found.get("before")
     alone = (
         f"One process alone is {before['median']:.3f} times as fast as before there were several (commit "
-        f"{before['commit']}; processor time, {len(before['ratios'])} pairs of runs in turn, "
+        f"{before['commit']}; processor time, pairs of runs: {len(before['ratios'])}, "
         f"{before['ratios'][0]:.3f} to {before['ratios'][-1]:.3f}).\n\n"
         if before
         else ""
@@ -161,8 +165,8 @@ def plan() -> str:
 
 Assumptions, none of which was measured:
 
-- A machine has {CORES} cores like the measured one, on which as many processes with one thread each compute as fast as
-  one does here. Memory bandwidth may forbid that.
+- A machine has {CORES} cores like the measured one, and runs one process whose threads compute as much as that many
+  cores alone. Memory bandwidth, and batches that are small, may forbid that.
 - Machines are connected by {NETWORK * 8 / 1e9:.0f} Gbit/s. A collective costs {LATENCY * 1e6:.0f} microseconds for each
   doubling of the number of processes.
 - A side of a pair has {TOKENS} tokens. A disk takes {DISK / 1e9:.0f} GB/s.
@@ -170,7 +174,7 @@ Assumptions, none of which was measured:
 With M machines, C cores each, T target tokens an update, v tokens a second and core, P parameters, B bytes a second:
 
     compute  = T / (v C M)
-    exchange = 2 (M - 1) / M x 4 P / B + 9 collectives x latency x log2(C M)
+    exchange = 2 (M - 1) / M x 4 P / B + 9 collectives x latency x log2(M)
     hours    = updates x (compute + exchange) / 3600
 
 The sum of gradients is not overlapped with the backward pass, so both times add up. What it costs is machine-hours
@@ -207,7 +211,7 @@ def times(job: Job, speed: float, machines: int) -> tuple[float, float]:
 
     compute = job.tokens / (speed * CORES * machines)
     moved = 2 * (machines - 1) / machines * BYTES * job.parameters / NETWORK
-    return compute, moved + 9 * LATENCY * log2(CORES * machines)
+    return compute, moved + 9 * LATENCY * log2(machines)
 
 
 def breaks() -> str:
@@ -216,6 +220,8 @@ def breaks() -> str:
     if not found:
         return ""
     planned = found["plan"]["pairs_per_processor_second"]
+    sums = found["sums"]["rows"][-1]
+    within = sums["seconds"] / sums["numbers"] * JOBS[0].parameters
     states = 4 * BYTES * JOBS[0].parameters  # weights, two moments, the average
     rows = [
         [
@@ -223,6 +229,12 @@ def breaks() -> str:
             "more than a few machines at small batches: its time does not fall with the number of machines, that of "
             "computing does",
             "raise `batch.tokens`",
+        ],
+        [
+            "several processes in one machine",
+            f"gloo would take {within:.1f} s for the base model's gradients between two processes here, busy as the "
+            "machine was, which the plan leaves out: it has one process a machine",
+            "threads in the place of processes",
         ],
         [
             "rows of a batch",
