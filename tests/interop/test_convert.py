@@ -147,6 +147,7 @@ def test_pieces_that_the_vocabulary_lacks_are_read_as_unknown(tmp_path: Path) ->
 
 def test_attention_is_captured_with_what_stands_around_a_text(tmp_path: Path) -> None:
     bart(tmp_path)
+    (tmp_path / "generation_config.json").write_text('{"forced_bos_token_id": 0}', encoding="utf-8")
     prediction = converted(tmp_path).predict("ba be bi")
     attention = prediction.attention()
     assert (attention.source.tokens[0].piece, attention.source.tokens[-1].piece) == ("<s>", "</s>")
