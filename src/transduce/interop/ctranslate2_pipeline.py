@@ -117,7 +117,7 @@ class CTranslate2Pipeline(Pipeline):
         """None. Raises InputError always."""
         raise InputError(NO_MODEL)
 
-    def score(self, *_: Any, **__: Any) -> Any:  # type: ignore[override]
+    def score(self, *_: Any, **__: Any) -> Any:
         """None. Raises InputError always."""
         raise InputError("an engine of CTranslate2 does not score given targets; ask the model itself.")
 

@@ -162,7 +162,7 @@ def _traceable() -> Iterator[None]:
         entered.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         entered.enter_context(left_out())
-        entered.enter_context(torch.backends.mkldnn.flags(enabled=False))  # type: ignore[no-untyped-call]
+        entered.enter_context(torch.backends.mkldnn.flags(enabled=False))
         entered.enter_context(torch.enable_grad())
         logger = logging.getLogger("torch.onnx")
         entered.callback(logger.setLevel, logger.level)
