@@ -2,9 +2,9 @@
 
     python benchmarks/distributed_equality.py
 
-A tiny translation model without dropout, as the noise of dropout is each process' own, and with GELU. With ReLU and twice
-the learning rate, weights of several processes differed by up to 6.7e-6: where a sum is rounded another way, a ReLU may
-fall on the other side of its kink, which is a likely cause but was not tested apart. Prints a table, writes
+A tiny translation model without dropout, as the noise of dropout is each process' own, and with GELU. With ReLU and
+twice the learning rate, weights of several processes differed by up to 6.7e-6: where a sum is rounded another way, a
+ReLU may fall on the other side of its kink, which is a likely cause but was not tested apart. Prints a table, writes
 results/distributed/equality.json, exits 1 where weights differ by more than 1e-6 or scores at all. POSIX.
 """
 
