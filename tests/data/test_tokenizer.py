@@ -211,9 +211,8 @@ def test_foreign_tokenizer_says_all_that_is_missing(tmp_path: Path) -> None:
     foreign(tmp_path / "t.json", ["a", "[UNK]", "[SEP]"])
     with pytest.raises(InputError) as caught:
         train_tokenizer(TokenizerConfig(file="t.json"), [], root=tmp_path)
-    assert len(caught.value.problems) == 2
-    assert "no pad token" in caught.value.problems[0] and "t.json" in caught.value.problems[0]
-    assert "no start token" in caught.value.problems[1]
+    [problem] = caught.value.problems  # padding would stand in for the start token, which is missing as well
+    assert "no pad token" in problem and "t.json" in problem
 
 
 @pytest.mark.parametrize("content", ["", "{}", "not json", json.dumps({"model": {"type": "BPE"}})])

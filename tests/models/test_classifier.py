@@ -162,11 +162,11 @@ def test_every_setting_matters_and_gradients_reach_every_parameter(settings: dic
         ({"encoder": "convolution", "cell": "gru"}, "cell: not read with this encoder"),
         (
             {"encoder": "linear", "heads": 2, "positions": "rotary"},
-            'positions none, sinusoidal, learned, not "rot',
+            'positions none, sinusoidal, tensor2tensor, learned, not "rot',
         ),
         ({"encoder": "transformer", "heads": 2, "kernel": 5}, "kernel: not read with this encoder"),
         ({"encoder": "none", "layers": 2}, "layers: not read with this encoder"),
-        ({"encoder": "none", "positions": "rotary"}, "positions none, sinusoidal, learned"),
+        ({"encoder": "none", "positions": "rotary"}, "positions none, sinusoidal, tensor2tensor, learned"),
         ({"encoder": "none", "pooling": "last"}, "reads the end token alone"),
         ({"pooling": "mean", "pooling_weighing": "hard"}, "pooling_weighing: not read with this encoder and pooling"),
         ({"pooling_weighing": "hart"}, 'there is no "hart". Did you mean "hard"'),

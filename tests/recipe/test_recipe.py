@@ -99,6 +99,8 @@ def test_what_may_be_left_out_can_be_unset(tmp_path: Path) -> None:
         minutes = 5
         patience = 3
         start = "runs/a"
+        [model]
+        d_model = 64
         [teachers]
         seeds = [4]
         [search]

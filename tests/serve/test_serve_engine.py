@@ -53,7 +53,8 @@ class SharedOut(nn.Module):
 def test_predictions_are_those_of_our_model(search: dict[str, Any], tmp_path: Path) -> None:
     pipeline = random_translator(search={**SHORT, **search})
     folder = exported(pipeline, tmp_path / "model")
-    pipeline.model = SharedOut(pipeline.model, never_chosen(pipeline.task.tokenizers["target"]))
+    target: Any = pipeline.task.columns["target"]
+    pipeline.model = SharedOut(pipeline.model, never_chosen(target.tokenizer.size, target.unwritten))
     own = pipeline.predict(LINES)
     with serving([folder], use=ENGINE) as server:
         answer = server.post("/v1/predict", texts=LINES, scores=True, tokens=True).json()

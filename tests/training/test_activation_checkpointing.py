@@ -113,7 +113,7 @@ def test_blocks_compute_twice_in_training_and_once_otherwise() -> None:
     assert len(calls) == 2
     model.eval()
     with torch.no_grad():
-        text_objective(model).per_example(model, batch())
+        text_objective(model).log_probabilities(model, batch())
     assert len(calls) == 3
 
 

@@ -17,7 +17,7 @@ from transduce.kernels.native import kernels
 CARRIED = loaded("packaging/runtime/carried.py")
 MODULES = CARRIED.carried()
 BUILT_ON = {"numpy", "tokenizers", "sentencex"}  # the dependencies of the package
-OPTIONAL = {"rich", "pyarrow", "torch"}  # imported where they are there, or for whoever has torch loaded
+OPTIONAL = {"fsspec", "rich", "pyarrow", "torch"}  # imported where they are there, or for whoever has torch loaded
 
 
 def libraries(module: str) -> tuple[set[str], set[str]]:

@@ -36,7 +36,7 @@ def convert(
 ) -> None:
     """Turn a model of another program into a model file, and check that it says the same.
 
-        transduce convert opus-mt-en-fr en-fr.safetensors --check my.en
+        transduce convert opus-mt-en-fr en-fr.safetensors
 
     Reads folders of Hugging Face (Marian, BART, mBART, T5, mT5, M2M-100, NLLB, Pegasus) with safetensors, and Marian's
     .npz. Both models translate the lines of --check greedily in fp32. If any output differs, the first one is shown and

@@ -9,7 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 GROUPS = {
     "First steps": ("demo",),
     "Train": ("train", "new", "distill", "translate-back", "shortlist"),
-    "Use": ("predict", "generate", "serve", "export"),
+    "Use": ("predict", "generate", "serve", "export", "convert"),
     "Judge": ("evaluate", "score", "compare"),
     "Look inside": ("explore", "info"),
     "Data": ("doctor",),

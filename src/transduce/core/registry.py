@@ -18,7 +18,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 
-NOT_A_KIND = {"base", "learnt", "packed", "protocols"}
+NOT_A_KIND = {"base", "encoding_processes", "learnt", "packed", "protocols"}
 
 
 @cache
