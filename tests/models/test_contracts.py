@@ -165,13 +165,14 @@ def at_once(room: str) -> list[str]:
     return [name for name in known(room) if not resolve(room, name).sequential]
 
 
+GATES = ["geglu", "swiglu", "glu"]  # glu is third, with batch norm: running statistics hold down no products or squares
 # Of models of stacks every part there is, in as few models as that takes: the first of each row, the second, ..
 PARTS: dict[str, list[Any]] = {
     "score": at_once("attention.scores"),
     "weighing": at_once("attention.normalizers"),
     "positions": known("attention.relative"),
     "norm_kind": list(get_args(NormKind)),
-    "activation": list(get_args(Activation))[::-1],  # not squares with running statistics, which hold nothing down
+    "activation": [*GATES, *(name for name in get_args(Activation) if name not in GATES)],
     "heads": [4, 4, 2],
     "key_value_heads": [1, 2],
 }
