@@ -217,7 +217,6 @@ def trainers(process: subprocess.Popen[Any], run: Path, update: int = 1) -> list
     return sorted(children, key=lambda each: int(each.environ()["RANK"]))
 
 
-RESTARTED = ("training.updates=60", "training.checkpoint_every=5", "training.optimizer=adamw")
 LONG = ("training.updates=3000", "training.validate_every=3000", "training.checkpoint_every=5")
 
 
@@ -242,17 +241,6 @@ def test_a_killed_process_ends_all_and_the_same_command_goes_on_to_the_same_byte
     assert re.search(rf"process {rank} of 2, on \S+, is not there any more. Where it stood last:\n +File ", told), told
     assert not (run / "model.safetensors").exists()
     assert sha256(trained(2, tiny_recipe, run, *short)) == wanted
-
-
-def test_torchrun_restarts_go_on_to_the_same_bytes(tiny_recipe: Path, tmp_path: Path) -> None:
-    wanted = sha256(trained(2, tiny_recipe, tmp_path / "whole", *RESTARTED))
-    run = tmp_path / "run"
-    started = command(2, "train", tiny_recipe, *RESTARTED, "--run", run)
-    started[3:3] = ["--max-restarts", "3"]
-    with subprocess.Popen(started, env=environment(), stderr=subprocess.DEVNULL) as process:
-        trainers(process, run)[1].kill()
-        assert process.wait(timeout=240) == 0
-    assert sha256(run) == wanted
 
 
 def test_a_process_that_hangs_is_named_with_its_stack(tiny_recipe: Path, tmp_path: Path) -> None:
