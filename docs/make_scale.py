@@ -271,7 +271,7 @@ def breaks() -> str:
             "one bad machine",
             "the whole training goes at the pace of its slowest process, and begins again from the last checkpoint "
             "when one dies",
-            "the same command again; checkpoints as often as their time allows",
+            "`torchrun --max-restarts`; checkpoints as often as their time allows",
         ],
     ]
     return "\n## Where each part breaks first\n\n" + markdown_table(["part", "where it ends", "what helps"], rows)

@@ -243,6 +243,21 @@ def test_a_killed_process_ends_all_and_the_same_command_goes_on_to_the_same_byte
     assert sha256(trained(2, tiny_recipe, run, *short)) == wanted
 
 
+def test_torchrun_restarts_go_on_to_the_same_bytes(tiny_recipe: Path, tmp_path: Path) -> None:
+    restarted = ("training.updates=60", "training.checkpoint_every=5", "training.optimizer=adamw")
+    wanted = sha256(trained(2, tiny_recipe, tmp_path / "whole", *restarted))
+    run = tmp_path / "run"
+    started = command(2, "train", tiny_recipe, *restarted, "--run", run)
+    started[3:3] = ["--max-restarts", "3"]
+    with subprocess.Popen(started, env=environment(), stderr=subprocess.DEVNULL) as process:
+        trainers(process, run)[1].kill()
+        try:
+            assert process.wait(timeout=240) == 0
+        finally:
+            process.kill()
+    assert sha256(run) == wanted
+
+
 def test_a_process_that_hangs_is_named_with_its_stack(tiny_recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     started, hang = command(2, "train", tiny_recipe, *LONG, "--run", run), environment(TRANSDUCE_HANG_SECONDS="6")

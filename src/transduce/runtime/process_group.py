@@ -265,6 +265,8 @@ def started_group(resize: bool = False) -> Iterator[ProcessGroup]:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     store, rank, world = next(rendezvous("env://"))
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    # A restart of torchrun keeps the store: without its number, processes would look for those of the last attempt.
+    store = PrefixStore(f"attempt/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
     shared = PrefixStore("group", store)
     torch.distributed.init_process_group(backend, store=shared, rank=rank, world_size=world, timeout=LONGEST)
     group = ProcessGroup(rank, world, resize)
