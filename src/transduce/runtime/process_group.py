@@ -266,11 +266,11 @@ def started_group(resize: bool = False) -> Iterator[ProcessGroup]:
     store, rank, world = next(rendezvous("env://"))
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     # A restart of torchrun keeps the store: without its number, processes would look for those of the last attempt.
-    store = PrefixStore(f"attempt/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
-    shared = PrefixStore("group", store)
+    attempt = f"attempt/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+    shared = PrefixStore(f"{attempt}/group", store)
     torch.distributed.init_process_group(backend, store=shared, rank=rank, world_size=world, timeout=LONGEST)
     group = ProcessGroup(rank, world, resize)
-    watchdog = Watchdog(PrefixStore("watchdog", store.clone()), rank, world, group.pulse)
+    watchdog = Watchdog(PrefixStore(f"{attempt}/watchdog", store.clone()), rank, world, group.pulse)
     watchdog.start()
     try:
         yield group
