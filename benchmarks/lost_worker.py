@@ -17,8 +17,8 @@ from pathlib import Path
 
 from transduce.bulk.blocks import LINES, blocks_of
 from transduce.bulk.engine import LocalEngine
+from transduce.bulk.job import Placement
 from transduce.bulk.ray_engine import RayEngine
-from transduce.bulk.work import Placement
 from transduce.core.model_file import find_model_file
 from transduce.data.files import text_lines
 
@@ -54,8 +54,8 @@ def main() -> None:
 
 def output(placed: Placement, lines: list[str], advance: object) -> bytes:
     """What `predict` writes."""
-    work = placed.work("predict", {"predict": {"batch_size": 64}, "form": "text"})
-    answers = placed.engine.answers(work, blocks_of({"text": line} for line in lines), advance)  # type: ignore[arg-type]
+    job = placed.job("predict", {"predict": {"batch_size": 64}, "form": "text"})
+    answers = placed.engine.answers(job, blocks_of({"text": line} for line in lines), advance)  # type: ignore[arg-type]
     return b"".join(f"{each}\n".encode() for answer in answers for each in answer["outputs"])
 
 

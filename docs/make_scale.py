@@ -57,7 +57,7 @@ computed from those by the formula that stands there. **Nothing on this page was
 
 def page() -> str:
     """The whole page."""
-    return HEAD + proved() + measured() + plan() + breaks()
+    return HEAD + proved() + measured() + corpus() + plan() + breaks()
 
 
 def record(name: str) -> Record | None:
@@ -152,6 +152,41 @@ def measured() -> str:
         f"{table}\n{alone}The sum of so many fp32 numbers over two processes on this machine (gloo, the fastest of "
         f"five):\n\n{sums}\nAn epoch's batches are planned, by every process, at "
         f"{found['plan']['pairs_per_processor_second'] / 1e6:.1f} million pairs a second.\n"
+    )
+
+
+def corpus() -> str:
+    """A corpus of many files, beside a small one."""
+    path = RECORDS.parent / "many_pairs.json"
+    if not path.exists():
+        return ""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    machine, busy = found["machine"], found["opening_on_a_busy_machine"]
+    columns = {
+        "opening": "open_seconds",
+        "of which the processor": "open_processor_seconds",
+        "the first batch after that": "first_batch_seconds",
+        "pairs shuffled and cut into batches a second": "shuffled_pairs_a_second",
+        "open files": "open_files",
+    }
+    cases = {
+        "the first opening, which takes fingerprints and compares checksums": found["first_opening"],
+        "an opening once these are remembered": found["opening"],
+        "once more": found["opening_again"],
+        f"at a load of {busy['load_average']:.0f} on the {machine['cores']} cores": busy,
+    }
+    rows = [
+        [name, *(f"{each[key]:,.2f} s" if key.endswith("seconds") else f"{each[key]:,}" for key in columns.values())]
+        for name, each in cases.items()
+    ]
+    small, large = (each["anonymous_bytes"] / 2**20 for each in (found["memory"]["small"], found["memory"]["large"]))
+    return (
+        f"\n### A corpus of {found['pairs'] / 1e6:.0f} million pairs\n\n`python benchmarks/many_pairs.py` makes up "
+        f"{found['files'] // 2:,} pairs of files, most of them sparse, whose stores are links to one. "
+        f"{machine['processor']}, {machine['cores']} cores, torch {found['versions']['torch']}, one thread; other work "
+        f"ran on the machine.\n\n{markdown_table(['', *columns], rows)}\nTraining for {found['updates']} updates "
+        f"allocates {large:.0f} MiB at most; on 29,000 pairs it allocates {small:.0f} MiB, so the corpus takes "
+        f"{found['anonymous_ratio']:.3f} times as much (RssAnon, without the pages of mapped stores).\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Bulk work in blocks: what one call gives for all lines; the same from workers that know nothing of each other."""
+"""Bulk jobs in blocks: what one call gives for all lines; the same from workers that know nothing of each other."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -11,10 +11,10 @@ from random_models import language_model, model_file, sentences, translator
 from transduce.bulk import blocks
 from transduce.bulk.blocks import LineBlock, blocks_of
 from transduce.bulk.engine import LocalEngine, engine_of
+from transduce.bulk.job import Advance, BulkJob, Placement
 from transduce.bulk.predicting import outputs, wanted_row
 from transduce.bulk.scanning import scanner_on
 from transduce.bulk.scoring import scored
-from transduce.bulk.work import Advance, BulkWork, Placement
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.data.corpus import TextFile
@@ -29,11 +29,11 @@ LINES = [*sentences(30), "", "ba ba\u2028de", "  ", "go " * 40]
 class WorkerForEachBlock:
     """Stands in for a cluster: a new worker for each block, to which everything comes as JSON."""
 
-    def answers(self, work: BulkWork, given: Iterable[LineBlock], advance: Advance) -> Iterator[Any]:
+    def answers(self, job: BulkJob, given: Iterable[LineBlock], advance: Advance) -> Iterator[Any]:
         for block in given:
-            described = json.loads(json.dumps([work.kind, work.settings]))
+            described = json.loads(json.dumps([job.kind, job.settings]))
             sent = LineBlock(*json.loads(json.dumps(block)))
-            yield json.loads(json.dumps(BulkWork(*described, work.models).worker().answer(sent, advance)))
+            yield json.loads(json.dumps(BulkJob(*described, job.models).worker().answer(sent, advance)))
 
 
 @pytest.fixture(autouse=True)
@@ -57,11 +57,11 @@ def test_blocks_hold_every_row_once_in_order() -> None:
 def test_predictions_are_those_of_one_call(tmp_path: Path, options: dict[str, Any]) -> None:
     teacher, told, done = translator(), list[str](), list[int]()
     expected = teacher.predict(LINES, split="none", tell=told.append, **options)
-    work = Placement(WorkerForEachBlock(), [saved(tmp_path, teacher)], {"device": "cpu"}).work(
+    job = Placement(WorkerForEachBlock(), [saved(tmp_path, teacher)], {"device": "cpu"}).job(
         "predict", {"predict": {"split": "none", **options}, "form": "json"}
     )
     heard = list[str]()
-    found = list(outputs(WorkerForEachBlock(), work, ({"text": line} for line in LINES), done.append, heard.append))
+    found = list(outputs(WorkerForEachBlock(), job, ({"text": line} for line in LINES), done.append, heard.append))
     assert [json.loads(each)["text"] for each in found] == [each.text for each in expected]
     assert [json.loads(each)["tokens"] for each in found] == [list(each.tokens) for each in expected]
     assert heard == told  # long lines, by their numbers in the file
@@ -74,24 +74,22 @@ def test_each_line_has_its_own_constraints(tmp_path: Path) -> None:
     lines = sentences(20)
     expected = teacher.predict(lines, split="none", wanted=wanted)
     rows = ({"text": line, "wanted": wanted_row(each)} for line, each in zip(lines, wanted, strict=True))
-    work = BulkWork("predict", {"load": {}, "predict": {"split": "none"}, "form": "text"}, [saved(tmp_path, teacher)])
-    assert list(outputs(WorkerForEachBlock(), work, rows, lambda lines: None, print)) == [
-        each.text for each in expected
-    ]
+    job = BulkJob("predict", {"load": {}, "predict": {"split": "none"}, "form": "text"}, [saved(tmp_path, teacher)])
+    assert list(outputs(WorkerForEachBlock(), job, rows, lambda lines: None, print)) == [each.text for each in expected]
 
 
 def test_scores_are_those_of_one_call_bit_for_bit(tmp_path: Path) -> None:
     model = translator()
     pairs = [(line, other) for line, other in zip(sentences(20), sentences(20, seed=4), strict=True)]
-    work = BulkWork("score", {"load": {}, "batch_size": 1}, [saved(tmp_path, model)])
-    assert list(scored(WorkerForEachBlock(), work, pairs, lambda lines: None)) == model.score(pairs, batch_size=1)
+    job = BulkJob("score", {"load": {}, "batch_size": 1}, [saved(tmp_path, model)])
+    assert list(scored(WorkerForEachBlock(), job, pairs, lambda lines: None)) == model.score(pairs, batch_size=1)
 
 
 def test_scores_of_a_language_model(tmp_path: Path) -> None:
     model = language_model()
     pairs = [("", line) for line in sentences(9)]
-    work = BulkWork("score", {"load": {}, "batch_size": 1}, [saved(tmp_path, model)])
-    assert list(scored(WorkerForEachBlock(), work, pairs, lambda lines: None)) == model.score(
+    job = BulkJob("score", {"load": {}, "batch_size": 1}, [saved(tmp_path, model)])
+    assert list(scored(WorkerForEachBlock(), job, pairs, lambda lines: None)) == model.score(
         [text for _, text in pairs], batch_size=1
     )
 
@@ -156,6 +154,6 @@ def test_this_process_answers_with_the_worker_that_is_there() -> None:
 
     engine = LocalEngine(Counts())
     found = engine.answers(
-        BulkWork("predict", {}), blocks_of(({"text": line} for line in LINES), 30), lambda lines: None
+        BulkJob("predict", {}), blocks_of(({"text": line} for line in LINES), 30), lambda lines: None
     )
     assert list(found) == [30, len(LINES) - 30]

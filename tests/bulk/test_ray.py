@@ -11,7 +11,7 @@ from random_models import model_file, sentences, translator
 from transduce.bulk import blocks
 from transduce.bulk.blocks import blocks_of
 from transduce.bulk.engine import LocalEngine
-from transduce.bulk.work import BulkWork
+from transduce.bulk.job import BulkJob
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 
@@ -45,10 +45,10 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "LINES", 8)
 
 
-def predicting(model: Path, **options: object) -> BulkWork:
+def predicting(model: Path, **options: object) -> BulkJob:
     load = {"device": "cpu"}
     how = {"load": load, "predict": {"beam": 3, "split": "none", "batch_size": 4, **options}, "form": "json"}
-    return BulkWork("predict", how, [model])
+    return BulkJob("predict", how, [model])
 
 
 def rows(lines: list[str]) -> Iterator[dict[str, str]]:
@@ -59,8 +59,8 @@ def rows(lines: list[str]) -> Iterator[dict[str, str]]:
 def test_a_killed_worker_changes_no_byte(model: Path) -> None:
     from transduce.bulk.ray_engine import RayEngine
 
-    work, done, killed = predicting(model), list[int](), list[int]()
-    expected = list(LocalEngine().answers(work, blocks_of(rows(LINES)), lambda lines: None))
+    job, done, killed = predicting(model), list[int](), list[int]()
+    expected = list(LocalEngine().answers(job, blocks_of(rows(LINES)), lambda lines: None))
     engine = RayEngine(2)
 
     def kill(lines: int) -> None:
@@ -69,7 +69,7 @@ def test_a_killed_worker_changes_no_byte(model: Path) -> None:
             killed.append(next(iter(engine.processes))[1])
             os.kill(killed[0], signal.SIGKILL)
 
-    found = list(engine.answers(work, blocks_of(rows(LINES)), kill))
+    found = list(engine.answers(job, blocks_of(rows(LINES)), kill))
     assert found == expected
     assert sum(done) == len(LINES)
     assert killed
@@ -80,10 +80,10 @@ def test_a_killed_worker_changes_no_byte(model: Path) -> None:
 def test_what_is_refused_is_an_error_of_ours_with_the_lines_of_the_file(model: Path) -> None:
     from transduce.bulk.ray_engine import RayEngine
 
-    work = predicting(model, long="refuse")
+    job = predicting(model, long="refuse")
     with pytest.raises(InputError) as local:
-        list(LocalEngine().answers(work, blocks_of(rows(["ba"] * 9 + ["go " * 500])), lambda lines: None))
+        list(LocalEngine().answers(job, blocks_of(rows(["ba"] * 9 + ["go " * 500])), lambda lines: None))
     assert local.value.problems[0].startswith("line 10: 500 tokens")
     with pytest.raises(InputError) as cluster:
-        list(RayEngine(1).answers(work, blocks_of(rows(["ba"] * 9 + ["go " * 500])), lambda lines: None))
+        list(RayEngine(1).answers(job, blocks_of(rows(["ba"] * 9 + ["go " * 500])), lambda lines: None))
     assert cluster.value.problems == local.value.problems

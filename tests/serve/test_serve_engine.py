@@ -14,7 +14,7 @@ from transduce.interop.export_argos import export_argos
 from transduce.interop.export_ctranslate2 import export_ctranslate2, write_ctranslate2
 from transduce.interop.model_card import Languages
 from transduce.interop.sentencepiece import sentencepiece_model
-from transduce.interop.transformer_parts import never_chosen
+from transduce.interop.text_to_text import never_chosen
 from transduce.pipeline.pipeline import Pipeline
 from transduce.serve.models import Model, ModelUse
 
@@ -85,6 +85,15 @@ def test_a_text_gets_the_same_output_alone_and_among_longer_ones(tmp_path: Path)
     model = Model("it", exported(pipeline, tmp_path / "model"), ENGINE).current.pipeline
     assert [each.tokens for each in model.predict(LINES)] == [model.predict(line).tokens for line in LINES]
     assert model.predict(["", "  "])[1].text == ""
+
+
+def test_of_long_texts_the_same_is_told_as_by_our_model(tmp_path: Path) -> None:
+    pipeline = random_translator(**GREEDY)
+    model = Model("it", exported(pipeline, tmp_path / "model"), ENGINE).current.pipeline
+    long, told, expected = ["ba", "go " * 400], list[str](), list[str]()
+    assert model.predict(long, tell=told.append, first=5)[1].text
+    pipeline.predict(long, tell=expected.append, first=5)
+    assert told == expected and told[0].startswith("line 7:")
 
 
 def test_what_the_engine_cannot_do_is_refused_in_words(tmp_path: Path) -> None:

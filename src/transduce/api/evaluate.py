@@ -73,10 +73,8 @@ def evaluate(
             model writes several languages, and it is not said which.
     """
     wanted = [metrics] if isinstance(metrics, str) else None if metrics is None else [*metrics]
-    settings, given = (
-        Settings(wanted, batch_size, search),
-        EvaluationData(data, source, reference, outputs or {}, columns),
-    )
+    settings = Settings(wanted, batch_size, search)
+    given = EvaluationData(data, source, reference, outputs or {}, columns)
     loaded = {name: _opened(model, trust_code, precision, device) for name, model in _named(models).items()}
     if twice := [name for name in given.outputs if name in loaded]:
         raise InputError(f"outputs: {', '.join(twice)} is the name of a model as well; name each system once.")

@@ -1,1 +1,1 @@
-"""Bulk work in blocks of lines: predicting, scoring and scanning, in this process or on a Ray cluster."""
+"""Bulk jobs in blocks of lines: predicting, scoring and scanning, in this process or on a Ray cluster."""

@@ -15,7 +15,7 @@ class LineBlock(NamedTuple):
     """Neighbouring lines of an input.
 
     number: of the block, from 0. first: the number of its first line in the whole input, from 0.
-    rows: what is said of each line, for JSON: its text under "text", and what else the work needs.
+    rows: what is said of each line, for JSON: its text under "text", and what else the job needs.
     """
 
     number: int

@@ -1,10 +1,10 @@
-"""Who does bulk work: this process, or a cluster, behind one interface (`transduce.bulk.work.BulkEngine`)."""
+"""Who does bulk jobs: this process, or a cluster, behind one interface (`transduce.bulk.job.BulkEngine`)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from transduce.bulk.blocks import LineBlock
-from transduce.bulk.work import Advance, BlockWorker, BulkEngine, BulkWork
+from transduce.bulk.job import Advance, BlockWorker, BulkEngine, BulkJob
 from transduce.core.errors import InputError
 
 EngineName = Literal["local", "ray"]
@@ -19,9 +19,9 @@ class LocalEngine:
     def __init__(self, worker: BlockWorker | None = None) -> None:
         self._worker = worker
 
-    def answers(self, work: BulkWork, blocks: Iterable[LineBlock], advance: Advance) -> Iterator[Any]:
+    def answers(self, job: BulkJob, blocks: Iterable[LineBlock], advance: Advance) -> Iterator[Any]:
         """See `BulkEngine`."""
-        worker = self._worker or work.worker()
+        worker = self._worker or job.worker()
         return (worker.answer(block, advance) for block in blocks)
 
 

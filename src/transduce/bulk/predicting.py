@@ -1,4 +1,4 @@
-"""Predicting as bulk work: of each text the line that is written, and what is told about it."""
+"""Predicting as a bulk job: of each text the line that is written, and what is told about it."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.bulk.blocks import LineBlock, blocks_of
-from transduce.bulk.work import Advance, BulkEngine, BulkWork
+from transduce.bulk.job import Advance, BulkEngine, BulkJob
 from transduce.inference.prediction import Prediction
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ class PredictingWorker:
 
 
 def outputs(
-    engine: BulkEngine, work: BulkWork, rows: Iterable[Row], advance: Advance, tell: Callable[[str], None]
+    engine: BulkEngine, job: BulkJob, rows: Iterable[Row], advance: Advance, tell: Callable[[str], None]
 ) -> Iterator[Any]:
     """What is made of each row, in their order.
 
     Raises:
         InputError: see `BulkEngine.answers`.
     """
-    for answer in engine.answers(work, blocks_of(rows), advance):
+    for answer in engine.answers(job, blocks_of(rows), advance):
         for each in answer["told"]:
             tell(each)
         yield from answer["outputs"]

@@ -1,4 +1,4 @@
-"""Bulk work on a Ray cluster: Ray Data, with actors that hold the model.
+"""Bulk jobs on a Ray cluster: Ray Data, with actors that hold the model.
 
 The blocks are the rows of a dataset. They are read on this machine, no faster than they are worked off; an actor is
 given one at a time; answers come back in order. Where an actor or its machine is lost, Ray starts another, which does
@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from transduce.bulk.blocks import LineBlock
-from transduce.bulk.work import Advance, BlockWorker, BulkWork
+from transduce.bulk.job import Advance, BlockWorker, BulkJob
 from transduce.core.errors import InputError, TransduceError
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.runtime.environment import library_versions
 from transduce.version import __version__
 
@@ -46,10 +46,7 @@ class RayEngine:
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        try:
-            import ray.data  # noqa: F401
-        except ImportError:
-            raise missing("engine ray", "ray[data]", "ray") from None
+        library("ray.data", "engine ray", "ray", called="ray[data]")
         if os.environ.get("RAY_ADDRESS", "").startswith("ray://"):
             raise InputError(
                 "RAY_ADDRESS: expected HOST:PORT or auto; got Ray's client (ray://), from which no dataset can read. "
@@ -58,7 +55,7 @@ class RayEngine:
         self._workers = workers
         self.processes: set[tuple[str, int]] = set()
 
-    def answers(self, work: BulkWork, blocks: Iterable[LineBlock], advance: Advance) -> Iterator[Any]:
+    def answers(self, job: BulkJob, blocks: Iterable[LineBlock], advance: Advance) -> Iterator[Any]:
         """See `BulkEngine`. All blocks are written to a temporary file first."""
         with TemporaryDirectory(prefix="transduce-") as folder:
             spool = Path(folder) / "blocks.jsonl"
@@ -66,7 +63,7 @@ class RayEngine:
             if not lengths:
                 return
             with _cluster(self._workers):
-                for text, length in zip(self._answered(work, spool), lengths, strict=True):
+                for text, length in zip(self._answered(job, spool), lengths, strict=True):
                     answer = json.loads(text)
                     self.processes.add((answer["machine"], answer["process"]))
                     if answer["problems"]:
@@ -74,15 +71,15 @@ class RayEngine:
                     advance(length)
                     yield answer["found"]
 
-    def _answered(self, work: BulkWork, spool: Path) -> Iterator[str]:
+    def _answered(self, job: BulkJob, spool: Path) -> Iterator[str]:
         """The answers to the blocks of a file, in its order. Raises TransduceError if Ray gives up."""
         import ray.exceptions
         from ray.data import ActorPoolStrategy
 
-        described = {"kind": work.kind, "settings": work.settings, "device": work.device}
-        models = [(path.name, ray.put(path.read_bytes())) for path in work.models]  # held here until the last answer
+        described = {"kind": job.kind, "settings": job.settings, "device": job.device}
+        models = [(path.name, ray.put(path.read_bytes())) for path in job.models]  # held here until the last answer
         versions = {name: library_versions()[name] for name in SAME} | {"transduce": __version__}
-        size, gpus = _pool(self._workers, work.device)
+        size, gpus = _pool(self._workers, job.device)
         answered = _dataset(spool).map_batches(
             RayActor,
             batch_size=1,
@@ -103,7 +100,7 @@ class RayActor:
     """A worker in a process of the cluster.
 
     Args:
-        described: the fields of its `BulkWork`.
+        described: the fields of its `BulkJob`.
         models: (name, Ray's reference to the bytes) of each model file.
         versions: of this package and of libraries, with which its bytes are those of one machine.
     """
@@ -114,7 +111,7 @@ class RayActor:
         try:
             _check_versions(versions)
             paths = [_written(Path(self._folder.name) / str(place), *each) for place, each in enumerate(models)]
-            self._worker: BlockWorker = BulkWork(**described).worker(paths, THREADS)
+            self._worker: BlockWorker = BulkJob(**described).worker(paths, THREADS)
         except InputError as error:  # raised, it would be tried again
             self._problems = list(error.problems)
 

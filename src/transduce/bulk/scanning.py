@@ -1,4 +1,4 @@
-"""Reading a corpus for the doctor as bulk work: the numbers of each line, from which every check is then arithmetic.
+"""Reading a corpus for the doctor as a bulk job: the numbers of each line, from which every check is then arithmetic.
 
 That is most of an examination's time. Where the sides slip, what comes twice and what is usual are found where the
 command was started, from the numbers of all lines; so is a cleaned copy written.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from transduce.bulk.blocks import LineBlock, blocks_of
-from transduce.bulk.work import Advance, BulkEngine, BulkWork
+from transduce.bulk.job import Advance, BulkEngine, BulkJob
 from transduce.data.doctor.characters import Alphabet
 from transduce.data.doctor.lines import ScannedFile
 from transduce.data.doctor.scan import LINES_AT_ONCE, Progress, ScannedLines, ScannedSide, Scanner, scan_lines, side_of
@@ -46,16 +46,16 @@ class ScanningWorker:
 
 
 def scanner_on(engine: BulkEngine) -> Scanner:
-    """A scanner whose work an engine does."""
+    """A scanner whose reading an engine does."""
 
     def scan(file: ScannedFile, progress: Progress, by_character: bool) -> ScannedSide:
-        work = BulkWork("scan", {"by_character": by_character})
+        job = BulkJob("scan", {"by_character": by_character})
         rows = ({"text": raw.decode("utf-8", ANY_BYTES)} for raw in file.raw_lines())
         told = f"reading {file.path.name}"
 
         def parts() -> Iterator[ScannedLines]:
             blocks = blocks_of(rows, LINES_AT_ONCE)
-            for answer in engine.answers(work, blocks, lambda lines: progress(told, lines)):
+            for answer in engine.answers(job, blocks, lambda lines: progress(told, lines)):
                 yield _lines(answer, by_character)
 
         return side_of(file, parts(), by_character)

@@ -1,11 +1,11 @@
-"""Scoring as bulk work: the log-probability of each text."""
+"""Scoring as a bulk job: the log-probability of each text."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from transduce.bulk.blocks import LineBlock, blocks_of
-from transduce.bulk.work import Advance, BulkEngine, BulkWork
+from transduce.bulk.job import Advance, BulkEngine, BulkJob
 from transduce.inference.likelihood import Likelihood
 from transduce.pipeline.pipeline import Pipeline, load
 
@@ -31,11 +31,11 @@ class ScoringWorker:
 
 
 def scored(
-    engine: BulkEngine, work: BulkWork, pairs: Iterable[tuple[str, str]], advance: Advance
+    engine: BulkEngine, job: BulkJob, pairs: Iterable[tuple[str, str]], advance: Advance
 ) -> Iterator[Likelihood]:
     """The likelihood of each (source, target), in their order. Raises InputError, see `BulkEngine.answers`."""
     rows = ({"source": source, "text": text} for source, text in pairs)
-    for answer in engine.answers(work, blocks_of(rows), advance):
+    for answer in engine.answers(job, blocks_of(rows), advance):
         yield from map(_likelihood, answer)
 
 

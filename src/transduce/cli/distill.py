@@ -85,7 +85,7 @@ def translated(
     use: of `load`; search: keys in place of the model's; how: of `distil`, as all others.
     """
     from transduce.bulk.engine import engine_of
-    from transduce.bulk.work import Placement
+    from transduce.bulk.job import Placement
     from transduce.cli.text import bar, libraries_on_stderr
     from transduce.core.model_file import find_model_file
     from transduce.distillation.translations import checksum_of, count_texts, distil

@@ -265,16 +265,16 @@ def _in_bulk(
 ) -> "Iterator[str]":
     """The outputs of rows, in order, while a bar tells how far it is. spread: over a Ray cluster."""
     from transduce.bulk.engine import engine_of
+    from transduce.bulk.job import Placement
     from transduce.bulk.predicting import PredictingWorker, outputs
-    from transduce.bulk.work import Placement
     from transduce.cli.text import bar, tell
     from transduce.core.model_file import find_model_file
 
-    engine = engine_of("ray", workers=workers) if spread else engine_of("local", PredictingWorker(how, [], pipeline))
+    engine = engine_of("ray" if spread else "local", PredictingWorker(how, [], pipeline), workers)
     placed = Placement(engine, [find_model_file(each) for each in models], use)
-    work = placed.work("predict", how)
+    job = placed.job("predict", how)
     with bar("predicting", count) as advance:
-        yield from outputs(placed.engine, work, rows, advance, tell)
+        yield from outputs(placed.engine, job, rows, advance, tell)
 
 
 def _write_alone(

@@ -40,8 +40,8 @@ def score(
     Log-probabilities are in nats. Sources and targets belong together line by line.
     """
     from transduce.bulk.engine import engine_of
+    from transduce.bulk.job import Placement
     from transduce.bulk.scoring import ScoringWorker, scored
-    from transduce.bulk.work import Placement
     from transduce.cli.text import bar, write_lines
     from transduce.core.errors import InputError
     from transduce.core.model_file import find_model_file
@@ -61,10 +61,10 @@ def score(
         wanted = "needs --source" if source is None else "is a language model and reads no --source"
         raise InputError(f"{model[0]}: {wanted}.")
     how = {"batch_size": batch_size}
-    doer = engine_of(engine, ScoringWorker(how, [], pipeline) if engine == "local" else None, workers)
-    work = Placement(doer, [find_model_file(each) for each in model], {**use, "device": device}).work("score", how)
+    doer = engine_of(engine, ScoringWorker(how, [], pipeline), workers)
+    job = Placement(doer, [find_model_file(each) for each in model], {**use, "device": device}).job("score", how)
     with bar("scoring", len(targets)) as advance:
-        found = scored(doer, work, zip(sources, targets, strict=True), advance)
+        found = scored(doer, job, zip(sources, targets, strict=True), advance)
         write_lines(_lines(found, targets, as_json), output)
 
 

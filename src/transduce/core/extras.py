@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,23 @@ from typing import Any
 from transduce.core.errors import InputError
 
 NAME = "transduce"
+
+
+def library(module: str, what: str, extra: str, called: str = "") -> Any:
+    """An optional library, or a module of it.
+
+    Args:
+        what: is done with it, for the error.
+        extra: of Transduce, to which it belongs.
+        called: what installers call it; "" = as the module.
+
+    Raises:
+        InputError: it is not installed; the error says how to install it.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise missing(what, called or module, extra) from error
 
 
 def missing(what: str, library: str, extra: str) -> InputError:

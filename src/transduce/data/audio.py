@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transduce.core.errors import InputError
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.data.files import existing_file, read_blocks
 from transduce.data.remote import located
 
@@ -47,10 +47,7 @@ def read_samples(name: str, root: Path, seconds: float | None = None) -> tuple[T
     Raises:
         InputError: there is no such file, or it is no sound; it is longer than `seconds`; soundfile is not installed.
     """
-    try:
-        import soundfile
-    except ImportError:
-        raise missing("reading sound files", "soundfile", "speech") from None
+    soundfile = library("soundfile", "reading sound files", "speech")
     content = _bytes(name, root)
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as sound:
@@ -100,8 +97,8 @@ def _bytes(name: str, root: Path) -> bytes:
     if name.startswith(DATA):
         return _decoded(name)
     if found := ARCHIVE.fullmatch(name):
-        path, member = located(root, found[1]), found[2]
-        files = _archive(path, existing_file(path).stat().st_mtime_ns)
+        path, member = existing_file(located(root, found[1])), found[2]
+        files = _archive(path, path.stat().st_mtime_ns)
         if member in files:
             return files[member]
         named = [content for key, content in files.items() if key.rpartition("/")[2] == member]

@@ -1,6 +1,6 @@
 """Edges as models read them, and files of nodes, of edges and of graphs.
 
-Shapes: E edges, N nodes, F features, W walks.
+Shapes: E edges, N nodes, F features.
 """
 
 import json

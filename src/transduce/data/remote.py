@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from transduce.core.atomic import human_size, write_json, writing
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError, TransduceError
-from transduce.core.extras import installing, missing
+from transduce.core.extras import installing, library
 
 URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)  # not C:/, a drive
 LIBRARIES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub", "http": "aiohttp"}
@@ -101,16 +101,13 @@ def writing_url(url: str) -> Iterator[BinaryIO]:
 
 def _system(url: str) -> tuple[Any, str]:
     """The file system of a URL, and the name there. Raises InputError."""
-    try:
-        import fsspec
-    except ImportError:
-        raise missing(url, "fsspec", "remote") from None
+    fsspec = library("fsspec", url, "remote")
     try:
         system, name = fsspec.core.url_to_fs(url)
     except ImportError as error:
-        library = LIBRARIES.get(_protocol(url))
-        advice = f"{installing('remote')} {library or ''}".strip()
-        raise InputError(f"{url}: {library or 'another library'} is not installed ({error}): {advice}") from None
+        needed = LIBRARIES.get(_protocol(url))
+        advice = f"{installing('remote')} {needed or ''}".strip()
+        raise InputError(f"{url}: {needed or 'another library'} is not installed ({error}): {advice}") from None
     except ValueError as error:
         raise InputError(f"{url}: {error}. Expected a file, or a URL such as s3://bucket/file.") from None
     return system, str(name)

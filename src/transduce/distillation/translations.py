@@ -21,8 +21,8 @@ from typing import Any
 
 from transduce.bulk.blocks import LineBlock, blocks_of
 from transduce.bulk.engine import LocalEngine
+from transduce.bulk.job import Placement
 from transduce.bulk.predicting import PredictingWorker
-from transduce.bulk.work import Placement
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, TextFile, read_text
@@ -228,7 +228,7 @@ def _translate(placement: Placement, how: Table, lines: Iterator[str], parts: Pa
                 begun.append(block.number)
                 yield block
 
-    for answer in placement.engine.answers(placement.work("predict", how), missing(), advance):
+    for answer in placement.engine.answers(placement.job("predict", how), missing(), advance):
         write_json(_part(parts, begun.popleft()), {"long": len(answer["told"]), "targets": answer["outputs"]})
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -11,9 +11,6 @@ from rich.text import Text
 
 from transduce.core.templates import render
 from transduce.interpret.score_tables import groups_table, with_interval
-
-if TYPE_CHECKING:
-    from transduce.metrics.confusion import Confusion
 
 TEMPLATE = Path(__file__).with_name("report_tables.html.jinja")
 WIDE = 120  # columns of a table that is a text
@@ -40,9 +37,10 @@ def report_text(report: Report) -> str:
 def report_html(report: Report) -> str:
     """Systems downwards, metrics across; below them what each comparison says, and the signatures."""
     systems = report.get("systems") or {"": report}
-    names = list(dict.fromkeys(metric for system in systems.values() for metric in system["scores"]))
-    figures = {metric: next(each["scores"][metric] for each in systems.values() if metric in each["scores"])
-               for metric in names}  # fmt: skip
+    figures: dict[str, Any] = {}
+    for system in systems.values():
+        figures = {**system["scores"], **figures}  # of each metric the first system's
+    names = list(figures)
     rows = [
         {
             "name": name,
@@ -103,14 +101,9 @@ def _details(report: Report, name: str, groups: str, counts: str) -> Iterator[st
         yield groups_table(report["groups"], groups)
     if "confusion" in report:
         from transduce.interpret.confusion import confusion_table
+        from transduce.metrics.confusion import Confusion
 
-        yield confusion_table(_confusion(report["confusion"]), counts)
-
-
-def _confusion(counts: Report) -> "Confusion":
-    from transduce.metrics.confusion import Confusion
-
-    return Confusion.from_dict(dict(counts))
+        yield confusion_table(Confusion.from_dict(report["confusion"]), counts)
 
 
 def _difference(comparison: Report) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from transduce.core.errors import InputError
 from transduce.evaluation.report_tables import report_html, report_text
 from transduce.evaluation.texts import Texts
@@ -46,8 +48,6 @@ class EvaluatedSystem:
 
 
 def _figure(tally: Tally, row: Any) -> float | None:
-    import numpy as np
-
     try:
         with np.errstate(all="ignore"):
             value = float(tally.figure(row))

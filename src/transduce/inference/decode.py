@@ -11,9 +11,10 @@ from transduce.core.errors import InputError
 from transduce.data.columns.protocols import Column, Encoded
 from transduce.data.columns.tokens import Tokens
 from transduce.data.lexicon import Lexicon, check_candidates
+from transduce.inference.batches import check_batch_size
 from transduce.inference.constraints import ConstraintCompiler, Constraints
-from transduce.inference.inputs import check_batch_size, sources
-from transduce.inference.prediction import Prediction, unmet
+from transduce.inference.inputs import sources
+from transduce.inference.prediction import Prediction, empty_prediction, unmet
 from transduce.inference.protocols import Advance
 from transduce.inference.request import Generates, Request
 from transduce.runtime.workers import each
@@ -219,7 +220,7 @@ def _work(request: Request) -> int:
 def _nothing(text: str, wanted: Constraints, demands: ConstraintCompiler | None) -> Prediction:
     """What comes of a text without a token."""
     lack = unmet(demands.phrases(wanted), "") if demands else ()
-    return Prediction(text, "", 0.0, 0.0, (), (), unmet=lack)
+    return replace(empty_prediction(text), unmet=lack)
 
 
 def _demanded(request: Request, wanted: Constraints, demands: ConstraintCompiler | None) -> Request:

@@ -1,13 +1,12 @@
 """Ids, or frames, as a model reads them: padded rows on its device, for an ensemble a column of ids a member."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch, collate, padded, padded_frames
 from transduce.data.columns import Columns
@@ -38,19 +37,6 @@ def sources(members: Sequence[Sequence[Any]], device: torch.device) -> Padded | 
     ]
     lengths = torch.stack([row.lengths for row in rows]).amax(0)
     return Padded(torch.stack(columns, -1), lengths).to(device)
-
-
-def check_batch_size(size: int) -> None:
-    """Raises InputError where a batch would hold nothing."""
-    if size < 1:
-        raise InputError(f"batch_size = {size}: expected at least 1.")
-
-
-def by_length(rows: Sequence[Any], size: int) -> Iterator[list[int]]:
-    """The places of rows, `size` at once, the shortest first. Raises InputError where a batch would hold nothing."""
-    check_batch_size(size)
-    order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
-    return (order[first : first + size] for first in range(0, len(order), size))
 
 
 def batches_of(stores: Sequence[Store], columns: Columns, device: torch.device) -> Callable[[Any], Batch]:

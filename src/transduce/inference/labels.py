@@ -12,7 +12,7 @@ import torch
 
 from transduce.core.padded import map_tree
 from transduce.data.columns import Columns
-from transduce.inference.inputs import by_length
+from transduce.inference.batches import by_length
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
 from transduce.search.settings import Search

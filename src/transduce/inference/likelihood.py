@@ -16,7 +16,8 @@ from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
 from transduce.data.store import Store
 from transduce.data.stream_batches import StreamBatches
-from transduce.inference.inputs import check_batch_size, sources
+from transduce.inference.batches import check_batch_size
+from transduce.inference.inputs import sources
 from transduce.inference.protocols import Advance
 from transduce.models.protocols import Fills
 from transduce.objectives.protocols import CarriesState, Objective

@@ -142,6 +142,11 @@ class Prediction:
         return {name: value for name, value in values.items() if name not in left_out and value != []}
 
 
+def empty_prediction(text: str) -> Prediction:
+    """What comes of a text without tokens."""
+    return Prediction(text, "", 0.0, 0.0, (), ())
+
+
 def unmet(phrases: Phrases | None, text: str) -> tuple[str, ...]:
     """What of `phrases` has to appear in `text` and does not, as people write it."""
     lack = lacking(phrases, text) if phrases else []

@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from transduce.core.errors import InputError
+
 Split = Literal["auto", "sentences", "none"]
 """auto: a text is cut into its sentences if the model's training pairs were single sentences."""
 
@@ -91,6 +93,17 @@ def examined(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, Any]:
     shares = {"several": several / max(1, looked_at), "ended": ended / max(1, looked_at)}
     single = looked_at > 0 and shares["several"] <= MANY and shares["ended"] >= OFTEN
     return {"pairs": looked_at, **{name: round(share, 4) for name, share in shares.items()}, "single": single}
+
+
+def by_sentences(split: Split, single: bool) -> bool:
+    """Whether a text is cut into its sentences. Raises InputError for what is no `Split`.
+
+    Args:
+        single: whether the model's training pairs were single sentences.
+    """
+    if split not in ("auto", "sentences", "none"):
+        raise InputError(f'split: expected "auto", "sentences" or "none"; got {split!r}.')
+    return single if split == "auto" else split == "sentences"
 
 
 def trained_on_single(provenance: Mapping[str, Any], task: Any, tokenizer: Any) -> bool:

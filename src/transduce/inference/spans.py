@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from transduce.data.columns.question_context import QuestionContext
 from transduce.data.squad import cut
-from transduce.inference.inputs import by_length
+from transduce.inference.batches import by_length
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from transduce.core.errors import InputError
 from transduce.data.tags import leading_tags
 from transduce.data.text_ids import Tokenizer
+from transduce.inference.batches import by_length
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
 
@@ -53,6 +54,13 @@ class Pieces:
     def owners(self) -> list[int]:
         """The place of the text that each is part of."""
         return [place for place, cut in enumerate(self.cuts) for _ in cut]
+
+    def batches(self, size: int) -> list[list[int]]:
+        """The places of pieces with tokens: those of like lengths together, the longest first."""
+        texts = self.read
+        places = [place for place, text in enumerate(texts) if len(self.ids[place]) and text.strip()]
+        found = by_length([self.ids[place] for place in places], size, longest_first=True)
+        return [[places[row] for row in batch] for batch in found]
 
     def advancing(self, advance: Callable[[int], None] | None) -> Callable[[int], None] | None:
         """Told how many more pieces are done, it tells `advance` how many more texts that is, about."""

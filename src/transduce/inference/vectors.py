@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from transduce.core.errors import InputError
 from transduce.data.collate import Batch
 from transduce.data.columns import Columns
-from transduce.inference.inputs import by_length
+from transduce.inference.batches import by_length
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.core.atomic import write_json, write_text
+from transduce.core.bounded_file import bounded_bytes, bounded_text
 from transduce.core.bounded_json import table_of_settings
 from transduce.core.errors import InputError
 from transduce.data.columns.tokens import Tokens
@@ -102,7 +103,7 @@ def read_folder(path: Path) -> FolderContents:
 
 def _settings(path: Path) -> dict[str, Any]:
     try:
-        found = table_of_settings(_text(path, 2**20))
+        found = table_of_settings(bounded_text(path, 2**20))
     except ValueError as error:
         raise InputError(f"{path}: expected settings in JSON, but this file {error}.") from None
     task = found.get("task")
@@ -117,7 +118,7 @@ def _foreign_settings(path: Path) -> dict[str, Any]:
     if not metadata.is_file():
         return {}
     try:
-        found = table_of_settings(_text(metadata, 2**20))
+        found = table_of_settings(bounded_text(metadata, 2**20))
     except ValueError as error:
         raise InputError(f"{metadata}: expected the metadata of an Argos package, but this file {error}.") from None
     task = {"kind": "translation", "source": str(found.get("from_code", "")), "target": str(found.get("to_code", ""))}
@@ -126,7 +127,7 @@ def _foreign_settings(path: Path) -> dict[str, Any]:
 
 def _our_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     source, target = (
-        Tokenizer.from_json(_text(path, LARGEST), str(path))
+        Tokenizer.from_json(bounded_text(path, LARGEST), str(path))
         for path in (folder / f"{side}_tokenizer.json" for side in ("source", "target"))
     )
     return source, target
@@ -136,29 +137,13 @@ def _foreign_tokenizers(folders: list[Path]) -> tuple[Tokenizer, Tokenizer]:
     for folder in folders:
         both = [folder / "source.spm", folder / "target.spm"]
         if all(path.is_file() for path in both):
-            source, target = (SentencePieceTokenizer(_bytes(path, LARGEST), str(path)) for path in both)
+            source, target = (SentencePieceTokenizer(bounded_bytes(path, LARGEST), str(path)) for path in both)
             return source, target
         for path in (folder / name for name in JOINT):
             if path.is_file():
-                joint = SentencePieceTokenizer(_bytes(path, LARGEST), str(path))
+                joint = SentencePieceTokenizer(bounded_bytes(path, LARGEST), str(path))
                 return joint, joint
     raise InputError(
         f"{folders[-1]}: there is no tokenizer. Expected {SETTINGS} as `transduce export` writes it, or source.spm and "
         f"target.spm, or one of {', '.join(JOINT)}."
     )
-
-
-def _text(path: Path, most: int) -> str:
-    try:
-        return _bytes(path, most).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: expected UTF-8: {error}.") from None
-
-
-def _bytes(path: Path, most: int) -> bytes:
-    try:
-        if path.stat().st_size > most:
-            raise InputError(f"{path}: {path.stat().st_size:,} bytes; at most {most:,} are read.")
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None

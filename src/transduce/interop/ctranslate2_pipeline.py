@@ -12,22 +12,22 @@ from typing import Any
 import torch
 
 from transduce.core.errors import InputError
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.data.tags import addressed
-from transduce.inference.prediction import Prediction
+from transduce.inference.batches import check_batch_size
+from transduce.inference.prediction import Prediction, empty_prediction
 from transduce.inference.protocols import Advance
 from transduce.inference.sentences import Split
-from transduce.inference.splitting import LongText, tell_of_pieces
+from transduce.inference.splitting import LongText, Pieces, tell_of_long
 from transduce.interop.ctranslate2_folder import read_folder
 from transduce.interop.sentencepiece_tokenizer import SentencePieceTokenizer
 from transduce.kernels.matmul import Precision
-from transduce.pipeline.arguments import texts_of
+from transduce.pipeline.arguments import asked_of_outputs, texts_of, without_asked
 from transduce.pipeline.pipeline import Pipeline
 from transduce.runtime.devices import device_for
 from transduce.search.settings import Search, search_settings
 
 NO_MODEL = "an engine of CTranslate2 shows nothing of what happens in its model; serve the model itself for that."
-ASKED_OF_OUTPUTS = ("must", "must_not", "prefix", "wanted", "lattice", "on_step")
 
 
 class CTranslate2Pipeline(Pipeline):
@@ -49,13 +49,14 @@ class CTranslate2Pipeline(Pipeline):
     def __init__(
         self, folder: Path, precision: Precision = "fp32", device: str = "auto", threads: int | None = None
     ) -> None:
-        library, contents = _library(), read_folder(folder)
+        ctranslate2 = library("ctranslate2", "an engine of CTranslate2", "ctranslate2")
+        contents = read_folder(folder)
         self.recipe, self.task = contents.recipe, contents.task
         self.device, self.precision = device_for(precision, device), precision
         self.metrics, self.provenance, self.lexicon = {}, {}, None
         self.single_sentences = contents.single_sentences
         try:
-            self._translator = library.Translator(
+            self._translator = ctranslate2.Translator(
                 str(contents.weights.parent),
                 device=self.device.type,
                 compute_type="int8" if precision == "int8" else "float32",
@@ -83,29 +84,29 @@ class CTranslate2Pipeline(Pipeline):
         advance: Advance | None = None,
         to: str = "",
         workers: int = 1,
+        first: int = 0,
         **options: Any,
     ) -> Prediction | list[Prediction]:
         """One prediction a text, in order. `token_log_probabilities` are empty: CTranslate2 tells none.
 
         Args:
-            texts, batch_size, split, long, tell, advance, to: see `Pipeline.predict`.
+            texts, batch_size, split, long, tell, advance, to, first: see `Pipeline.predict`.
             workers: one.
             options: search keys; what is asked of outputs is refused.
 
         Raises:
             InputError: as `Pipeline.predict`; a setting that CTranslate2 has not.
         """
+        check_batch_size(batch_size)
         listed, alone = texts_of(texts)
         refuse_options(options, workers)
-        settings = search_settings(
-            self.recipe.search, {name: each for name, each in options.items() if name not in ASKED_OF_OUTPUTS}
-        )
+        settings = search_settings(self.recipe.search, without_asked(options))
         check_search(settings)
         listed = addressed(self.task.tokenizers.get("source"), listed, to) if to else listed
-        pieces = self.pieces(listed, split, long)
+        pieces = self.pieces(listed, split, long, first=first)
         if tell:
-            tell_of_pieces(pieces, [], lambda: pieces, tell)
-        found = self._searched(pieces.read, pieces.ids, settings, batch_size, pieces.advancing(advance))
+            tell_of_long(pieces, tell)
+        found = self._searched(pieces, settings, batch_size, pieces.advancing(advance))
         predictions = [each.shown_by(self.attention) for each in pieces.joined(found)]
         return predictions[0] if alone else predictions
 
@@ -121,22 +122,13 @@ class CTranslate2Pipeline(Pipeline):
         """None. Raises InputError always."""
         raise InputError("an engine of CTranslate2 does not score given targets; ask the model itself.")
 
-    def _searched(
-        self,
-        texts: Sequence[str],
-        ids: Sequence[Sequence[int]],
-        settings: Search,
-        batch_size: int,
-        advance: Advance | None,
-    ) -> list[Prediction]:
-        """The prediction of each text, of which these are the ids; like lengths are put together."""
-        empty = [place for place, each in enumerate(ids) if not each or not texts[place].strip()]
-        found = {place: Prediction(texts[place], "", 0.0, 0.0, (), ()) for place in empty}
-        order = sorted((place for place in range(len(texts)) if place not in found), key=lambda place: -len(ids[place]))
+    def _searched(self, pieces: Pieces, settings: Search, batch_size: int, advance: Advance | None) -> list[Prediction]:
+        """The prediction of each piece."""
+        texts, ids, batches = pieces.read, pieces.ids, pieces.batches(batch_size)
+        found = [empty_prediction(text) for text in texts]
         if advance:
-            advance(len(found))
-        for first in range(0, len(order), batch_size):
-            batch = order[first : first + batch_size]
+            advance(len(texts) - sum(map(len, batches)))
+        for batch in batches:
             limits = [settings.limit(len(ids[place])) for place in batch]
             results = self._translated([ids[place] for place in batch], settings, max(limits))
             for place, limit, result in zip(batch, limits, results, strict=True):
@@ -145,7 +137,7 @@ class CTranslate2Pipeline(Pipeline):
                 found[place] = self._prediction(texts[place], own, settings)
             if advance:
                 advance(len(batch))
-        return [found[place] for place in range(len(texts))]
+        return found
 
     def _translated(self, ids: Sequence[Sequence[int]], settings: Search, limit: int) -> list[Any]:
         source = self.task.tokenizers["source"]
@@ -185,7 +177,7 @@ class CTranslate2Pipeline(Pipeline):
 
 def refuse_options(options: dict[str, Any], workers: int) -> None:
     """Raises InputError for what is asked of outputs, which CTranslate2 cannot promise."""
-    wanted = [name for name in ASKED_OF_OUTPUTS if name in options and _says_something(options[name])]
+    wanted = asked_of_outputs(options)
     problems = []
     if "on_step" in wanted:
         problems.append("CTranslate2 does not tell outputs as they grow: ask for the whole output.")
@@ -195,10 +187,6 @@ def refuse_options(options: dict[str, Any], workers: int) -> None:
         problems.append("workers: CTranslate2 has threads of its own. Leave it out.")
     if problems:
         raise InputError(problems)
-
-
-def _says_something(value: Any) -> bool:
-    return any(map(_says_something, value)) if isinstance(value, list | tuple) else bool(value)
 
 
 def check_search(settings: Search) -> None:
@@ -214,11 +202,3 @@ def check_search(settings: Search) -> None:
             problems.append(f"search.{name}: CTranslate2 has none of this kind; leave it out.")
     if problems:
         raise InputError(problems)
-
-
-def _library() -> Any:
-    try:
-        import ctranslate2
-    except ImportError:
-        raise missing("an engine of CTranslate2", "ctranslate2", "ctranslate2") from None
-    return ctranslate2

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.core.atomic import writing
 from transduce.core.errors import InputError
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.core.languages import name_of
 from transduce.interop.export_ctranslate2 import CTranslate2Engine, write_ctranslate2
 from transduce.interop.model_card import Languages, model_card
@@ -41,7 +41,7 @@ def export_argos(pipeline: "Pipeline", folder: Path, languages: Languages) -> Pa
         InputError: the recipe does not say which languages these are; SentencePiece or CTranslate2 cannot do what the
             model does; a library is missing. All at once.
     """
-    _library()
+    library("sentencepiece", "exporting to Argos", "argos")
     problems: list[str] = []
     problems += _missing(languages)
     cutting = _cutting(pipeline, problems)
@@ -112,14 +112,6 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _library() -> Any:
-    try:
-        import sentencepiece
-    except ImportError:
-        raise missing("exporting to Argos", "sentencepiece", "argos") from None
-    return sentencepiece
-
-
 class ArgosEngine(CTranslate2Engine):
     """Cuts, translates and joins as Argos does, but for its sentences: lines are taken whole, and searched greedily.
 
@@ -135,7 +127,8 @@ class ArgosEngine(CTranslate2Engine):
             packed.extractall(unpacked)
             [root] = Path(unpacked).iterdir()
             super().__init__(pipeline, root / "model")
-            self.processor = _library().SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))
+            sentencepiece = library("sentencepiece", "exporting to Argos", "argos")
+            self.processor = sentencepiece.SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
         """The pieces of each text."""

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from transduce.attention.positions import Learned, sinusoidal
 from transduce.core.errors import InputError
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.data.tokenizer import Tokenizer
 from transduce.interop.ctranslate2_folder import write_settings
 from transduce.interop.model_card import Languages
@@ -64,7 +64,7 @@ def write_ctranslate2(pipeline: "Pipeline", folder: Path) -> None:
     Raises:
         InputError: the library is missing; CTranslate2 has no such architecture, with all reasons.
     """
-    specs = _library().specs
+    specs = library("ctranslate2", "exporting to CTranslate2", "ctranslate2").specs
     parts = parts_of(pipeline, "CTranslate2")
     check_ctranslate2(parts)
     spec = specs.TransformerSpec(_encoder(specs, parts), _decoder(specs, parts))
@@ -103,14 +103,6 @@ def check_ctranslate2(parts: TransformerParts) -> None:
         problems.append("model.pointer = true: it cannot copy from the source.")
     if problems:
         raise InputError([f"CTranslate2: {each}" for each in problems])
-
-
-def _library() -> Any:
-    try:
-        import ctranslate2
-    except ImportError:
-        raise missing("exporting to CTranslate2", "ctranslate2", "ctranslate2") from None
-    return ctranslate2
 
 
 def _configure(config: Any, source: Tokenizer, target: Tokenizer, epsilon: float) -> None:
@@ -257,7 +249,8 @@ class CTranslate2Engine:
 
     def __init__(self, pipeline: "Pipeline", folder: Path) -> None:
         self.source, self.target = pipeline.task.tokenizers["source"], pipeline.task.tokenizers["target"]
-        self.translator = _library().Translator(
+        ctranslate2 = library("ctranslate2", "exporting to CTranslate2", "ctranslate2")
+        self.translator = ctranslate2.Translator(
             str(folder), compute_type="float32", intra_threads=torch.get_num_threads()
         )
 

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from transduce.attention.positions import Learned, sinusoidal
 from transduce.core.atomic import write_json, write_text
 from transduce.core.errors import InputError
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.core.tensor_file import write_tensors
 from transduce.data.tokenizer import Tokenizer
 from transduce.interop.model_card import Languages, model_card
-from transduce.interop.parity import BATCH, EngineOutput
+from transduce.interop.parity import EngineOutput, in_batches
 from transduce.interop.transformer_parts import TransformerParts, key_value_heads_spread, logit_bias, parts_of
 from transduce.layers.norms import EPSILON
 
@@ -200,18 +200,14 @@ class HuggingFaceEngine:
     name = "transformers"
 
     def __init__(self, pipeline: "Pipeline", folder: Path) -> None:
-        library, self.target = _library(), pipeline.task.tokenizers["target"]
-        self.tokenizer = library.AutoTokenizer.from_pretrained(str(folder))
-        self.model: nn.Module = library.AutoModelForSeq2SeqLM.from_pretrained(str(folder)).eval()
+        transformers = library("transformers", "comparing with transformers", "huggingface")
+        self.target = pipeline.task.tokenizers["target"]
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
+        self.model: nn.Module = transformers.AutoModelForSeq2SeqLM.from_pretrained(str(folder)).eval()
 
     def greedy(self, texts: Sequence[str], longest: int) -> list[EngineOutput]:
-        """See `transduce.interop.parity.Engine`. Lines of like lengths are put together."""
-        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        found: dict[int, EngineOutput] = {}
-        for first in range(0, len(order), BATCH):
-            places = order[first : first + BATCH]
-            found |= zip(places, self._batch([texts[place] for place in places], longest), strict=True)
-        return [found[place] for place in range(len(texts))]
+        """See `transduce.interop.parity.Engine`."""
+        return in_batches(texts, lambda batch: self._batch(batch, longest))
 
     @torch.inference_mode()
     def _batch(self, texts: list[str], longest: int) -> Iterator[EngineOutput]:
@@ -228,11 +224,3 @@ class HuggingFaceEngine:
         for ids in written_BT[:, 1:].tolist():
             kept = ids[: ids.index(self.target.end)] if self.target.end in ids else ids
             yield EngineOutput(tuple(self.target.tokens(kept)), self.target.decode(kept), None)
-
-
-def _library() -> Any:
-    try:
-        import transformers
-    except ImportError:
-        raise missing("comparing with transformers", "transformers", "huggingface") from None
-    return transformers

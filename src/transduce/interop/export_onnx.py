@@ -16,24 +16,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from transduce.core.atomic import write_json, write_text
 from transduce.core.errors import InputError
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.core.padded import Padded
-from transduce.data.columns.tokens import Tokens
+from transduce.data.collate import padded
 from transduce.interop.model_card import Languages, model_card
 from transduce.interop.onnx_graphs import onnx_graphs
-from transduce.interop.parity import BATCH, EngineOutput
-from transduce.interop.transformer_parts import LEAST_POSITIONS, never_chosen
+from transduce.interop.parity import EngineOutput, in_batches
+from transduce.interop.text_to_text import never_chosen, positions_of, target_of, text_problems
 from transduce.models.protocols import Steps
 
 if TYPE_CHECKING:
     from transduce.pipeline.pipeline import Pipeline
-
-MOST = 10**6  # tokens of a model that reads texts of any length
 
 
 def export_onnx(pipeline: "Pipeline", folder: Path, languages: Languages) -> Path:
@@ -45,11 +44,9 @@ def export_onnx(pipeline: "Pipeline", folder: Path, languages: Languages) -> Pat
     """
     _check(pipeline)
     tokenizers, search = pipeline.task.tokenizers, pipeline.recipe.search
-    readable = min(int(pipeline.task.readable), MOST)
-    longest = max(LEAST_POSITIONS, readable + 1, search.limit(readable) + 1)
-    target = pipeline.task.columns["target"]
-    assert isinstance(target, Tokens)
-    written = onnx_graphs(pipeline.model, never_chosen(target.tokenizer.size, target.unwritten), longest)
+    target = target_of(pipeline)
+    never_V = never_chosen(target.tokenizer.size, target.unwritten)
+    written = onnx_graphs(pipeline.model, never_V, positions_of(pipeline))
     for name, program in (("encoder", written.encoder), ("decoder_step", written.step)):
         program.save(str(folder / f"{name}.onnx"), external_data=False)
     for side in ("source", "target"):
@@ -69,20 +66,12 @@ def export_onnx(pipeline: "Pipeline", folder: Path, languages: Languages) -> Pat
 
 
 def _check(pipeline: "Pipeline") -> None:
-    kinds = {side: column.kind for side, column in pipeline.task.columns.items()}
-    problems = []
-    if kinds != {"source": "tokens", "target": "tokens"}:
-        sides = ", ".join(f"{side}: {kind}" for side, kind in kinds.items())
-        problems.append(f"ONNX: only models from text to text can be exported; this one has {sides}.")
+    problems = list(text_problems(pipeline))
     if not isinstance(pipeline.model, Steps):
         kind = pipeline.recipe.model.kind  # type: ignore[attr-defined]
-        problems.append(f'ONNX: model.kind = "{kind}" does not write word by word, so it has no decoder step.')
-    if any(tokenizer.right_to_left for tokenizer in pipeline.task.tokenizers.values()):
-        problems.append("ONNX: a tokenizer that writes from right to left cannot be exported.")
-    if any(isinstance(each, Tokens) and (each.before or each.after) for each in pipeline.task.columns.values()):
-        problems.append("ONNX: a model with further tokens around a text than start and end cannot be exported.")
+        problems.append(f'model.kind = "{kind}" does not write word by word, so it has no decoder step.')
     if problems:
-        raise InputError(problems)
+        raise InputError(f"ONNX: {problem}" for problem in problems)
 
 
 class OnnxEngine:
@@ -100,21 +89,12 @@ class OnnxEngine:
         self.steps = OnnxSteps(folder, torch.get_num_threads())
 
     def greedy(self, texts: Sequence[str], longest: int) -> list[EngineOutput]:
-        """See `transduce.interop.parity.Engine`. Lines of like lengths are put together."""
-        ids = [[*each, self.source.end] for each in self.source.encode(texts)]
-        order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
-        found: dict[int, EngineOutput] = {}
-        for first in range(0, len(order), BATCH):
-            places = order[first : first + BATCH]
-            found |= zip(places, self._batch([ids[place] for place in places], longest), strict=True)
-        return [found[place] for place in range(len(ids))]
+        """See `transduce.interop.parity.Engine`."""
+        return in_batches(self.source.encode(texts), lambda batch: self._batch(batch, longest))
 
     def _batch(self, sources: list[list[int]], longest: int) -> Iterator[EngineOutput]:
-        lengths_B = torch.tensor([len(each) for each in sources])
-        padded_BS = torch.full((len(sources), int(lengths_B.max())), self.source.pad)
-        for row, each in enumerate(sources):
-            padded_BS[row, : len(each)] = torch.tensor(each)
-        memory, state = self.steps.start(Padded(padded_BS, lengths_B), len(sources))
+        rows = [np.asarray(ids, np.int32) for ids in sources]
+        memory, state = self.steps.start(padded(rows, self.source.pad, end=self.source.end), len(sources))
         token_B = torch.full((len(sources),), self.target.start)
         outputs: list[list[int]] = [[] for _ in sources]
         scores, ended = [0.0] * len(sources), [False] * len(sources)
@@ -136,7 +116,7 @@ class OnnxSteps:
     """Both graphs, run by onnxruntime: what `transduce.models.protocols.Steps` asks of a model, for any search."""
 
     def __init__(self, folder: Path, threads: int = 1) -> None:
-        runtime = _library()
+        runtime = library("onnxruntime", "comparing with onnxruntime", "onnx")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads
         self._encoder, self._step = (
@@ -164,11 +144,3 @@ class OnnxSteps:
         feed = {name: each.numpy() for name, each in given.items() if name in self._reads}
         found = [torch.from_numpy(each) for each in self._step.run(None, feed)]
         return found[0], tuple(found[1:])
-
-
-def _library() -> Any:
-    try:
-        import onnxruntime
-    except ImportError:
-        raise missing("comparing with onnxruntime", "onnxruntime", "onnx") from None
-    return onnxruntime

@@ -126,7 +126,7 @@ class ForeignTensors:
     def __contains__(self, name: str) -> bool:
         return name in self._found
 
-    def first(self, *names: str) -> Tensor:
+    def take(self, *names: str) -> Tensor:
         """The first of these that there is. A missing one is told by `finish`, and an empty tensor stands for it."""
         for name in names:
             if name in self._found:
@@ -134,10 +134,6 @@ class ForeignTensors:
                 return self._found[name]
         self._missing.append(names[0])
         return Tensor()
-
-    def take(self, name: str) -> Tensor:
-        """A tensor; see `first`."""
-        return self.first(name)
 
     def finish(self, spare: Sequence[str] = ()) -> None:
         """Raises InputError where tensors are missing, or where some were not taken; spare: those that need not be."""

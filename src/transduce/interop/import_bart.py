@@ -126,7 +126,7 @@ def take_embeddings(tensors: ForeignTensors, weights: Weights, encoder: str, dec
     encoder, decoder: their names, where they are not called as the one that is shared.
     """
     shared = [name for name in ("model.shared.weight", "shared.weight") if name in tensors]
-    source, target = (tensors.first(*([name] if name in tensors else []), *shared, name) for name in (encoder, decoder))
+    source, target = (tensors.take(*([name] if name in tensors else []), *shared, name) for name in (encoder, decoder))
     for name in shared:
         tensors.take(name)
     output = tensors.take("lm_head.weight") if "lm_head.weight" in tensors else target

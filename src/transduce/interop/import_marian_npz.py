@@ -13,6 +13,7 @@ the embedding of `<pad>`, a token behind all others that is never written.
 Shapes: D model width, V vocabulary.
 """
 
+import json
 import re
 import zipfile
 from collections.abc import Mapping
@@ -23,15 +24,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transduce.core.bounded_file import bounded_text
 from transduce.core.errors import InputError
 from transduce.interop.foreign_folder import ForeignTensors
 from transduce.interop.import_bart import Weights, output_name
 from transduce.interop.import_columns import ColumnPair, marian_columns
-from transduce.interop.import_tokenizer import named_ids
+from transduce.interop.import_tokenizer import LARGEST, named_ids
+from transduce.interop.sentencepiece_reader import read_sentencepiece
+from transduce.interop.text_to_text import NEVER
 
 SETTINGS = "special:model.yml"
 EPSILON = 1e-9  # of Marian's norms
-NEVER = -1e9  # a logit
+SIDES = ("source_embedding.weight", "target_embedding.weight")
 MOST = 2**34  # bytes that all arrays may have together
 ACTIVATIONS = {"relu": "relu", "swish": "swish"}
 NORMS: dict[tuple[str, ...], str] = {
@@ -177,14 +181,14 @@ def _linear(tensors: ForeignTensors, weights: Weights, theirs: str, parts: str, 
 
 def _norm(tensors: ForeignTensors, weights: Weights, theirs: str, ours: str) -> None:
     for name, part in (("scale", "weight"), ("bias", "bias")):
-        found = tensors.first(f"{theirs}_ln_{name}", f"{theirs}_ln_{name}_pre")
+        found = tensors.take(f"{theirs}_ln_{name}", f"{theirs}_ln_{name}_pre")
         weights[f"{ours}.{part}"] = found.flatten()
 
 
 def _embeddings(tensors: ForeignTensors, weights: Weights) -> dict[str, Any]:
     """Puts the embeddings among the weights, each with a row of zeros for `<pad>`; returns which of them are one."""
     joint = "Wemb" in tensors
-    target = _with_pad(tensors.first("Wemb", "decoder_Wemb"))
+    target = _with_pad(tensors.take("Wemb", "decoder_Wemb"))
     weights["target_embedding.weight"] = target
     if not joint:
         weights["source_embedding.weight"] = _with_pad(tensors.take("encoder_Wemb"))
@@ -224,9 +228,6 @@ def _columns(path: Path, pieces: SentencePieceFiles, weights: Weights) -> Column
     return marian_columns(source, target, numbered[0], numbered[1], sizes[1], None)
 
 
-SIDES = ("source_embedding.weight", "target_embedding.weight")
-
-
 def _beside(path: Path, patterns: tuple[str, ...]) -> Path | None:
     found = (file for pattern in patterns for file in sorted(path.parent.glob(pattern)))
     return next(found, None)
@@ -234,8 +235,6 @@ def _beside(path: Path, patterns: tuple[str, ...]) -> Path | None:
 
 def _vocabularies(path: Path, source: Path, target: Path) -> tuple[dict[str, int], dict[str, int]]:
     """The ids of both sides: of one file, or those that the SentencePiece models themselves have."""
-    from transduce.interop.sentencepiece_reader import read_sentencepiece
-
     if (table := path.with_name("vocab.json")).is_file():
         ids = {name: index for name, index in named_ids(table).items() if name != "<pad>"}  # of Hugging Face
         return ids, ids
@@ -250,14 +249,8 @@ def _vocabularies(path: Path, source: Path, target: Path) -> tuple[dict[str, int
 
 def _yaml_ids(path: Path) -> dict[str, int]:
     """A vocabulary of Marian: lines of a token, in quotes where it needs them, and its id."""
-    import json
-
     ids: dict[str, int] = {}
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}.") from error
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(bounded_text(path, LARGEST).split("\n"), 1):
         if not line.strip():
             continue
         token, colon, index = line.rpartition(":")

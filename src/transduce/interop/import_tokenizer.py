@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transduce.core.bounded_file import bounded_bytes, bounded_text
 from transduce.core.errors import InputError
 from transduce.data.patterns import once_a_run
 from transduce.data.tokenizer import Tokenizer
@@ -24,7 +25,7 @@ from transduce.interop.sentencepiece import SPACE, Kind
 from transduce.interop.sentencepiece_reader import BPE, SentencePieceModel
 
 UNKNOWN_PENALTY = 10.0  # of SentencePiece: an unknown character scores so much less than the lowest piece
-LARGEST = 60_000_000  # bytes of a table of ids
+LARGEST = 60_000_000  # bytes of a tokenizer, or of a part of it
 
 
 class ImportedTokenizer(NamedTuple):
@@ -50,24 +51,16 @@ def named_ids(path: Path) -> dict[str, int]:
 
 def json_of(path: Path, largest: int = 1_000_000) -> Any:
     """The JSON in a file. Raises InputError where it is none, or longer than `largest` bytes."""
+    content = bounded_bytes(path, largest)
     try:
-        if path.stat().st_size > largest:
-            raise InputError(f"{path}: {path.stat().st_size:,} bytes; expected at most {largest:,}.")
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
+        return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}.") from error
 
 
 def tokenizer_file(path: Path, size: int) -> Tokenizer:
     """A `tokenizer.json`, for an embedding of `size` rows. Raises InputError where it cannot be used."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}.") from error
-    tokenizer = Tokenizer.from_json(text, str(path))
-    return filled(tokenizer, size, path.name)
+    return filled(Tokenizer.from_json(bounded_text(path, LARGEST), str(path)), size, path.name)
 
 
 def filled(tokenizer: Tokenizer, size: int, name: str) -> Tokenizer:
@@ -245,10 +238,7 @@ def of_bytes(folder: Path, size: int) -> Tokenizer:
 
 
 def _merges(path: Path) -> Sequence[list[str]]:
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}.") from error
+    lines = bounded_text(path, LARGEST).split("\n")
     pairs = [line.split(" ") for line in lines if line and not line.startswith("#version")]
     if any(len(pair) != 2 for pair in pairs):
         raise InputError(f"{path}: expected two pieces a line.")

@@ -23,8 +23,10 @@ from transduce.interop.import_columns import ColumnPair, columns_of
 from transduce.interop.import_marian_npz import NO_FILES, SentencePieceFiles, read_marian_npz
 from transduce.interop.import_t5 import read_t5
 from transduce.interop.model_card import Languages
+from transduce.interop.text_to_text import NEVER
 from transduce.pipeline.outline import Outline
 from transduce.recipe.recipe import parse_recipe
+from transduce.search.plain_settings import DEFAULTS
 from transduce.version import __version__
 
 Read = Callable[[ForeignFolder], tuple[dict[str, Any], Weights]]
@@ -38,8 +40,8 @@ KINDS: dict[str, Read] = {
     "mt5": read_t5,
 }
 """By the model_type of a config.json."""
+AROUND = 4  # positions of tokens around a text: start, end, languages
 LONGEST = 512  # tokens of a source that is read in one piece, where the model's positions reach as far
-NEVER = -1e9  # a logit
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 CHECKPOINTS = (
     "{path}: this looks like a checkpoint of fairseq, OpenNMT-py, JoeyNMT or another program that writes with "
@@ -78,8 +80,6 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
         raise InputError(f"{path}: there is no such file or folder; expected a folder of Hugging Face, or an .npz.")
     if path.is_file() and path.suffix == ".npz":
         table, weights, columns = read_marian_npz(path, pieces)
-        if columns.further:
-            table = with_further(table, weights, columns.further, columns.unknown)
         return Imported(
             model_file(table, weights, columns, languages, name, {}, provenance(path, "marian")),
             "Marian",
@@ -101,8 +101,6 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
     except (IndexError, RuntimeError) as error:
         raise InputError(f"{path}: its tensors do not have the shapes of such a model: {error}.") from error
     columns = columns_of(folder, kind, weights["target_embedding.weight"].shape[0], languages)
-    if columns.further:
-        table = with_further(table, weights, columns.further, columns.unknown)
     file = model_file(table, weights, columns, languages, name, searched(folder), provenance(path, kind))
     return Imported(file, f"Hugging Face {kind}", path, languages)
 
@@ -140,11 +138,9 @@ def model_file(
     Raises:
         InputError: the weights are not those of such a model, or not all of them are numbers.
     """
-    length = table.get("max_length") if table.get("positions") == "learned" else None
-    longest = LONGEST if length is None else max(1, min(LONGEST, int((length - 24) / 1.5)))
-    if length is not None and length < 48:
-        search = {**search, "max_length_factor": 0.0, "max_length_offset": max(1, length - 4)}
-        longest = max(1, length - 4)
+    if columns.further:
+        table = with_further(table, weights, columns.further, columns.unknown)
+    longest, limits = _limits(table)
     joint = columns.source.tokenizer.equals(columns.target.tokenizer)
     recipe = parse_recipe(
         {
@@ -156,7 +152,7 @@ def model_file(
             },
             "tokenizer": {"joint": joint},
             "model": table,
-            "search": search,
+            "search": {**search, **limits},
         },
         name,
     )
@@ -166,6 +162,16 @@ def model_file(
     Outline(config, texts, described, contiguous)
     check_finite(contiguous)
     return ModelFile(contiguous, config, texts, origin, {}, columns=described)
+
+
+def _limits(table: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """The longest source that is read in one piece, and keys of search by which outputs stay within the positions."""
+    if table.get("positions") != "learned":
+        return LONGEST, {}
+    positions = max(2, table["max_length"] - AROUND)
+    offset = min(DEFAULTS["max_length_offset"], positions // 2)
+    longest = int((positions - offset) / DEFAULTS["max_length_factor"])
+    return max(1, min(LONGEST, longest)), {"max_length_offset": offset}
 
 
 def searched(folder: ForeignFolder) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from transduce.attention.positions import Sinusoidal
 from transduce.core.errors import InputError
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.core.padded import Padded, leaves, map_tree
 from transduce.kernels.native import left_out
 
@@ -48,7 +48,7 @@ def onnx_graphs(model: Any, never_V: Tensor, longest: int) -> OnnxGraphs:
     Raises:
         InputError: a library is missing; PyTorch cannot export what the model does.
     """
-    _library()
+    library("onnxscript", "exporting to ONNX", "onnx")
     plain = without_kernels(model, longest)
     with _traceable():
         memory, state = _trial(plain, *SIZES[0])
@@ -187,10 +187,3 @@ def _export(model: nn.Module, given: Any, free: Any, inputs: list[str], outputs:
         raise InputError(
             f"ONNX: PyTorch {torch.__version__} cannot export this model: {type(cause).__name__}: {said[:300]}"
         ) from error
-
-
-def _library() -> None:
-    try:
-        import onnxscript  # noqa: F401
-    except ImportError:
-        raise missing("exporting to ONNX", "onnxscript", "onnx") from None

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.data.columns.tokens import Tokens
-from transduce.interop.parity import EngineOutput
+from transduce.interop.parity import EngineOutput, in_batches
 
 if TYPE_CHECKING:
     from transduce.pipeline.pipeline import Pipeline
@@ -46,26 +46,23 @@ class OriginalEngine:
     name = "transformers"
 
     def __init__(self, pipeline: "Pipeline", folder: Path) -> None:
-        library = _library()
+        transformers = library("transformers", "comparing with transformers", "huggingface")
         source, target = pipeline.task.columns["source"], pipeline.task.columns["target"]
         assert isinstance(source, Tokens) and isinstance(target, Tokens)
         self.source, self.target = source, target
-        self.tokenizer = library.AutoTokenizer.from_pretrained(str(folder))
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
         for side, column in (("src_lang", source), ("tgt_lang", target)):
             named = column.opening if column is target else tuple(column.tokenizer.ids([*column.before, *column.after]))
             code = _code(self.tokenizer, set(column.tokenizer.tokens(named)) | {*column.before})
             if code and hasattr(self.tokenizer, side):
                 setattr(self.tokenizer, side, code)
-        self.model: nn.Module = library.AutoModelForSeq2SeqLM.from_pretrained(str(folder), dtype=torch.float32).eval()
+        self.model: nn.Module = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+            str(folder), dtype=torch.float32
+        ).eval()
 
     def greedy(self, texts: Sequence[str], longest: int) -> list[EngineOutput]:
-        """See `transduce.interop.parity.Engine`. Lines of like lengths are put together."""
-        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        found: dict[int, EngineOutput] = {}
-        for first in range(0, len(order), BATCH):
-            places = order[first : first + BATCH]
-            found |= zip(places, self._batch([texts[place] for place in places], longest), strict=True)
-        return [found[place] for place in range(len(texts))]
+        """See `transduce.interop.parity.Engine`."""
+        return in_batches(texts, lambda batch: self._batch(batch, longest), BATCH)
 
     @torch.inference_mode()
     def _batch(self, texts: list[str], longest: int) -> Iterator[EngineOutput]:
@@ -105,11 +102,3 @@ def _code(tokenizer: Any, names: set[str]) -> str | None:
     special = {*getattr(tokenizer, "all_special_tokens", []), *getattr(tokenizer, "lang_code_to_id", {})}
     basic = {tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token, tokenizer.unk_token}
     return next((name for name in sorted(names & special - basic)), None)
-
-
-def _library() -> Any:
-    try:
-        import transformers
-    except ImportError:
-        raise missing("comparing with transformers", "transformers", "huggingface") from None
-    return transformers

@@ -4,17 +4,19 @@ Lines without tokens are left out, and those longer than the model reads: their 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from transduce.core.errors import InputError
+from transduce.inference.batches import by_length
 from transduce.metrics.evaluate import evaluate
 from transduce.metrics.score import Score
 
 if TYPE_CHECKING:
     from transduce.pipeline.pipeline import Pipeline
 
+Item = TypeVar("Item", bound=Sized)
 BATCH = 64
 WARM_UP = 8  # lines that are translated before the clock starts
 PLAIN: dict[str, Any] = {
@@ -152,6 +154,16 @@ def compare(pipeline: "Pipeline", engine: Engine, text: Text, language: str | No
         _bleu(ours, theirs, references, language),
         (len(kept) / our_seconds, len(kept) / their_seconds),
     )
+
+
+def in_batches(
+    items: Sequence[Item], translate: Callable[[list[Item]], Iterable[EngineOutput]], size: int = BATCH
+) -> list[EngineOutput]:
+    """What `translate` makes of batches of items, in the order of the items."""
+    found: dict[int, EngineOutput] = {}
+    for places in by_length(items, size):
+        found |= zip(places, translate([items[place] for place in places]), strict=True)
+    return [found[place] for place in range(len(items))]
 
 
 def _comparable(pipeline: "Pipeline", text: Text) -> list[int]:

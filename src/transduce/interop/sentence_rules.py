@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from transduce.core.extras import missing
+from transduce.core.extras import library
 
 ENDERS = ".!?…‽؟۔।॥։፧።᙮᠃᠉"
 FULL_ENDERS = "。！？｡"
@@ -40,7 +40,7 @@ def sentence_rules(language: str) -> bytes:
     Raises:
         InputError: the library is missing.
     """
-    onnx = _library()
+    onnx = library("onnx", "a sentence model for Argos", "argos")
     units = _units()
     nodes = _Graph(onnx)
     nodes.constant("kinds", [PAD, UNKNOWN, *map(_kind, units)], "INT64")
@@ -180,11 +180,3 @@ def _scored(graph: _Graph, last_BN: str) -> Any:
     feature_BNF = helper.make_tensor_value_info("features", onnx.TensorProto.FLOAT, [*free, len(FEATURES)])
     score_BNC = helper.make_tensor_value_info("scores", onnx.TensorProto.FLOAT, [*free, 3])
     return helper.make_graph(graph.nodes, "sentences", [unit_BN, feature_BNF], [score_BNC], graph.initializers)
-
-
-def _library() -> Any:
-    try:
-        import onnx
-    except ImportError:
-        raise missing("a sentence model for Argos", "onnx", "argos") from None
-    return onnx

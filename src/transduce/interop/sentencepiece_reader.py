@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from transduce.core.bounded_file import bounded_bytes
 from transduce.core.errors import InputError
 from transduce.interop.sentencepiece import BYTES, FIXED32, VARINT, Kind
 
@@ -49,12 +50,7 @@ def read_sentencepiece(path: Path) -> SentencePieceModel:
     Raises:
         InputError: there is no such file; it is none of SentencePiece's; it cuts texts as we cannot.
     """
-    try:
-        if path.stat().st_size > LARGEST:
-            raise InputError(f"{path}: {path.stat().st_size:,} bytes are too many for a SentencePiece model.")
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
+    content = bounded_bytes(path, LARGEST)
     try:
         model = _model(content)
     except (ValueError, struct.error) as error:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from transduce.core.errors import InputError
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.data.tokenizer import Tokenizer
 
 
@@ -20,8 +20,9 @@ class SentencePieceTokenizer(Tokenizer):
     """
 
     def __init__(self, model: bytes, name: str) -> None:
+        sentencepiece = library("sentencepiece", "reading SentencePiece models", "argos")
         try:
-            self._processor: Any = _library().SentencePieceProcessor(model_proto=model)
+            self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
         except (RuntimeError, ValueError, TypeError) as error:
             raise InputError(f"{name}: expected a model of SentencePiece, but it cannot be read: {error}.") from None
         self._name = name
@@ -68,11 +69,3 @@ class SentencePieceTokenizer(Tokenizer):
 def _whole(text: str) -> str:
     """Without halves of characters, which the library refuses."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _library() -> Any:
-    try:
-        import sentencepiece
-    except ImportError:
-        raise missing("reading SentencePiece models", "sentencepiece", "argos") from None
-    return sentencepiece

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
-from transduce.data.columns.tokens import Tokens
 from transduce.data.tokenizer import Tokenizer
+from transduce.interop.text_to_text import NEVER, never_chosen, positions_of, target_of, text_problems
 from transduce.layers.block import Block
 from transduce.layers.embedding import Embedding
 from transduce.models.transformer import Transformer, TransformerConfig
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from transduce.attention import MultiHeadAttention
     from transduce.pipeline.pipeline import Pipeline
 
-LEAST_POSITIONS = 1024
-NEVER = -1e9  # a logit
+PLAIN = {"embedding_norm": False, "first_position": 0, "scale_embeddings": True, "head_width": None}
+"""Keys of [model] that only converted models set otherwise; no export writes them."""
 
 
 class Weights(NamedTuple):
@@ -87,40 +87,16 @@ def parts_of(pipeline: "Pipeline", engine: str) -> TransformerParts:
     Raises:
         InputError: it is no Transformer from text to text.
     """
-    columns, model = pipeline.task.columns, pipeline.model
-    kinds = {side: column.kind for side, column in columns.items()}
-    problems = []
-    if kinds != {"source": "tokens", "target": "tokens"}:
-        sides = ", ".join(f"{side}: {kind}" for side, kind in kinds.items())
-        problems.append(f"{engine}: only models from text to text can be exported; this one has {sides}.")
+    model, config, problems = pipeline.model, pipeline.recipe.model, list(text_problems(pipeline))
     if type(model) is not Transformer:
-        kind = pipeline.recipe.model.kind  # type: ignore[attr-defined]
-        problems.append(f'{engine}: model.kind = "{kind}" cannot be exported; expected "transformer".')
-    problems += [f"{engine}: {problem}" for problem in _special_parts(pipeline)]
-    if any(tokenizer.right_to_left for tokenizer in pipeline.task.tokenizers.values()):
-        problems.append(f"{engine}: a tokenizer that writes from right to left cannot be exported.")
+        problems.append(f'model.kind = "{config.kind}" cannot be exported; expected "transformer".')  # type: ignore[attr-defined]
+    special = [key for key, value in PLAIN.items() if getattr(config, key, value) != value]
+    problems += [f"model.{key} = {getattr(config, key)!r} cannot be exported." for key in special]
     if problems:
-        raise InputError(problems)
-    assert isinstance(model, Transformer)
-    config = pipeline.recipe.model
-    assert isinstance(config, TransformerConfig)
-    readable: int = pipeline.task.readable
-    longest = max(LEAST_POSITIONS, min(readable, 10**6) + 1, pipeline.recipe.search.limit(min(readable, 10**6)) + 1)
-    tokenizers = pipeline.task.tokenizers
-    written = columns["target"]
-    assert isinstance(written, Tokens)
-    return TransformerParts(model, config, tokenizers["source"], tokenizers["target"], longest, written.unwritten)
-
-
-def _special_parts(pipeline: "Pipeline") -> list[str]:
-    """What only converted models have, and no export writes."""
-    config, columns = pipeline.recipe.model, pipeline.task.columns.values()
-    plain = {"embedding_norm": False, "first_position": 0, "scale_embeddings": True, "head_width": None}
-    found = [key for key, value in plain.items() if getattr(config, key, value) != value]
-    problems = [f"model.{key} = {getattr(config, key)!r} cannot be exported." for key in found]
-    if any(isinstance(each, Tokens) and (each.before or each.after) for each in columns):
-        problems.append("a model with further tokens around a text than start and end cannot be exported.")
-    return problems
+        raise InputError(f"{engine}: {problem}" for problem in problems)
+    assert isinstance(model, Transformer) and isinstance(config, TransformerConfig)
+    source, target = (pipeline.task.tokenizers[side] for side in ("source", "target"))
+    return TransformerParts(model, config, source, target, positions_of(pipeline), target_of(pipeline).unwritten)
 
 
 def logit_bias(parts: TransformerParts) -> Tensor:
@@ -128,17 +104,6 @@ def logit_bias(parts: TransformerParts) -> Tensor:
     own_V = getattr(parts.model.output, "bias", None)
     never_V = never_chosen(len(parts.output), parts.unwritten)
     return never_V if own_V is None else torch.where(never_V == NEVER, never_V, own_V.detach())
-
-
-def never_chosen(size: int, unwritten: Sequence[int]) -> Tensor:
-    """(V,): `NEVER` for what our search never chooses, mostly padding, start and unknown; else 0.
-
-    With it, no caller of an exported model needs to know this. Added to logits, it also shares out the probability that
-    the model gives to these tokens among the others; added to log-probabilities, it does not.
-    """
-    bias_V = torch.zeros(size)
-    bias_V[list(unwritten)] = NEVER
-    return bias_V
 
 
 def key_value_heads_spread(attention: "MultiHeadAttention") -> tuple[Weights, Weights]:

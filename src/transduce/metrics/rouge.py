@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.metrics.bleu_formula import Tokens, ngrams
 from transduce.metrics.score import References, Score, checked_references, reference_count
 from transduce.metrics.tally import Tally, mean_tally
@@ -49,13 +49,10 @@ def rouge_tally(hypotheses: Sequence[str], references: References, kind: str = "
 
     if kind not in {*"123456789", "L"}:
         raise InputError(f'ROUGE: expected 1 to 9 (n-grams) or L (longest common subsequence); got "{kind}".')
-    try:
-        from rouge_score.rouge_scorer import RougeScorer
-    except ImportError as error:
-        raise missing("ROUGE", "rouge-score", "rouge") from error
+    rouge_scorer = library("rouge_score.rouge_scorer", "ROUGE", "rouge", called="rouge-score")
     listed = checked_references(hypotheses, references)
     name = f"rouge{kind}"
-    scorer = RougeScorer([name], tokenizer=RougeWords())
+    scorer = rouge_scorer.RougeScorer([name], tokenizer=RougeWords())
     found = [
         float(scorer.score_multi(several, hypothesis)[name].fmeasure)
         for hypothesis, several in zip(hypotheses, listed, strict=True)

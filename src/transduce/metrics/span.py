@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.metrics.score import References, checked_references, reference_count
 from transduce.metrics.tally import Tally, mean_tally
 
@@ -159,9 +159,6 @@ def _without_cmrc_punctuation(text: str) -> str:
 
 
 def _latin_words() -> Callable[[str], list[str]]:
-    try:
-        from nltk.tokenize.destructive import NLTKWordTokenizer
-    except ImportError as error:
-        raise missing("cmrc_f1", "nltk", "cmrc") from error
-    cut: Callable[[str], list[str]] = NLTKWordTokenizer().tokenize
+    words = library("nltk.tokenize.destructive", "cmrc_f1", "cmrc", called="nltk")
+    cut: Callable[[str], list[str]] = words.NLTKWordTokenizer().tokenize
     return cut

@@ -18,7 +18,7 @@ from transduce.inference.likelihood import Likelihood, pair_likelihoods
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
 from transduce.inference.request import generating
-from transduce.inference.sentences import Segment, Split, trained_on_single
+from transduce.inference.sentences import Segment, Split, by_sentences, trained_on_single
 from transduce.inference.splitting import (
     LongText,
     Pieces,
@@ -31,7 +31,7 @@ from transduce.inference.splitting import (
 )
 from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
-from transduce.pipeline.arguments import pairs_of, paths_of, texts_of
+from transduce.pipeline.arguments import asked_of_outputs, pairs_of, paths_of, texts_of, without_asked
 from transduce.pipeline.members import check_members
 from transduce.pipeline.outline import Outline, lexicon_of, load_weights
 from transduce.pipeline.pictures import picture_of
@@ -265,9 +265,7 @@ class Pipeline:
 
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences where nothing is wanted of its output."""
-        if split not in ("auto", "sentences", "none"):
-            raise InputError(f'split: expected "auto", "sentences" or "none"; got {split!r}.')
-        cuts = self.single_sentences if split == "auto" else split == "sentences"
+        cuts = by_sentences(split, self.single_sentences)
         return cuts and not self.task.whole and "source" in self.task.tokenizers
 
     def pieces(
@@ -318,8 +316,8 @@ class PredictorPipeline(Pipeline):
             InputError: what came is no text; something is asked of the output.
         """
         listed, alone = texts_of(texts)
-        options["wanted"] = any(options.get("wanted") or []) or None
-        refused = sorted(name for name, value in options.items() if name not in READING and value not in NOTHING)
+        keys = [name for name, value in without_asked(options).items() if value not in (None, "")]
+        refused = sorted({*asked_of_outputs(options), *keys} - READING)
         if refused:
             kind = self.recipe.task.kind  # type: ignore[attr-defined]
             raise InputError(f"{', '.join(refused)}: {kind} does not search for its output. Leave it out.")
@@ -334,7 +332,6 @@ class PredictorPipeline(Pipeline):
 
 
 READING = {"split", "long", "workers", "lattice", "first"}  # options of `Pipeline.predict` that change no output here
-NOTHING: tuple[Any, ...] = (None, "", (), [])
 
 
 class EnsemblePipeline(Pipeline):

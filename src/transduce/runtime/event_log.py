@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import TransduceError
-from transduce.core.extras import missing
+from transduce.core.extras import library
 from transduce.core.tensor_file import write_text
 
 NAME = "log.jsonl"
@@ -119,8 +119,5 @@ def _line(event: dict[str, Any]) -> str:
 
 
 def _tensorboard(folder: Path, update: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise missing("training.tensorboard = true", "TensorBoard", "tensorboard") from error
-    return SummaryWriter(str(folder), purge_step=update + 1)
+    module = library("torch.utils.tensorboard", "training.tensorboard = true", "tensorboard", called="TensorBoard")
+    return module.SummaryWriter(str(folder), purge_step=update + 1)

@@ -85,7 +85,7 @@ class Model:
     def __init__(self, name: str, path: Path, use: ModelUse = PLAIN, run: Path | None = None) -> None:
         self.name = name
         self.path = path
-        self.run = run or (_run_of(path) if use.engine == "transduce" else None)
+        self.run = run or _run_of(path)
         self.problem: str | None = None
         self._use = use
         self._seen = self._stamp()
@@ -133,8 +133,6 @@ class Model:
             pipeline.task.columns = {**pipeline.task.columns, "source": hears}
         if pipeline.searches:
             pipeline.predict([""])  # settings that this model cannot be searched by are told of now
-        if self._use.engine == "transduce":
-            make_programs(pipeline.model)
         task = pipeline.recipe.task
         translates = "source" in pipeline.task.columns and not isinstance(source, Frames)
         reads, writes = (str(getattr(task, side, "") or UNSAID) for side in ("source", "target"))
@@ -145,7 +143,9 @@ class Model:
     def _opened(self) -> Pipeline:
         use = self._use
         if use.engine == "transduce":
-            return load(self.path, trust_code=use.trust_code, precision=use.precision, device=use.device)
+            pipeline = load(self.path, trust_code=use.trust_code, precision=use.precision, device=use.device)
+            make_programs(pipeline.model)
+            return pipeline
         from transduce.interop.ctranslate2_pipeline import CTranslate2Pipeline  # late: few servers need it
 
         return CTranslate2Pipeline(self.path, use.precision, use.device, use.threads)

@@ -170,11 +170,12 @@ def _bytes(url: str) -> int:
 
 
 def _settled(do: Callable[[], Result]) -> Result:
+    """What it gives, or an `Exception`, where a library panics with something else."""
     try:
         return do()
-    except Exception:
-        raise
     except BaseException as error:
+        if isinstance(error, Exception):
+            raise
         raise broke_down(error) from error
 
 

@@ -16,9 +16,8 @@ from transduce.kernels.native.beam import Writer
 from transduce.kernels.native.decoder import Blocks, NativeBlock, NativeRead, Norm
 from transduce.kernels.native.linear import Packed
 from transduce.kernels.sinusoids import sinusoids, too_few, turns
-from transduce.without_torch.supported import Sizes
+from transduce.without_torch.supported import EPSILON, Sizes
 
-EPSILON = 1e-5  # of the norms, as `transduce.layers.norms` has it
 FIRST = 128  # positions of a table, which doubles when more are asked for
 
 Floats = NDArray[np.float32]

@@ -12,6 +12,7 @@ from transduce.core.model_file import ColumnTables, check_weights
 from transduce.core.tensor_file import TensorInfo
 
 WHOLE = "Install the whole package with torch to use it: pip install transduce."
+EPSILON = 1e-5  # of the norms, as `transduce.layers.norms` has it
 POSITIONS = ("none", "sinusoidal", "learned", "rotary")
 PARTS = {
     "score": "scaled_dot",
@@ -22,7 +23,7 @@ PARTS = {
     "pointer": False,
     "ctc_weight": 0,
     "head_width": None,
-    "norm_epsilon": 1e-5,
+    "norm_epsilon": EPSILON,
     "embedding_norm": False,
     "first_position": 0,
     "scale_embeddings": True,

@@ -21,12 +21,13 @@ from transduce.core.tensor_file import TensorInfo, read_arrays
 from transduce.data.lexicon import Lexicon, check_candidates
 from transduce.data.tags import addressed
 from transduce.data.text_ids import Tokenizer, read_tokenizers
-from transduce.inference.prediction import Prediction
-from transduce.inference.sentences import Split, trained_on_single
+from transduce.inference.batches import check_batch_size
+from transduce.inference.prediction import Prediction, empty_prediction
+from transduce.inference.sentences import Split, by_sentences, trained_on_single
 from transduce.inference.splitting import LongText, Pieces, pieces_of, tell_of_long
 from transduce.kernels.native import beam, kernels, multiplies_whole, openmp
 from transduce.layers.fused_search import BeamRequest, Mean
-from transduce.pipeline.arguments import differing_target, paths_of, texts_of
+from transduce.pipeline.arguments import asked_of_outputs, differing_target, paths_of, texts_of, without_asked
 from transduce.search.hypothesis import Hypothesis, rank
 from transduce.search.one_call import hypotheses_of, refuse_impossible
 from transduce.search.plain_settings import PlainSearch
@@ -35,7 +36,7 @@ from transduce.without_torch.network import Network
 from transduce.without_torch.supported import WHOLE, Sizes, check_shapes, readable, section_of, sizes_of
 
 Ids = Sequence[int]
-REFUSED = {
+NAMES = {
     "must": "phrases that must appear",
     "must_not": "phrases that must not appear",
     "prefix": "a prefix",
@@ -43,7 +44,7 @@ REFUSED = {
     "lattice": "a lattice",
     "on_step": "a call after each token",
 }
-"""Arguments of `transduce.load(..).predict` that need a search which goes step by step."""
+"""What `transduce.pipeline.arguments.ASKED_OF_OUTPUTS` is, for messages."""
 LISTS_OF_SEVERAL = f"search.shortlist: an ensemble with shortlists goes step by step. {WHOLE}"
 
 
@@ -135,8 +136,7 @@ class Translator:
             InputError: what came is no text; a setting is wrong, or needs torch; a text is too long and long="refuse".
         """
         search = _without_refused(search)
-        if batch_size < 1:
-            raise InputError(f"batch_size = {batch_size}: expected at least 1.")
+        check_batch_size(batch_size)
         listed, alone = texts_of(texts)
         listed = addressed(self.source, listed, to) if to else listed
         settings = PlainSearch.asked(self._search, search)
@@ -157,9 +157,7 @@ class Translator:
 
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences."""
-        if split not in ("auto", "sentences", "none"):
-            raise InputError(f'split: expected "auto", "sentences" or "none"; got {split!r}.')
-        return self.single_sentences if split == "auto" else split == "sentences"
+        return by_sentences(split, self.single_sentences)
 
     def _decoded(
         self,
@@ -169,14 +167,11 @@ class Translator:
         advance: Callable[[int], None] | None,
         workers: int,
     ) -> list[Prediction]:
-        """One a piece. Those of like length are searched together, the longest first."""
+        """One a piece."""
         texts, ids, owners = pieces.read, pieces.ids, pieces.owners
-        places = [place for place, text in enumerate(texts) if len(ids[place]) and text.strip()]
-        predictions = [Prediction(text, "", 0.0, 0.0, (), ()) for text in texts]
-        order = sorted(places, key=lambda place: -len(ids[place]))
-        batches = [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
+        predictions, batches = [empty_prediction(text) for text in texts], pieces.batches(batch_size)
         if advance:
-            advance(len(texts) - len(order))
+            advance(len(texts) - sum(map(len, batches)))
 
         def searched(batch: list[int]) -> list[list[Hypothesis]]:
             others = [member.source.encode([texts[place] for place in batch]) for member in self.members[1:]]
@@ -249,10 +244,9 @@ class Translator:
 
 def _without_refused(options: dict[str, Any]) -> dict[str, Any]:
     """Settings of search alone. Raises InputError for what needs a search that goes step by step."""
-    refused = [name for name in options if name in REFUSED and options[name] not in (None, "", (), [], False)]
-    if refused:
-        raise InputError(f"{name}: {REFUSED[name]} needs a search that goes step by step. {WHOLE}" for name in refused)
-    return {name: value for name, value in options.items() if name not in REFUSED}
+    if refused := asked_of_outputs(options):
+        raise InputError(f"{name}: {NAMES[name]} needs a search that goes step by step. {WHOLE}" for name in refused)
+    return without_asked(options)
 
 
 def _no_attention(prediction: Prediction) -> Any:

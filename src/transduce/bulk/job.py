@@ -1,6 +1,6 @@
-"""A piece of bulk work as data, what does it, and where.
+"""A bulk job as data, what does it, and where.
 
-A work (`BulkWork`) can be sent anywhere; a worker is made of it where the work is done, and answers block by block with
+A job (`BulkJob`) can be sent anywhere; a worker is made of it where the job is done, and answers block by block with
 values for JSON. `BulkEngine.answers` gives the answers in the order of the blocks.
 """
 
@@ -21,7 +21,7 @@ WORKERS = {
 
 
 class BlockWorker(Protocol):
-    """Does one kind of work, in one process."""
+    """Does one kind of job, in one process."""
 
     def answer(self, block: LineBlock, advance: Advance) -> Any:
         """What is made of a block, for JSON.
@@ -36,8 +36,8 @@ class BlockWorker(Protocol):
 
 
 @dataclass(frozen=True)
-class BulkWork:
-    """A work as data.
+class BulkJob:
+    """A job as data.
 
     kind: a name in `WORKERS`. settings: of its worker, for JSON.
     models: files that the worker loads; an engine on other machines takes them there.
@@ -69,13 +69,13 @@ class BulkWork:
 
 
 class BulkEngine(Protocol):
-    """Has workers do a work."""
+    """Has workers do a job."""
 
-    def answers(self, work: BulkWork, blocks: Iterable[LineBlock], advance: Advance) -> Iterator[Any]:
+    def answers(self, job: BulkJob, blocks: Iterable[LineBlock], advance: Advance) -> Iterator[Any]:
         """The answer to each block, in their order; each block is answered once, whatever becomes of a worker.
 
         Raises:
-            InputError: the work cannot be done, or a line is refused.
+            InputError: the job cannot be done, or a line is refused.
         """
         ...
 
@@ -88,8 +88,8 @@ class Placement:
     models: list[Path]
     load: dict[str, Any]
 
-    def work(self, kind: str, settings: dict[str, Any]) -> BulkWork:
-        """A work of these workers; 8-bit products are the processor's."""
+    def job(self, kind: str, settings: dict[str, Any]) -> BulkJob:
+        """A job for these workers; 8-bit products are the processor's."""
         device = str(self.load.get("device", "auto"))
         on_processor = self.load.get("precision") == "int8" and device == "auto"
-        return BulkWork(kind, {"load": self.load, **settings}, self.models, "cpu" if on_processor else device)
+        return BulkJob(kind, {"load": self.load, **settings}, self.models, "cpu" if on_processor else device)
