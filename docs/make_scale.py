@@ -68,7 +68,7 @@ def record(name: str) -> Record | None:
 
 def proved() -> str:
     """What the proofs found, a line each."""
-    rows = [*_equal(), *_counted("kills", "same"), *_counted("faults", "right"), *_ranks()]
+    rows = [*_equal(), *_noisy(), *_counted("kills", "same"), *_counted("faults", "right"), *_ranks()]
     return "\n## Proved\n\n" + markdown_table(["what", "how", "found"], rows)
 
 
@@ -81,6 +81,23 @@ def _equal() -> list[list[str]]:
     told = f"weights differ by {worst:.1e} at most, scores {'are the same' if scores else 'DIFFER'}"
     how = f"50 updates in fp32 with GELU, ddp and fsdp, {len(found['rows'])} runs: `distributed_equality.py`"
     return [["2 and 4 processes beside one", how, told]]
+
+
+def _noisy() -> list[list[str]]:
+    found = record("dropout")
+    if not found:
+        return []
+    last = max(row["update"] for row in found["rows"])
+    ends = {row["processes"]: row for row in found["rows"] if row["update"] == last}
+    told = "; ".join(
+        f"{row['mean']:.3f} ± {row['deviation']:.3f} by {number}" + (f" (p = {row['p']:.2f})" if number > 1 else "")
+        for number, row in ends.items()
+    )
+    how = (
+        f"validation loss after {last} updates with dropout, {found['seeds']} seeds, permutation test against one "
+        "process: `distributed_dropout.py`"
+    )
+    return [["dropout, whose noise is each process' own", how, told]]
 
 
 def _counted(name: str, good: str) -> list[list[str]]:

@@ -127,6 +127,19 @@ def test_a_stopped_training_goes_on_to_the_same_file(tmp_path: Path, parts: dict
     assert not seen
 
 
+def test_a_recipe_without_model_goes_on_with_the_model_that_it_starts_from(
+    tmp_path: Path, parts: dict[str, Pairs]
+) -> None:
+    first = transduce.train(table(), tmp_path / "first", parts, quiet=True)
+    recipe = {name: section for name, section in table().items() if name not in ("model", "tokenizer")}
+    second = transduce.train(
+        recipe, tmp_path / "second", parts, overrides={"training.start": str(first.run)}, quiet=True
+    )
+    assert second.model.recipe.model == first.model.recipe.model
+    assert second.model.task.tokenizers["source"].to_json() == first.model.task.tokenizers["source"].to_json()
+    assert sha256(second.run) != sha256(first.run)
+
+
 def test_other_data_is_refused_and_the_runs_data_stays(tmp_path: Path, parts: dict[str, Pairs]) -> None:
     transduce.train(table(), tmp_path / "run", parts, quiet=True)
     before = {path: path.read_bytes() for path in sorted((tmp_path / "run").rglob("*")) if path.is_file()}

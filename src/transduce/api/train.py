@@ -18,7 +18,7 @@ from transduce.core.errors import InputError
 from transduce.core.overrides import set_key
 from transduce.distillation.pipeline import train_recipe
 from transduce.pipeline.pipeline import Pipeline, load
-from transduce.recipe.recipe import Recipe, Table, parse_recipe, read_table
+from transduce.recipe.recipe import Recipe, Table, parse_recipe, read_table, with_model_to_start_from
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.devices import VARIABLE, use_device
 from transduce.runtime.process_group import refuse_several
@@ -204,7 +204,7 @@ def _table(recipe: Any, overrides: Mapping[str, Any]) -> tuple[Table, str]:
             problems += [f'overrides["{key}"]: {problem}' for problem in error.problems]
     if problems:
         raise InputError(problems)
-    return table, where
+    return with_model_to_start_from(table), where
 
 
 def _copied(value: Any) -> Any:

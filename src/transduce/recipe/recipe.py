@@ -89,10 +89,10 @@ def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
     """
     table = read_table(path)
     table.setdefault("name", path.stem)
-    return parse_recipe(_with_model_to_start_from(apply_overrides(table, overrides)), str(path))
+    return parse_recipe(with_model_to_start_from(apply_overrides(table, overrides)), str(path))
 
 
-def _with_model_to_start_from(table: Table) -> Table:
+def with_model_to_start_from(table: Table) -> Table:
     """With the [model] of `training.start`, where the recipe says nothing of its own but of dropout.
 
     Raises:
