@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from transduce.attention import MultiHeadAttention
     from transduce.pipeline.pipeline import Pipeline
 
-PLAIN = {"embedding_norm": False, "first_position": 0, "scale_embeddings": True, "head_width": None}
-"""Keys of [model] that only converted models set otherwise; no export writes them."""
+PLAIN = {
+    "embedding_norm": False,
+    "first_position": 0,
+    "scale_embeddings": True,
+    "head_width": None,
+    "zero_start": False,
+}
+"""Keys of [model] with the value that exports expect; models that are made for others, or came from there, differ."""
 
 
 class Weights(NamedTuple):
