@@ -1,8 +1,11 @@
 """Marian itself, from the package pymarian, as what a model is compared with."""
 
 import json
+import os
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +62,8 @@ class MarianEngine:
             with tempfile.TemporaryDirectory() as folder:
                 settings = Path(folder, "settings.yml")
                 write_text(settings, json.dumps(self._settings(factor)))
-                self._translators[factor] = self._library.Translator(f"--config {settings}")
+                with _no_standard_error():
+                    self._translators[factor] = self._library.Translator(f"--config {settings}")
         return self._translators[factor]
 
     def _settings(self, factor: float) -> dict[str, Any]:
@@ -75,6 +79,20 @@ class MarianEngine:
             "max-length-factor": factor,
             "cpu-threads": torch.get_num_threads(),
             "workspace": WORKSPACE,
-            "quiet": True,
+            "log-level": "error",
             "quiet-translation": True,
         }
+
+
+@contextmanager
+def _no_standard_error() -> Iterator[None]:
+    """Also of C++: the SentencePiece in Marian tells everyone that it changes no characters."""
+    sys.stderr.flush()
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)

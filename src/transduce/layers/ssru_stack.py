@@ -153,7 +153,7 @@ class SsruStack(nn.Module):
 
 def _zeros(like: Tensor) -> Tensor:
     """(B, 1) int64."""
-    return torch.zeros(len(like), 1, dtype=torch.int64, device=like.device)
+    return like.new_zeros(like.shape[0], 1, dtype=torch.int64)
 
 
 def _block(config: StackConfig) -> SsruBlock:
