@@ -109,9 +109,18 @@ def test_a_vocabulary_of_marian_is_read(tmp_path: Path) -> None:
 
 REFUSED = {
     "an averaging decoder": ("autoreg: self-attention", "autoreg: average-attention", "'self-attention' or 'rnn'; got"),
-    "another unit": ("autoreg: self-attention", "autoreg: rnn\ndec-cell: gru", "dec-cell: expected 'ssru'; got \"gru\""),
+    "another unit": (
+        "autoreg: self-attention",
+        "autoreg: rnn\ndec-cell: gru",
+        "dec-cell: expected 'ssru'; got \"gru\"",
+    ),
     "no unit": ("autoreg: self-attention", "autoreg: rnn", 'the tensor "decoder_l1_rnn_W" is missing'),
     "a norm": ("postprocess: dan", "postprocess: da", "is not supported"),
+    "an old norm": (
+        'preprocess: ""\ntransformer-postprocess: dan',
+        "preprocess: n\ntransformer-postprocess: da\ntransformer-postprocess-top: n\nversion: v1.9.0 ba94c5b9",
+        "did not norm the keys",
+    ),
     "an activation": ("activation: swish", "activation: gelu", "expected 'relu' or 'swish'; got \"gelu\""),
     "a depth": ("enc-depth: 2", "enc-depth: 3", "is missing"),
     "a width": ("dim-emb: 16", "dim-emb: many", "dim-emb: expected a number"),

@@ -86,9 +86,10 @@ def export_marian(pipeline: "Pipeline", folder: Path, languages: Languages) -> P
 def _problems(pipeline: "Pipeline") -> Iterator[str]:
     yield from text_problems(pipeline)
     model, config = pipeline.model, pipeline.recipe.model
-    if not isinstance(config, (Transformer.Config, SsruTransformer.Config)):
+    if type(model) not in (Transformer, SsruTransformer):
         yield f'model.kind = "{config.kind}" cannot be exported; expected "transformer" or "ssru_transformer".'  # type: ignore[attr-defined]
         return
+    assert isinstance(config, (Transformer.Config, SsruTransformer.Config))
     for key, values in HAS.items():
         if (value := getattr(config, key, values[0])) not in values:
             yield f"model.{key} = {_toml(value)}: it has {' and '.join(map(_toml, values))}."
@@ -98,11 +99,11 @@ def _problems(pipeline: "Pipeline") -> Iterator[str]:
         yield f"model.norm_epsilon = {config.norm_epsilon}: it has 1e-06; {WIDEST_EPSILON} at most is near enough."
     if isinstance(config, SsruTransformer.Config):
         if config.positions == "tensor2tensor" and not config.decoder_positions:
-            yield "model.decoder_positions = false: it adds positions to what a decoder with SSRU reads; train with true."
+            yield "model.decoder_positions = false: it adds positions to what SSRU reads. Train with true."
         if config.embedding_norm:
-            yield "model.embedding_norm = true: it norms the embeddings of a decoder with SSRU as well."
+            yield "model.embedding_norm = true: it norms what SSRU reads, too."
     if not (config.zero_start or _starts_with_zeros(model, pipeline)):
-        yield "model.zero_start = false: it begins outputs with zeros, and this model has learned a vector; train with true."
+        yield "model.zero_start = false: it begins outputs with zeros, this model with a vector. Train with true."
 
 
 def _toml(value: Any) -> str:

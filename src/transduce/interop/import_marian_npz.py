@@ -4,13 +4,14 @@
     encoder_l1_self_Wq, .._bq, .. k, v, o       products of layer 1, (inputs, outputs) and (1, outputs)
     encoder_l1_self_Wo_ln_scale, .._ln_bias     the norm behind that sub-layer; .._ln_scale_pre: before it
     decoder_l1_context_.., .._ffn_W1, .._ffn_W2, .._ffn_ffn_ln_scale
-    decoder_l1_rnn_W, .._Wf, .._bf, .._ffn_ln_scale   SSRU in the place of self-attention; its norm before: .._ln_scale_pre
+    decoder_l1_rnn_W, .._Wf, .._bf              SSRU in the place of self-attention
+    decoder_l1_rnn_ffn_ln_scale                 the norm behind it; decoder_l1_rnn_ln_scale_pre: before it
     decoder_ff_logit_out_b                      a bias of the logits
     special:model.yml                           the settings: bytes of a text
 
 Marian's positions are those of Tensor2Tensor, also in decoders with SSRU, and its norms add 1e-6 (`layerNorm` of its
-layers/generic.h). Its decoder begins with a vector of zeros (`zero_start`): here in the place of `<pad>`, a token behind
-all others that is never written.
+layers/generic.h). Its decoder begins with a vector of zeros (`zero_start`). Marian has no padding: `<pad>` is a token
+behind all others that is never written.
 
 Shapes: D model width, V vocabulary.
 """
@@ -44,6 +45,7 @@ NORMS: dict[tuple[str, ...], str] = {
     ("", "dan", ""): "post",
     ("n", "da", "n"): "pre",
 }  # preprocess, postprocess, postprocess-top
+KEYS_ARE_NORMED = (1, 11)  # since this version, with norms before the sub-layers
 
 
 class SentencePieceFiles(NamedTuple):
@@ -141,6 +143,10 @@ def _model_table(path: Path, settings: Mapping[str, str], arrays: int) -> dict[s
     kinds = tuple(settings.get(f"transformer-{key}", "") for key in ("preprocess", "postprocess", "postprocess-top"))
     if kinds not in NORMS:
         problems.append(f"transformer-preprocess, -postprocess and -postprocess-top: {kinds} is not supported.")
+    elif NORMS[kinds] == "pre" and _version(settings) < KEYS_ARE_NORMED:
+        problems.append(
+            "transformer-preprocess: before its version 1.11, Marian did not norm the keys of self-attention."
+        )
     table = {
         **({"kind": "ssru_transformer", "decoder_positions": True} if recurrent else {"kind": "transformer"}),
         "zero_start": True,
@@ -163,6 +169,12 @@ def _model_table(path: Path, settings: Mapping[str, str], arrays: int) -> dict[s
     if problems:
         raise InputError(f"{path}: {SETTINGS}: {problem}" for problem in problems)
     return table
+
+
+def _version(settings: Mapping[str, str]) -> tuple[int, int]:
+    """Of the Marian that made the model; where it does not say, of one that norms keys."""
+    found = re.match(r"v(\d+)\.(\d+)", settings.get("version", ""))
+    return (int(found[1]), int(found[2])) if found else KEYS_ARE_NORMED
 
 
 def _layer(tensors: ForeignTensors, weights: Weights, side: str, layer: int, table: Mapping[str, Any]) -> None:
@@ -190,7 +202,7 @@ def _unit(tensors: ForeignTensors, weights: Weights, theirs: str, ours: str, nor
 
 def _linear(tensors: ForeignTensors, weights: Weights, theirs: str, parts: str, ours: str) -> None:
     """One product, or several with the same inputs, one behind the other."""
-    weights[f"{ours}.weight"] = torch.cat([tensors.take(f"{theirs}_W{part}").T for part in parts])
+    weights[f"{ours}.weight"] = torch.cat([tensors.take(f"{theirs}_W{part}").t() for part in parts])
     weights[f"{ours}.bias"] = torch.cat([tensors.take(f"{theirs}_b{part}").flatten() for part in parts])
 
 

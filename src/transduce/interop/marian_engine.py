@@ -41,7 +41,7 @@ class MarianEngine:
         self._translators: dict[float, Any] = {}
 
     def greedy(self, texts: Sequence[str], longest: int) -> list[EngineOutput]:
-        """See `transduce.interop.parity.Engine`. Marian's limit grows with the source; what is longer is cut off here."""
+        """See `transduce.interop.parity.Engine`. Marian's limit grows with the source; longer outputs are cut off."""
         shortest = min(len(ids) + 1 for ids in self._source.encode(texts))
         found = self._translator(max(LEAST_FACTOR, longest / shortest)).translate(list(texts))
         outputs = dict(self._output(line, longest) for line in found)

@@ -5,9 +5,9 @@
     TrainerSpec     3 model_type, 35 byte_fallback, 40 unk_id, 41 bos_id, 42 eos_id, 43 pad_id, 45 .. 48 their pieces
     NormalizerSpec  1 name, 2 precompiled_charsmap, 3 add_dummy_prefix, 4 remove_extra_whitespaces, 5 escape_whitespaces
 
-(sentencepiece_model.proto of SentencePiece 0.2.) Ids are those of our tokenizer. A tokenizer that was read from a model of
-SentencePiece (`transduce.interop.import_tokenizer`) keeps its table of characters and its bytes. What SentencePiece cuts
-otherwise than the tokenizers that we train:
+(sentencepiece_model.proto of SentencePiece 0.2.) Ids are those of our tokenizer. A tokenizer that was read from a model
+of SentencePiece (`transduce.interop.import_tokenizer`) keeps its table of characters and its bytes. What SentencePiece
+cuts otherwise than the tokenizers that we train:
 
 - it has no NFC here, and leaves control characters as they are: a caller normalizes text before;
 - it takes several spaces for one;
@@ -66,8 +66,9 @@ def sentencepiece_model(tokenizer: Tokenizer, size: int | None = None) -> bytes:
 
 def _types(part: dict[str, Any] | None) -> list[str]:
     """Of the steps of a tokenizer's part."""
-    steps = next((part[key] for key in ("decoders", "pretokenizers", "normalizers") if key in (part or {})), [part])
-    return [str((step or {}).get("type")) for step in steps]
+    steps = part or {}
+    each = next((steps[key] for key in ("decoders", "pretokenizers") if key in steps), [steps])
+    return [str(step.get("type")) for step in each]
 
 
 def _lowers(tokenizer: Tokenizer) -> bool:

@@ -49,7 +49,10 @@ class Embedding(PacksOwnWeight):
 
 
 def begin_with_zeros(embedded_BTD: Tensor, before: int | Tensor) -> Tensor:
-    """Embeddings with zeros in the place of a sequence's first. before: how many came earlier, also for each row (B, 1)."""
+    """Embeddings (B, T, D), the first of each sequence 0.
+
+    before: how many came earlier; (B, 1) for each row.
+    """
     later = torch.arange(embedded_BTD.shape[1], device=embedded_BTD.device) + before > 0
     return embedded_BTD * later[..., None]
 
