@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+import transduce
 from converted import SHORT, converted_file
 from foreign_models import LINES, train_spm
 from forked import Run
@@ -212,6 +213,29 @@ def test_a_model_of_marian_says_the_same_here_and_when_it_is_back(name: str, tmp
         found = compare(pipeline, MarianEngine(pipeline, folder), Text("random", sentences(60)))
         assert found.holds, found.report()
         assert found.apart is None or found.apart[0] < 1e-3
+
+
+@runs_marian
+def test_a_fine_tuned_model_goes_back(tmp_path: Path) -> None:
+    theirs = made_by_marian(tmp_path / "theirs", MADE["ssru, relu, all tied"])
+    model = converted_file(theirs / "model.npz").recipe.to_table()["model"]
+    pairs = {"source": str(tmp_path / "source"), "target": str(tmp_path / "target")}
+    for file, lines in zip(pairs.values(), (LINES[:100], LINES[100:200]), strict=True):
+        Path(file).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    recipe: dict[str, Any] = {
+        "data": {"train": [pairs], "validation": pairs},
+        "model": model,
+        "training": {"start": str(theirs / "ours.safetensors"), "updates": 10, "learning_rate": 0.01},
+        "search": SHORT,
+    }
+    transduce.train(recipe, run=tmp_path / "run", quiet=True)
+    pipeline = transduce.load(tmp_path / "run", device="cpu")
+    folder = exported(pipeline, tmp_path / "out")
+    before, after = arrays_of(theirs / "model.npz"), arrays_of(folder / "model.npz")
+    assert before.keys() == after.keys()
+    assert not np.array_equal(before["Wemb"], after["Wemb"])
+    found = compare(pipeline, MarianEngine(pipeline, folder), Text("random", sentences(60)))
+    assert found.holds, found.report()
 
 
 def settings_of(array: Any) -> dict[str, str]:
