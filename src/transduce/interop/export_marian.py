@@ -234,7 +234,7 @@ def _decoding(pipeline: "Pipeline") -> dict[str, Any]:
         "relative-paths": True,
         "models": ["model.npz"],
         "vocabs": [f"{side}.spm" for side in SIDES],
-        "beam-size": search.beam,
+        "beam-size": 1 if search.method == "greedy" else search.beam,
         "normalize": search.alpha if search.length_rule == "power" else 0,
     }
 

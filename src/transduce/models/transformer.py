@@ -40,7 +40,8 @@ class TransformerConfig(StackConfig, JointCtcConfig):
     output_bias: bool = False
     """A bias for the logit of each target token."""
     zero_start: bool = False
-    """Begin outputs with a vector of zeros, not with the embedding of the start token, as Marian does."""
+    """Begin outputs with a vector of zeros, not with the embedding of the start token, as Marian does. Beam search then
+    runs step by step."""
     pointer: bool = False
     """Add a pointer, which can copy words from the source; needs a joint vocabulary."""
 
