@@ -13,6 +13,7 @@ import json
 import tempfile
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from transduce.pipeline.pipeline import Pipeline
 from transduce.runtime.environment import machine
 from transduce.search.settings import search_settings
 
+MARIAN = {"norm": "post", "positions": "tensor2tensor", "zero_start": True, "norm_epsilon": 1e-6}
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "post-norm, sinusoidal": {"norm": "post", "positions": "sinusoidal"},
     "pre-norm, sinusoidal": {"norm": "pre", "positions": "sinusoidal"},
@@ -50,10 +52,13 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "entmax, squared ReLU": {"weighing": "entmax", "activation": "squared_relu"},
     "pointer": {"pointer": True},
     "SSRU decoder": {"kind": "ssru_transformer", "norm": "post"},
+    "Marian's, self-attention": MARIAN,
+    "Marian's, SSRU": {**MARIAN, "kind": "ssru_transformer", "decoder_positions": True},
+    "Marian's, SSRU, pre-norm": {**MARIAN, "kind": "ssru_transformer", "decoder_positions": True, "norm": "pre"},
 }
 SIZES = {"d_model": 64, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "feed_forward": 128}
 BEAM: dict[str, Any] = {"method": "beam", "beam": 5, "length_rule": "power", "alpha": 0.75}
-LIBRARIES = ("torch", "ctranslate2", "onnx", "onnxscript", "onnxruntime", "transformers", "sentencepiece")
+LIBRARIES = ("torch", "ctranslate2", "onnx", "onnxscript", "onnxruntime", "transformers", "sentencepiece", "pymarian")
 
 
 def main() -> None:
@@ -69,7 +74,7 @@ def main() -> None:
     asked.runs.mkdir(parents=True, exist_ok=True)
     sides = [list(read_lines(asked.data / f"test_2016_flickr.{code}.gz"))[: asked.lines] for code in ("de", "en")]
     text = Text("test_2016_flickr", *sides)
-    environment = {"machine": machine(), "versions": {name: version(name) for name in LIBRARIES}}
+    environment = {"machine": machine(), "versions": {name: version(name) for name in LIBRARIES if find_spec(name)}}
     record = asked.runs / "parity.json"
     rows = json.loads(record.read_text(encoding="utf-8"))["rows"] if record.is_file() else []
     print("| architecture | format | greedy equal | log p apart | beam 5 equal | why not |\n|---|---|---|---|---|---|")

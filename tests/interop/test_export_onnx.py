@@ -78,8 +78,15 @@ def _stepped(model: Any, token_B: torch.Tensor, memory: Any, state: Any) -> Any:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"norm": "post", "positions": "rotary", "norm_kind": "rms", "activation": "swiglu", "key_value_heads": 1},
-        {"kind": "ssru_transformer"},
+        {
+            "norm": "post",
+            "positions": "rotary",
+            "norm_kind": "rms",
+            "activation": "swiglu",
+            "key_value_heads": 1,
+            "zero_start": True,
+        },
+        {"kind": "ssru_transformer", "positions": "tensor2tensor", "decoder_positions": True, "zero_start": True},
     ],
     ids=str,
 )

@@ -70,6 +70,31 @@ def test_in_lower_precision_the_cell_stays_wide() -> None:
     torch.testing.assert_close(output, made(x_BTD)[0], rtol=0, atol=0.03)
 
 
+@pytest.mark.parametrize("cut", [None, 1, 3])
+def test_a_stack_that_begins_with_zeros_and_adds_positions_is_one_that_reads_them(cut: int | None) -> None:
+    sizes = {"d_model": 8, "heads": 2, "feed_forward": 12, "dropout": 0.0}
+    torch.manual_seed(2)
+    plain = SsruStack(StackConfig.model_validate(sizes), layers=2)
+    placed = SsruStack(StackConfig.model_validate(sizes), 2, zero_start=True, first_position=1)
+    placed.load_state_dict(plain.state_dict())
+    x_BTD = torch.randn(2, 5, 8)
+    sources = plain.keys_values(torch.randn(2, 4, 8))
+    read_BTD = x_BTD.clone()
+    for t in range(5):
+        for j in range(4):
+            angle = (t + 1) * 10000 ** (-j / 3)
+            for place, wave in ((j, math.sin(angle)), (4 + j, math.cos(angle))):
+                read_BTD[:, t, place] = wave + (x_BTD[:, t, place] if t else 0)
+    expected_BTD, _ = plain(read_BTD, None, sources, None)
+    parts, cells = ([x_BTD] if cut is None else [x_BTD[:, :cut], x_BTD[:, cut:]]), placed.empty(2)
+    found = []
+    for part_BTD in parts:
+        found_BTD, cells = placed(part_BTD, cells, sources, None)
+        found.append(found_BTD)
+    torch.testing.assert_close(torch.cat(found, 1), expected_BTD)
+    assert cells[-1].tolist() == [[5], [5]]
+
+
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_a_stack_is_its_parts_one_after_the_other(placement: str) -> None:
     torch.manual_seed(2)

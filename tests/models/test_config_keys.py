@@ -28,6 +28,7 @@ WHERE: dict[str, dict[str, Any]] = {
     "max_length": {"positions": "learned"},
     "pattern": {"stride": 3},  # blocks that a target is longer than
     "stride": {"stride": 3, "pattern": "local"},
+    "decoder_positions": {"positions": "tensor2tensor"},
     "residual": {"layers": 2, "encoder_layers": 2, "decoder_layers": 2},
 }
 OTHERS: dict[str, list[Any]] = {  # values other than the default's neighbours

@@ -105,12 +105,19 @@ TINY = {
     "transformer": Tiny(
         reads_source=True,
         settings={**STACK, "encoder_layers": 2, "decoder_layers": 2},
-        variants=[{"tied": "output"}, {"tied": "none"}, {"pointer": True}],
+        variants=[{"tied": "output"}, {"tied": "none"}, {"pointer": True}, {"zero_start": True}],
     ),
     "ssru_transformer": Tiny(
         reads_source=True,
         settings={**STACK, "encoder_layers": 2, "decoder_layers": 2},
-        variants=[{"tied": "none"}, {"norm": "post"}, {"positions": "rotary"}, {"score": "additive"}],
+        variants=[
+            {"tied": "none"},
+            {"norm": "post"},
+            {"positions": "rotary"},
+            {"score": "additive"},
+            {"zero_start": True},
+            {"positions": "tensor2tensor", "decoder_positions": True},
+        ],
     ),
     "rnn": Tiny(reads_source=True, settings=RNN, variants=RNN_VARIANTS),
     "rnn_decoder": Tiny(
@@ -197,7 +204,7 @@ class Case:
     @property
     def reads_all(self) -> bool:
         """Every prediction depends on every position that it may see."""
-        return self.variant.get("weighing", "softmax") in READ_ALL
+        return self.variant.get("weighing", "softmax") in READ_ALL and not self.variant.get("zero_start")
 
     def build(self, seed: int = 0) -> nn.Module:
         """In evaluation mode; biases, gains and statistics are random as well, so that one that leaks shows."""

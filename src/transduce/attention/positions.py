@@ -42,10 +42,14 @@ def tensor2tensor(length: int, width: int, offset: int = 0, device: torch.device
 
     All sines stand before all cosines, and the lowest frequency is exactly 1/10000.
     """
-    position_T = torch.arange(offset, offset + length, dtype=torch.float64, device=device)
-    frequency_J = BASE ** (-torch.arange(width // 2, dtype=torch.float64, device=device) / max(1, width // 2 - 1))
-    angle_TJ = position_T[:, None] * frequency_J
-    return torch.cat((angle_TJ.sin(), angle_TJ.cos()), 1).float()
+    return tensor2tensor_at(torch.arange(offset, offset + length, device=device), width)
+
+
+def tensor2tensor_at(position: Tensor, width: int) -> Tensor:
+    """(.., D): `tensor2tensor` of positions of any shape."""
+    place_J = torch.arange(width // 2, dtype=torch.float64, device=position.device)
+    angle = position.double()[..., None] * BASE ** (-place_J / max(1, width // 2 - 1))
+    return torch.cat((angle.sin(), angle.cos()), -1).float()
 
 
 def clock(length: int, width: int, offset: int = 0) -> Tensor:

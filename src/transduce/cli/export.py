@@ -19,7 +19,9 @@ def export(
         list[Path],
         typer.Argument(help="A run directory or a model file. With --to argos also several, one for each direction."),
     ],
-    to: Annotated[Literal["argos", "ctranslate2", "huggingface", "onnx"], typer.Option(help="The format to write.")],
+    to: Annotated[
+        Literal["argos", "ctranslate2", "huggingface", "marian", "onnx"], typer.Option(help="The format to write.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option(help="The folder to write, which must not exist yet. By default beside the model file."),

@@ -1,14 +1,17 @@
-"""Marian's own `.npz`, read with numpy and without pickle, into our Transformer.
+"""Marian's own `.npz`, read with numpy and without pickle, into our Transformer, or that with SSRU in its decoder.
 
     Wemb                                        embeddings; encoder_Wemb and decoder_Wemb, where they are two
     encoder_l1_self_Wq, .._bq, .. k, v, o       products of layer 1, (inputs, outputs) and (1, outputs)
     encoder_l1_self_Wo_ln_scale, .._ln_bias     the norm behind that sub-layer; .._ln_scale_pre: before it
     decoder_l1_context_.., .._ffn_W1, .._ffn_W2, .._ffn_ffn_ln_scale
+    decoder_l1_rnn_W, .._Wf, .._bf              SSRU in the place of self-attention
+    decoder_l1_rnn_ffn_ln_scale                 the norm behind it; decoder_l1_rnn_ln_scale_pre: before it
     decoder_ff_logit_out_b                      a bias of the logits
     special:model.yml                           the settings: bytes of a text
 
-Marian's positions are those of Tensor2Tensor, and its norms add 1e-9. Its decoder begins with a vector of zeros: here
-the embedding of `<pad>`, a token behind all others that is never written.
+Marian's positions are those of Tensor2Tensor, also in decoders with SSRU, and its norms add 1e-6 (`layerNorm` of its
+layers/generic.h). Its decoder begins with a vector of zeros (`zero_start`). Marian has no padding: `<pad>` is a token
+behind all others that is never written.
 
 Shapes: D model width, V vocabulary.
 """
@@ -34,7 +37,7 @@ from transduce.interop.sentencepiece_reader import read_sentencepiece
 from transduce.interop.text_to_text import NEVER
 
 SETTINGS = "special:model.yml"
-EPSILON = 1e-9  # of Marian's norms
+EPSILON = 1e-6  # of Marian's norms
 SIDES = ("source_embedding.weight", "target_embedding.weight")
 MOST = 2**34  # bytes that all arrays may have together
 ACTIVATIONS = {"relu": "relu", "swish": "swish"}
@@ -42,6 +45,7 @@ NORMS: dict[tuple[str, ...], str] = {
     ("", "dan", ""): "post",
     ("n", "da", "n"): "pre",
 }  # preprocess, postprocess, postprocess-top
+KEYS_ARE_NORMED = (1, 11)  # since this version, with norms before the sub-layers
 
 
 class SentencePieceFiles(NamedTuple):
@@ -67,7 +71,7 @@ def read_marian_npz(path: Path, pieces: SentencePieceFiles) -> tuple[dict[str, A
     weights: Weights = {}
     for side in ("encoder", "decoder"):
         for layer in range(table[f"{side}_layers"]):
-            _layer(tensors, weights, side, layer)
+            _layer(tensors, weights, side, layer, table)
         if table["norm"] == "pre":
             _norm(tensors, weights, f"{side}_top", f"{side}.norm")
         if table["embedding_norm"]:
@@ -122,24 +126,30 @@ def _model_table(path: Path, settings: Mapping[str, str], arrays: int) -> dict[s
         if (value := settings.get(key, values[0])) not in values:
             problems.append(f'{key}: expected {" or ".join(map(repr, values))}; got "{value}".')
 
+    recurrent = settings.get("transformer-decoder-autoreg") == "rnn"
     expect("type", "transformer")
-    if settings.get("transformer-decoder-autoreg", "self-attention") != "self-attention":
-        problems.append(
-            "its decoder has a recurrent unit (SSRU) and adds positions to what that reads; our ssru_transformer adds "
-            "none, so this model cannot be converted."
-        )
+    expect("transformer-decoder-autoreg", "self-attention", "rnn")
+    if recurrent:
+        expect("dec-cell", "ssru")
+        expect("layer-normalization", "false")
+        expect("transformer-rnn-projection", "false")
     expect("transformer-train-position-embeddings", "false")
     expect("transformer-train-positions", "false")
     expect("transformer-no-projection", "false")
-    expect("transformer-postprocess-emb", "d", "", "n", "nd")
+    expect("transformer-postprocess-emb", "d", "", *(() if recurrent else ("n", "nd")))
     expect("transformer-ffn-depth", "2")
     expect("transformer-ffn-activation", *ACTIVATIONS)
     expect("transformer-tied-layers", "[]", "")
     kinds = tuple(settings.get(f"transformer-{key}", "") for key in ("preprocess", "postprocess", "postprocess-top"))
     if kinds not in NORMS:
         problems.append(f"transformer-preprocess, -postprocess and -postprocess-top: {kinds} is not supported.")
+    elif NORMS[kinds] == "pre" and _version(settings) < KEYS_ARE_NORMED:
+        problems.append(
+            "transformer-preprocess: before its version 1.11, Marian did not norm the keys of self-attention."
+        )
     table = {
-        "kind": "transformer",
+        **({"kind": "ssru_transformer", "decoder_positions": True} if recurrent else {"kind": "transformer"}),
+        "zero_start": True,
         "d_model": number("dim-emb"),
         "heads": number("transformer-heads"),
         "feed_forward": number("transformer-dim-ffn"),
@@ -161,9 +171,19 @@ def _model_table(path: Path, settings: Mapping[str, str], arrays: int) -> dict[s
     return table
 
 
-def _layer(tensors: ForeignTensors, weights: Weights, side: str, layer: int) -> None:
+def _version(settings: Mapping[str, str]) -> tuple[int, int]:
+    """Of the Marian that made the model; where it does not say, of one that norms keys."""
+    found = re.match(r"v(\d+)\.(\d+)", settings.get("version", ""))
+    return (int(found[1]), int(found[2])) if found else KEYS_ARE_NORMED
+
+
+def _layer(tensors: ForeignTensors, weights: Weights, side: str, layer: int, table: Mapping[str, Any]) -> None:
     theirs, ours = f"{side}_l{layer + 1}", f"{side}.blocks.{layer}"
-    for name, role in (("self", "self"), ("context", "cross"))[: 2 if side == "decoder" else 1]:
+    roles = [("self", "self"), ("context", "cross")][: 2 if side == "decoder" else 1]
+    if side == "decoder" and table["kind"] == "ssru_transformer":
+        del roles[0]
+        _unit(tensors, weights, f"{theirs}_rnn", ours, table["norm"])
+    for name, role in roles:
         _linear(tensors, weights, f"{theirs}_{name}", "q", f"{ours}.{role}_attention.query")
         _linear(tensors, weights, f"{theirs}_{name}", "kv", f"{ours}.{role}_attention.key_value")
         _linear(tensors, weights, f"{theirs}_{name}", "o", f"{ours}.{role}_attention.output")
@@ -173,9 +193,16 @@ def _layer(tensors: ForeignTensors, weights: Weights, side: str, layer: int) -> 
     _norm(tensors, weights, f"{theirs}_ffn_ffn", f"{ours}.feed_forward_residual.norm")
 
 
+def _unit(tensors: ForeignTensors, weights: Weights, theirs: str, ours: str, norm: str) -> None:
+    """An SSRU."""
+    weights[f"{ours}.unit.value.weight"] = tensors.take(f"{theirs}_W").t()
+    _linear(tensors, weights, theirs, "f", f"{ours}.unit.forget")
+    _norm(tensors, weights, f"{theirs}_ffn" if norm == "post" else theirs, f"{ours}.unit_residual.norm")
+
+
 def _linear(tensors: ForeignTensors, weights: Weights, theirs: str, parts: str, ours: str) -> None:
     """One product, or several with the same inputs, one behind the other."""
-    weights[f"{ours}.weight"] = torch.cat([tensors.take(f"{theirs}_W{part}").T for part in parts])
+    weights[f"{ours}.weight"] = torch.cat([tensors.take(f"{theirs}_W{part}").t() for part in parts])
     weights[f"{ours}.bias"] = torch.cat([tensors.take(f"{theirs}_b{part}").flatten() for part in parts])
 
 

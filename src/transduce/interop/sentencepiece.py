@@ -2,10 +2,12 @@
 
     ModelProto      1 pieces (repeated), 2 trainer_spec, 3 normalizer_spec
     SentencePiece   1 piece, 2 score (float), 3 type
-    TrainerSpec     3 model_type, 40 unk_id, 41 bos_id, 42 eos_id, 43 pad_id, 45 .. 48 their pieces
-    NormalizerSpec  1 name, 3 add_dummy_prefix, 4 remove_extra_whitespaces, 5 escape_whitespaces
+    TrainerSpec     3 model_type, 35 byte_fallback, 40 unk_id, 41 bos_id, 42 eos_id, 43 pad_id, 45 .. 48 their pieces
+    NormalizerSpec  1 name, 2 precompiled_charsmap, 3 add_dummy_prefix, 4 remove_extra_whitespaces, 5 escape_whitespaces
 
-(sentencepiece_model.proto of SentencePiece 0.2.) Ids are those of our tokenizer. What SentencePiece cuts otherwise:
+(sentencepiece_model.proto of SentencePiece 0.2.) Ids are those of our tokenizer. A tokenizer that was read from a model
+of SentencePiece (`transduce.interop.import_tokenizer`) keeps its table of characters and its bytes. What SentencePiece
+cuts otherwise than the tokenizers that we train:
 
 - it has no NFC here, and leaves control characters as they are: a caller normalizes text before;
 - it takes several spaces for one;
@@ -14,17 +16,21 @@
 - BPE: it merges any two pieces whose union is a piece, where ours has a list of pairs. Unigram has no such difference.
 """
 
+import base64
 import json
+import re
 import struct
 import unicodedata
 from collections.abc import Iterable
 from enum import IntEnum
+from itertools import islice
 from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.data.tokenizer import Tokenizer
 
 SPACE = "▁"
+BYTE = re.compile("<0x[0-9A-F]{2}>")
 KINDS = {"Unigram": 1, "BPE": 2}
 VARINT, FIXED32, BYTES = 0, 5, 2  # wire types
 
@@ -35,27 +41,34 @@ class Kind(IntEnum):
     NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
 
-def sentencepiece_model(tokenizer: Tokenizer) -> bytes:
-    """The contents of a `.model` file.
+def sentencepiece_model(tokenizer: Tokenizer, size: int | None = None) -> bytes:
+    """The contents of a `.model` file. size: how many tokens go into it; None = all.
 
     Raises:
         InputError: the tokenizer is of no kind that SentencePiece has.
     """
     table = json.loads(tokenizer.to_json())
-    kind, decoder = table["model"].get("type"), (table.get("decoder") or {}).get("type")
-    if kind not in KINDS or decoder != "Metaspace":
+    kind, decoders = table["model"].get("type"), _types(table.get("decoder"))
+    if kind not in KINDS or decoders not in (["Metaspace"], ["ByteFallback", "Metaspace"]):
         raise InputError(
-            f"SentencePiece has no tokenizer of this kind ({kind}, decoder {decoder}): train with tokenizer.kind = "
-            '"unigram" or "bpe".'
+            f"SentencePiece has no tokenizer of this kind ({kind}, decoder {' and '.join(decoders)}): train with "
+            'tokenizer.kind = "unigram" or "bpe".'
         )
     if _lowers(tokenizer):
         raise InputError("SentencePiece has no lower-casing here: train with tokenizer.lowercase = false.")
-    scores = _scores(table["model"], kind)
+    scores, whole = _scores(table["model"], kind), _types(table.get("pre_tokenizer")) == ["Metaspace"]
     pieces = b"".join(
-        _field(1, _field(1, name.encode()) + _float(2, score) + _number(3, _kind(tokenizer, index, name)))
-        for index, (name, score) in enumerate(_rows(tokenizer, scores))
+        _field(1, _field(1, name.encode()) + _float(2, score) + _number(3, _kind(tokenizer, index, name, whole)))
+        for index, (name, score) in enumerate(islice(_rows(tokenizer, scores), size))
     )
-    return pieces + _field(2, _trainer(tokenizer, KINDS[kind])) + _field(3, _normalizer())
+    return pieces + _field(2, _trainer(tokenizer, KINDS[kind], len(decoders) > 1)) + _field(3, _normalizer(table))
+
+
+def _types(part: dict[str, Any] | None) -> list[str]:
+    """Of the steps of a tokenizer's part."""
+    steps = part or {}
+    each = next((steps[key] for key in ("decoders", "pretokenizers") if key in steps), [steps])
+    return [str(step.get("type")) for step in each]
 
 
 def _lowers(tokenizer: Tokenizer) -> bool:
@@ -81,14 +94,17 @@ def _rows(tokenizer: Tokenizer, scores: dict[str, float]) -> Iterable[tuple[str,
         yield (f"<unused {index}>", least) if name is None else (name, scores.get(name, least))
 
 
-def _kind(tokenizer: Tokenizer, index: int, name: str) -> Kind:
+def _kind(tokenizer: Tokenizer, index: int, name: str, whole: bool) -> Kind:
+    """whole: whether pieces go on behind punctuation."""
     if index == tokenizer.unknown:
         return Kind.UNKNOWN
     if index in (tokenizer.pad, tokenizer.start, tokenizer.end):
         return Kind.CONTROL
     if name in tokenizer.added:
         return Kind.USER_DEFINED
-    unused = tokenizer._inner.id_to_token(index) is None or _begins_a_text(name)
+    if BYTE.fullmatch(name):
+        return Kind.BYTE
+    unused = tokenizer._inner.id_to_token(index) is None or (_begins_a_text(name) and not whole)
     return Kind.UNUSED if unused else Kind.NORMAL
 
 
@@ -102,15 +118,18 @@ def _is_punctuation(character: str) -> bool:
     return ascii_symbol or unicodedata.category(character).startswith("P")
 
 
-def _trainer(tokenizer: Tokenizer, kind: int) -> bytes:
+def _trainer(tokenizer: Tokenizer, kind: int, bytewise: bool) -> bytes:
     ids = (tokenizer.unknown, tokenizer.start, tokenizer.end, tokenizer.pad)
     numbered = b"".join(_number(40 + place, index) for place, index in enumerate(ids))
     named = b"".join(_field(45 + place, name.encode()) for place, name in enumerate(tokenizer.tokens(ids)))
-    return _number(3, kind) + numbered + named
+    return _number(3, kind) + (_number(35, 1) if bytewise else b"") + numbered + named
 
 
-def _normalizer() -> bytes:
-    return _field(1, b"identity") + _number(3, 1) + _number(4, 1) + _number(5, 1)
+def _normalizer(table: dict[str, Any]) -> bytes:
+    steps = (table.get("normalizer") or {}).get("normalizers", [])
+    charsmap = next((step["precompiled_charsmap"] for step in steps if step["type"] == "Precompiled"), "")
+    characters = _field(2, base64.b64decode(charsmap)) if charsmap else b""
+    return _field(1, b"identity") + characters + _number(3, 1) + _number(4, 1) + _number(5, 1)
 
 
 def _varint(value: int) -> bytes:

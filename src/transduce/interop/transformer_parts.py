@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from transduce.attention import MultiHeadAttention
     from transduce.pipeline.pipeline import Pipeline
 
-PLAIN = {"embedding_norm": False, "first_position": 0, "scale_embeddings": True, "head_width": None}
-"""Keys of [model] that only converted models set otherwise; no export writes them."""
+PLAIN = {
+    "embedding_norm": False,
+    "first_position": 0,
+    "scale_embeddings": True,
+    "head_width": None,
+    "zero_start": False,
+}
+"""Keys of [model] with the value that exports expect; models that are made for others, or came from there, differ."""
 
 
 class Weights(NamedTuple):
@@ -101,8 +107,12 @@ def parts_of(pipeline: "Pipeline", engine: str) -> TransformerParts:
 
 def logit_bias(parts: TransformerParts) -> Tensor:
     """(V,): `never_chosen`, on top of the model's own bias if it has one."""
-    own_V = getattr(parts.model.output, "bias", None)
-    never_V = never_chosen(len(parts.output), parts.unwritten)
+    return biases(parts.model.output, parts.unwritten)
+
+
+def biases(output: Embedding, unwritten: Sequence[int]) -> Tensor:
+    """(V,): see `logit_bias`. output: the output layer. unwritten: the ids that are never chosen."""
+    own_V, never_V = getattr(output, "bias", None), never_chosen(len(output.weight), unwritten)
     return never_V if own_V is None else torch.where(never_V == NEVER, never_V, own_V.detach())
 
 

@@ -48,6 +48,15 @@ class Embedding(PacksOwnWeight):
         return linear(hidden, self.weight, getattr(self, "bias", None)) if packed is None else packed(hidden)
 
 
+def begin_with_zeros(embedded_BTD: Tensor, before: int | Tensor) -> Tensor:
+    """Embeddings (B, T, D), the first of each sequence 0.
+
+    before: how many came earlier; (B, 1) for each row.
+    """
+    later = torch.arange(embedded_BTD.shape[1], device=embedded_BTD.device) + before > 0
+    return embedded_BTD * later[..., None]
+
+
 def hide_words(embedded: Tensor, rate: float) -> Tensor:
     """Embeddings (.., D), of which this share is 0."""
     return embedded * (torch.rand(*embedded.shape[:-1], 1, device=embedded.device) >= rate) if rate else embedded

@@ -8,11 +8,14 @@ Shapes: B batch, T positions, S source positions, D model width.
 from collections.abc import Callable, Iterable
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention
 from transduce.attention.dropout import Dropout
+from transduce.attention.positions import tensor2tensor_at
 from transduce.attention.shared_kv_cache import Shared
+from transduce.layers.embedding import begin_with_zeros
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.norms import NoNorm, make_norm
 from transduce.layers.recomputation import Recomputable, recomputable
@@ -20,7 +23,8 @@ from transduce.layers.residual import Residual
 from transduce.layers.ssru import Ssru
 from transduce.layers.stack import Sources, StackConfig, attention_of, feed_forward_of, residual_of, shared_sources
 
-Cells = tuple[Tensor, ...]  # (B, D) of each block
+# (B, D) of each block; and where the stack depends on positions, (B, 1): how many came before.
+Cells = tuple[Tensor, ...]
 
 
 class SsruBlock(Recomputable):
@@ -79,10 +83,21 @@ class SsruBlock(Recomputable):
 
 
 class SsruStack(nn.Module):
-    """A decoder: a stack of equal blocks, with a norm after the last."""
+    """A decoder: a stack of equal blocks, with a norm after the last.
 
-    def __init__(self, config: StackConfig, layers: int) -> None:
+    Args:
+        config: sizes and parts.
+        layers: number of blocks.
+        zero_start: whether it reads zeros instead of the first embedding.
+        first_position: of the `tensor2tensor` positions that are added to embeddings; None = none are added.
+    """
+
+    def __init__(
+        self, config: StackConfig, layers: int, zero_start: bool = False, first_position: int | None = None
+    ) -> None:
         super().__init__()
+        self.zero_start, self.first_position = zero_start, first_position
+        self.counts = zero_start or first_position is not None
         self.dropout = Dropout(config.dropout)
         blocks = [_block(config) for _ in range(layers)]
         self.blocks: Iterable[SsruBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
@@ -102,12 +117,25 @@ class SsruStack(nn.Module):
         Args:
             past, sources, source_allowed, real_BT: see `transduce.layers.stack.Stack.extend`.
         """
-        x_BTD = self.dropout(embedded_BTD)
+        before_B1 = past[-1] if past and self.counts else None
+        x_BTD = self.dropout(self._placed(embedded_BTD, before_B1))
         cells = []
         for layer, block in enumerate(self.blocks):
             x_BTD, cell_BD = block(x_BTD, past[layer] if past else None, sources[layer], source_allowed, real_BT)
             cells.append(cell_BD)
+        if self.counts:
+            cells.append((_zeros(embedded_BTD) if before_B1 is None else before_B1) + embedded_BTD.shape[1])
         return self.norm(x_BTD, real_BT), tuple(cells)
+
+    def _placed(self, embedded_BTD: Tensor, before_B1: Tensor | None) -> Tensor:
+        """Embeddings (B, T, D) with zeros for the first and with positions, if the stack has them."""
+        before: Tensor | int = 0 if before_B1 is None else before_B1
+        if self.zero_start:
+            embedded_BTD = begin_with_zeros(embedded_BTD, before)
+        if self.first_position is None:
+            return embedded_BTD
+        position = torch.arange(embedded_BTD.shape[1], device=embedded_BTD.device) + before + self.first_position
+        return embedded_BTD + tensor2tensor_at(position, embedded_BTD.shape[2])
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
         """Keys and values of each block's cross-attention, from the encoder's states."""
@@ -119,7 +147,13 @@ class SsruStack(nn.Module):
 
     def empty(self, rows: int) -> Cells:
         """The cells before the first position."""
-        return tuple(block.unit.empty(rows) for block in self.blocks)
+        cells = [block.unit.empty(rows) for block in self.blocks]
+        return (*cells, _zeros(cells[0])) if self.counts else tuple(cells)
+
+
+def _zeros(like: Tensor) -> Tensor:
+    """(B, 1) int64."""
+    return like.new_zeros(like.shape[0], 1, dtype=torch.int64)
 
 
 def _block(config: StackConfig) -> SsruBlock:

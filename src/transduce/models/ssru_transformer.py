@@ -1,14 +1,15 @@
 """A Transformer whose decoder has a recurrent unit (SSRU) instead of self-attention (Kim et al. 2019).
 
-The encoder is that of a Transformer. The decoder adds no positions, because the recurrent unit depends on order.
+The encoder is that of a Transformer. The decoder adds no positions, because the recurrent unit depends on order. Marian
+adds them all the same; so does `decoder_positions`.
 
 Shapes: B batch, T target positions, S source positions, D model width.
 """
 
 from functools import partial
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, masks
@@ -23,8 +24,8 @@ Memory = tuple[Sources, Tensor | None]  # keys and values of each block; mask of
 
 
 class SsruTransformerConfig(NoncausalStackConfig):
-    """The settings of `StackConfig`. Those of positions, of self-attention and `embedding_norm` apply to the encoder
-    only."""
+    """The settings of `StackConfig`. Those of positions (but see `decoder_positions`), of self-attention and
+    `embedding_norm` apply to the encoder only."""
 
     kind: Literal["ssru_transformer"] = "ssru_transformer"
     encoder_layers: int = Field(default=3, ge=1)
@@ -38,6 +39,16 @@ class SsruTransformerConfig(NoncausalStackConfig):
     """Multiply embeddings by the square root of d_model."""
     output_bias: bool = False
     """A bias for the logit of each target token."""
+    zero_start: bool = False
+    """Begin outputs with a vector of zeros, not with the embedding of the start token, as Marian does."""
+    decoder_positions: bool = False
+    """Add positions to what the decoder reads, too, as Marian does; for tensor2tensor positions."""
+
+    @model_validator(mode="after")
+    def _decoder_positions_are_marians(self) -> Self:
+        if self.decoder_positions and self.positions != "tensor2tensor":
+            raise ValueError(f"decoder_positions is for tensor2tensor positions, not {self.positions}")
+        return self
 
 
 class SsruTransformer(nn.Module):
@@ -54,7 +65,8 @@ class SsruTransformer(nn.Module):
             self.output.add_bias()
         self.output_bias = config.output_bias
         self.encoder = Stack(config, config.encoder_layers, side="encoder")
-        self.decoder = SsruStack(config, config.decoder_layers)
+        first = config.first_position if config.decoder_positions else None
+        self.decoder = SsruStack(config, config.decoder_layers, config.zero_start, first)
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) for the token after each target position (teacher forcing)."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue, masks
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
-from transduce.layers.embedding import Embedding, Tied
+from transduce.layers.embedding import Embedding, Tied, begin_with_zeros
 from transduce.layers.fused_search import FusedSearch
 from transduce.layers.joint_ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.log_probabilities import log_probabilities
@@ -39,6 +39,9 @@ class TransformerConfig(StackConfig, JointCtcConfig):
     """Multiply embeddings by the square root of d_model."""
     output_bias: bool = False
     """A bias for the logit of each target token."""
+    zero_start: bool = False
+    """Begin outputs with a vector of zeros, not with the embedding of the start token, as Marian does. Beam search then
+    runs step by step."""
     pointer: bool = False
     """Add a pointer, which can copy words from the source; needs a joint vocabulary."""
 
@@ -69,7 +72,7 @@ class Transformer(nn.Module):
         self.target_embedding, self.source_embedding, self.output = embeddings
         if config.output_bias:
             self.output.add_bias()
-        self.output_bias = config.output_bias
+        self.output_bias, self.zero_start = config.output_bias, config.zero_start
         self.encoder = Stack(config, config.encoder_layers, side="encoder")
         self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True, side="decoder")
         self.pointer = Pointer(config.d_model, config.d_model, *specs.sizes) if config.pointer else None
@@ -125,7 +128,8 @@ class Transformer(nn.Module):
     def fused_search(self, memory: TransformerMemory, longest: int) -> FusedSearch | None:
         """See `transduce.models.protocols.HasFusedSearch`."""
         parts = {name for name, part in self._modules.items() if part is not None}
-        if parts - UNUSED != PLAIN or self._parameters or self._buffers or self.decoder.fused is None:
+        plain = parts - UNUSED == PLAIN and not (self._parameters or self._buffers or self.zero_start)
+        if not plain or self.decoder.fused is None:
             return None
         return self.decoder.fused.search(self.decoder, self.target_embedding, self.output, memory.sources, longest)
 
@@ -149,4 +153,6 @@ class Transformer(nn.Module):
         self, target_BT: Tensor, memory: TransformerMemory, past: State | None, real_BT: Tensor | None
     ) -> tuple[Tensor, State]:
         embedded_BTD = self.target_embedding(target_BT)
+        if self.zero_start:
+            embedded_BTD = begin_with_zeros(embedded_BTD, past[0].length if past else 0)
         return self.decoder.extend_causally(embedded_BTD, past, memory.sources, memory.allowed, real_BT)

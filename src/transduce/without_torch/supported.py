@@ -28,6 +28,7 @@ PARTS = {
     "first_position": 0,
     "scale_embeddings": True,
     "output_bias": False,
+    "zero_start": False,
 }
 """Settings of a model, with the one value that the kernels know."""
 
