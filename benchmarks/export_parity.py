@@ -1,23 +1,25 @@
 """Does an exported model say what ours says? Every architecture that can go, in every format, on Multi30k.
 
     python benchmarks/export_parity.py RUNS [--data ../shared/data/multi30k/raw] [--updates 400] [--lines 1000]
-        [--only NAME] [--formats onnx,ctranslate2]
+        [--only NAME] [--formats onnx,ctranslate2] [--record]
 
 Trains a small German-English model of each architecture into RUNS/NAME (one that is there already is taken as it is),
 exports it, and translates the same lines with both, in fp32: greedily, and with a beam of 5 under the length rule that
-both have (log p / L^0.75, where L counts the end token). Prints a row for each, and writes RUNS/parity.json.
+both have (log p / L^0.75, where L counts the end token). Prints a row for each, and writes RUNS/parity.json; with
+--record also results/parity/export.json, of everything that is there.
 """
 
 import argparse
 import json
 import tempfile
+import time
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
+from records import write_record
 
 import transduce
 from transduce.core.errors import InputError
@@ -31,7 +33,6 @@ from transduce.interop.exports import EXPORTS
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import BATCH, Text, compare
 from transduce.pipeline.pipeline import Pipeline
-from transduce.runtime.environment import machine
 from transduce.search.settings import search_settings
 
 MARIAN = {"norm": "post", "positions": "tensor2tensor", "zero_start": True, "norm_epsilon": 1e-6}
@@ -70,11 +71,12 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--only", choices=list(ARCHITECTURES), action="append")
     parser.add_argument("--formats", default=",".join(EXPORTS))
+    parser.add_argument("--record", action="store_true", help="write results/parity/export.json, of all rows")
     asked = parser.parse_args()
+    began = time.monotonic()
     asked.runs.mkdir(parents=True, exist_ok=True)
     sides = [list(read_lines(asked.data / f"test_2016_flickr.{code}.gz"))[: asked.lines] for code in ("de", "en")]
     text = Text("test_2016_flickr", *sides)
-    environment = {"machine": machine(), "versions": {name: version(name) for name in LIBRARIES if find_spec(name)}}
     record = asked.runs / "parity.json"
     rows = json.loads(record.read_text(encoding="utf-8"))["rows"] if record.is_file() else []
     print("| architecture | format | greedy equal | log p apart | beam 5 equal | why not |\n|---|---|---|---|---|---|")
@@ -85,7 +87,11 @@ def main() -> None:
             row = {"architecture": name, "format": kind, **measured(pipeline, kind, text, own_beam)}
             rows = [each for each in rows if (each["architecture"], each["format"]) != (name, kind)] + [row]
             print(shown(row), flush=True)
-            record.write_text(json.dumps({**environment, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+            record.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
+    if asked.record:
+        settings = {"updates": asked.updates, "sizes": SIZES, "text": text.name}
+        installed = [name for name in LIBRARIES if find_spec(name)]
+        print(write_record("parity/export", time.monotonic() - began, installed, **settings, rows=rows))
 
 
 def trained(name: str, runs: Path, data: Path, updates: int) -> Pipeline:
@@ -131,6 +137,7 @@ def measured(pipeline: Pipeline, kind: str, text: Text, own_beam: list[tuple[str
             "apart": found.apart[0] if found.apart else None,
             "beam": equal,
             "speed": found.speed,
+            "margin": found.margin,
             "first": None if found.first is None else vars(found.first),
         }
 

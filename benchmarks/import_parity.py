@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from records import write_record
 
 from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
@@ -195,7 +196,7 @@ def largest_difference(model: Any, pipeline: Pipeline, lines: Sequence[str]) -> 
     return apart
 
 
-def measured(name: str, size: str, lines: Sequence[str], count: int) -> str:
+def measured(name: str, size: str, lines: Sequence[str], count: int) -> dict[str, Any]:
     """A row of the table."""
     began = time.perf_counter()
     languages = Languages("en", "fr") if name == "m2m_100" else Languages()
@@ -214,7 +215,14 @@ def measured(name: str, size: str, lines: Sequence[str], count: int) -> str:
         print(f"    {line}", flush=True)
     parameters = sum(each.numel() for each in model.parameters())
     print(f"    {time.perf_counter() - began:.0f} s", flush=True)
-    return f"| {name} | {size} | {parameters / 1e6:.1f} M | {apart:.1e} | {found.equal} of {found.lines} |"
+    row = {"model": name, "size": size, "parameters": parameters, "apart": apart}
+    return {**row, "equal": found.equal, "lines": found.lines}
+
+
+def shown(row: dict[str, Any]) -> str:
+    """As a row of the table."""
+    equal = f"{row['equal']} of {row['lines']}"
+    return f"| {row['model']} | {row['size']} | {row['parameters'] / 1e6:.1f} M | {row['apart']:.1e} | {equal} |"
 
 
 def main() -> None:
@@ -224,7 +232,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=500, help="lines that are translated")
     parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--only", nargs="+", choices=list(MAKES), default=list(MAKES))
+    parser.add_argument("--record", action="store_true", help="write results/parity/import.json")
     asked = parser.parse_args()
+    began, rows = time.monotonic(), []
     lines = list(text_lines(asked.lines))
     libraries = ", ".join(f"{each} {version(each)}" for each in LIBRARIES)
     print(f"Python {platform.python_version()}, {libraries}; {platform.machine()}, {torch.get_num_threads()} threads")
@@ -232,7 +242,10 @@ def main() -> None:
     print("|---|---|---|---|---|")
     for size in asked.sizes:
         for name in asked.only:
-            print(measured(name, size, lines, asked.count), flush=True)
+            rows.append(measured(name, size, lines, asked.count))
+            print(shown(rows[-1]), flush=True)
+    if asked.record:
+        print(write_record("parity/import", time.monotonic() - began, LIBRARIES, text=asked.lines.name, rows=rows))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ SIGTERM, and SIGKILL after a while. What torchrun adds, restarts and other machi
 """
 
 import hashlib
-import json
 import os
 import random
 import signal
@@ -14,13 +13,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import date
 from importlib import import_module
 from pathlib import Path
 
-from transduce.runtime.environment import library_versions, machine, source_commit
+from records import write_record
 
-RESULTS = Path(__file__).with_name("results") / "distributed"
 GRACE = 30.0  # seconds between SIGTERM and SIGKILL, as torchrun's
 LOOK = 0.05
 RECIPE = """
@@ -94,11 +91,8 @@ def trained(world: int, recipe: Path, run: Path, *overrides: str) -> Path:
 
 
 def record(name: str, seconds: float, **found: object) -> None:
-    """What was measured, with machine, versions and commit, into results/distributed/."""
-    about = {"date": date.today().isoformat(), "commit": source_commit(), "machine": machine()}
-    kept = {**about, "versions": library_versions(), "seconds": round(seconds), **found}
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
+    """What was measured, into results/distributed/."""
+    write_record(f"distributed/{name}", seconds, **found)
 
 
 def sha256(run: Path) -> str:

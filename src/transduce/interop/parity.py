@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from transduce.core.errors import InputError
 from transduce.inference.batches import by_length
+from transduce.interop.margins import margin
 from transduce.metrics.evaluate import evaluate
 from transduce.metrics.score import Score
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item", bound=Sized)
 BATCH = 64
+MOST_MARGINS = 100  # of different outputs that are looked into
 WARM_UP = 8  # lines that are translated before the clock starts
 PLAIN: dict[str, Any] = {
     "method": "greedy",
@@ -73,6 +75,7 @@ class Parity:
     """What a comparison found.
 
     equal: outputs of the same tokens; same_text: of the same text. left_out: lines that were not compared.
+    margin: at their first different token, how much likelier ours is than theirs by our model, at most, in nats.
     apart: the largest and the mean difference of log-probabilities of equal outputs; None = the engine tells none.
     bleu: ours and theirs; speed: lines a second, ours and theirs.
     """
@@ -84,6 +87,7 @@ class Parity:
     equal: int
     same_text: int
     first: FirstDifference | None
+    margin: float | None
     apart: tuple[float, float] | None
     bleu: tuple[Score, Score] | None
     speed: tuple[float, float]
@@ -106,6 +110,10 @@ class Parity:
                 f"  first difference line {self.first.line}: {self.first.source}",
                 f"    Transduce      {self.first.ours}",
                 f"    {self.engine:<14} {self.first.theirs}",
+            ]
+        if self.margin is not None:
+            told += [
+                f"  where they part  ours is likelier than theirs by {self.margin:.2g} at most (by our model, log)"
             ]
         if self.apart:
             told += [f"  log-probability  {self.apart[0]:.2g} apart at most, {self.apart[1]:.2g} on average"]
@@ -141,6 +149,7 @@ def compare(pipeline: "Pipeline", engine: Engine, text: Text, language: str | No
     ours, our_seconds = _timed(lambda lines: _ours(pipeline, lines, longest), sources)
     theirs, their_seconds = _timed(lambda lines: engine.greedy(lines, longest), sources)
     unequal = [row for row, (one, other) in enumerate(zip(ours, theirs, strict=True)) if one.tokens != other.tokens]
+    margins = [margin(pipeline, sources[row], ours[row].tokens, theirs[row].tokens) for row in unequal[:MOST_MARGINS]]
     references = None if text.references is None else [text.references[place] for place in kept]
     return Parity(
         engine.name,
@@ -150,6 +159,7 @@ def compare(pipeline: "Pipeline", engine: Engine, text: Text, language: str | No
         len(kept) - len(unequal),
         sum(one.text == other.text for one, other in zip(ours, theirs, strict=True)),
         _difference(unequal[0], kept, sources, ours, theirs) if unequal else None,
+        max(margins, default=None),
         _apart(ours, theirs),
         _bleu(ours, theirs, references, language),
         (len(kept) / our_seconds, len(kept) / their_seconds),
