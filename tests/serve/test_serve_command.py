@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from transduce.cli.serve import hosts_of
+from transduce.cli.server import hosts_of
 from transduce.core.extras import installing
 from transduce.pipeline.pipeline import Pipeline
 

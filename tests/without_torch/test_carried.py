@@ -16,7 +16,9 @@ from transduce.kernels.native import kernels
 
 CARRIED = loaded("packaging/runtime/carried.py")
 MODULES = CARRIED.carried()
+ALONE = CARRIED.carried(without=CARRIED.SERVER)
 BUILT_ON = {"numpy", "tokenizers", "sentencex"}  # the dependencies of the package
+SERVED_BY = {"fastapi", "jinja2", "prometheus_client", "pydantic", "starlette", "uvicorn"}  # its extra `serve`
 OPTIONAL = {"fsspec", "rich", "pyarrow", "torch"}  # imported where they are there, or for whoever has torch loaded
 
 
@@ -33,14 +35,17 @@ def libraries(module: str) -> tuple[set[str], set[str]]:
 @pytest.mark.parametrize("module", MODULES)
 def test_no_module_needs_more_than_the_package_brings(module: str) -> None:
     at_load, everything = libraries(module)
-    assert at_load <= BUILT_ON
-    assert everything <= BUILT_ON | OPTIONAL
+    known = BUILT_ON if module in ALONE else BUILT_ON | SERVED_BY
+    assert at_load <= known
+    assert everything <= known | OPTIONAL
     assert not CARRIED.needs_torch(module)
 
 
 def test_modules_are_followed() -> None:
     assert {"transduce.without_torch.translator", "transduce.kernels.native.openmp", "transduce.cli.text"} <= {*MODULES}
-    assert not {"transduce.recipe.recipe", "transduce.training.memory", "transduce.core.config"} & {*MODULES}
+    assert not {"transduce.recipe.recipe", "transduce.training.memory", "transduce.serve.pipeline_model"} & {*MODULES}
+    assert "transduce.core.config" not in ALONE
+    assert {"transduce.core.config", "transduce.serve.app", "transduce.serve.kernels_model"} <= {*MODULES}
     assert CARRIED.needs_torch("transduce.layers.stack")
     assert CARRIED.renamed("from transduce.core import x  # pip install transduce.\n") == (
         "from transduce_runtime.core import x  # pip install transduce.\n"
