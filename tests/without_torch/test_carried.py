@@ -8,10 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 import transduce
 from scripts import loaded
+from served import start
 from transduce.kernels.native import kernels
 
 CARRIED = loaded("packaging/runtime/carried.py")
@@ -62,14 +64,23 @@ print(json.dumps([each.to_dict() for each in transduce.load(path).predict(lines,
 """
 
 
-@pytest.mark.usefixtures("kernels")
-def test_the_package_translates_under_its_own_name(tmp_path: Path) -> None:
+MODEL = Path(__file__).parents[1] / "formats/format-2.safetensors"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """The folder that holds it, with the kernels of this machine."""
     CARRIED.write_to(tmp_path)
     compiled = Path(kernels().__file__)
     shutil.copy(compiled, tmp_path / "transduce_runtime/kernels/native" / compiled.name)
-    model = Path(__file__).parents[1] / "formats/format-2.safetensors"
+    return tmp_path
+
+
+@pytest.mark.usefixtures("kernels")
+def test_the_package_translates_under_its_own_name(package: Path) -> None:
+    model = MODEL
     lines = ["1 2 3", "", "9 9"]
-    alone = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    alone = {**os.environ, "PYTHONPATH": str(package)}
     command = [sys.executable, "-c", SCRIPT, json.dumps([str(model), lines])]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=alone)
     assert done.stderr == ""
@@ -78,3 +89,28 @@ def test_the_package_translates_under_its_own_name(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "transduce_runtime", "predict", str(model), "--beam", "3"]
     told = subprocess.run(command, input="1 2 3\n", capture_output=True, text=True, check=True, env=alone).stdout
     assert told == f"{expected[0]['text']}\n"
+
+
+SERVE = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+for name in ("torch", "transduce", "rich", "typer"):
+    sys.modules[name] = None
+from transduce_runtime.cli.runtime import main
+main()
+"""
+
+
+@pytest.mark.usefixtures("kernels")
+def test_the_package_serves_under_its_own_name(package: Path) -> None:
+    process, address = start(f"one={MODEL}", f"two={MODEL}", "search.beam=2", command=["-c", SERVE, str(package)])
+    try:
+        asked = {"q": ["1 2 3", "9 9"], "source": "auto", "target": "und"}
+        found = httpx.post(f"{address}/translate", json=asked).json()
+        expected = [each.text for each in transduce.load(MODEL, device="cpu").predict(asked["q"], beam=2)]
+        assert found["translatedText"] == expected
+        assert [each["name"] for each in httpx.get(f"{address}/ready").json()["models"]] == ["one", "two"]
+        assert "<h1" in httpx.get(f"{address}/").text  # of the template
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0
