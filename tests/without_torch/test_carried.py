@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -114,3 +115,32 @@ def test_the_package_serves_under_its_own_name(package: Path) -> None:
     finally:
         process.terminate()
         assert process.wait(60) == 0
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize(
+    ("arguments", "hidden", "code", "said"),
+    [
+        (
+            ["serve", str(MODEL)],
+            "fastapi",
+            2,
+            'serving needs fastapi, which is not installed: .*"transduce-runtime.serve."',
+        ),
+        (["serve", str(MODEL), "--queue", "0"], "", 2, "serve.queue"),
+        (["serve", "gone.safetensors"], "", 2, "there is no such file"),
+        (["serve", "search.beam=2"], "", 2, "expected a run directory or a model file"),
+        (["serve", str(MODEL), "search.coverage=0.5"], "", 2, "needs a search that goes step by step"),
+        (["translate", str(MODEL)], "", 2, "choose from .*serve"),
+        ([], "", 2, "required: verb"),
+        (["--version"], "", 0, "transduce-runtime [0-9]"),
+        (["--help"], "", 0, r"VERB\s+--help"),
+        (["serve", "--help"], "", 0, "--api-key-file"),
+    ],
+)
+def test_its_command_says_what_is_wrong(package: Path, arguments: list[str], hidden: str, code: int, said: str) -> None:
+    script = SERVE.replace('"typer"', f'"typer", "{hidden or "typer"}"')
+    command = [sys.executable, "-c", script, str(package), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+    assert re.search(said, done.stdout + done.stderr)

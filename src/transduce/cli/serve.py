@@ -53,7 +53,9 @@ def serve(
             "trained on single sentences get every line split."
         ),
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="How many threads the models use. By default all cores.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="How many threads the models use. By default the engine decides.")
+    ] = None,
     precision: options.Precision = "fp32",
     device: options.Device = "auto",
     shortlist: options.Shortlist = None,
