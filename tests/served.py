@@ -16,8 +16,9 @@ import httpx
 from random_models import model_file, translator
 from transduce.core.model_file import save_model_file
 from transduce.serve.app import create_app
-from transduce.serve.models import PLAIN, Models, ModelUse
+from transduce.serve.models import PLAIN, Models
 from transduce.serve.run import Stopping, config_of, listen
+from transduce.serve.served_model import ModelUse
 from transduce.serve.service import Service
 from transduce.serve.settings import ServeSettings
 from transduce.serve.work import Answer, Work, answer

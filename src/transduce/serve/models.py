@@ -135,7 +135,7 @@ class Model:
     def _same_with_torch(self, stamp: Stamp) -> ServedModel:
         """The version whose file had this stamp. Raises InputError where the file is another one by now."""
         if self._stamp() == stamp:
-            log.info("%s: loaded with torch as well, for what the kernels do not do.", self.name)
+            log.info("%s: loading it with torch as well, for what the kernels do not do.", self.name)
             found = _with_torch(self.path, self._use)
             if self._stamp() == stamp:
                 return found
