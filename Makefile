@@ -55,7 +55,7 @@ runtime-wheel: $(STAMP)
 	rm -rf dist/runtime build/runtime
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/runtime packaging/runtime
 	$(PYTHON) -m venv build/runtime
-	build/runtime/bin/python -m pip install --quiet --disable-pip-version-check dist/runtime/*.whl
+	build/runtime/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/runtime/*.whl)[serve]"
 	$(BIN)/python packaging/runtime/try_wheel.py build/runtime/bin/python
 	@ls -l dist/runtime/*.whl
 

@@ -1,5 +1,7 @@
 """Translation without torch beside the same with torch: first answer, memory, speed, and whether the outputs are equal.
 
+The first answer is that of a command, and that of a server.
+
     python benchmarks/runtime.py --data ../shared/data/multi30k      # with a random model of small.toml's size
     python benchmarks/runtime.py --data ../shared/data/multi30k --model runs/small
     python benchmarks/runtime.py --data .. --python bare/bin/python  # with the wheel in an environment without torch
@@ -12,6 +14,7 @@ import argparse
 import gzip
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -19,6 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 from markdown_table import markdown_table
 
@@ -27,6 +31,11 @@ FIRST = {
     "torch": ["-m", "transduce", "predict", "--engine", "torch"],
     "kernels alone": ["-m", "transduce", "predict", "--engine", "kernels"],
     "wheel": ["-m", "transduce_runtime", "predict"],
+}
+SERVER = {
+    "torch": ["-m", "transduce", "serve", "--engine", "torch"],
+    "kernels alone": ["-m", "transduce", "serve", "--engine", "kernels"],
+    "wheel": ["-m", "transduce_runtime", "serve"],
 }
 WORK = """
 import hashlib, json, sys, time
@@ -112,6 +121,28 @@ def first_answer(python: str, engine: str, model: Path, text: str) -> dict[str, 
     return {"wall": wall, "cpu": cpu}
 
 
+def served_answer(python: str, engine: str, model: Path, text: str) -> dict[str, float]:
+    """The same of a server, asked as soon as it is healthy, and its memory in MiB then."""
+    start = time.perf_counter()
+    command = [python, *SERVER[engine], f"it={model}", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment(engine, 2)) as process:
+        try:
+            told = (re.search(r"Serving on (http://[^,]+)", line) for line in process.stderr or ())
+            address = next(found[1] for found in told if found)
+            with urlopen(f"{address}/health", timeout=60):  # waits until it is answered
+                pass
+            body = json.dumps({"q": text, "source": "auto", "target": "und", "model": "it"}).encode()
+            with urlopen(Request(f"{address}/translate", body, {"content-type": "application/json"}), timeout=60):
+                pass
+            wall = time.perf_counter() - start
+            ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+            status = dict(line.split(":", 1) for line in Path(f"/proc/{process.pid}/status").read_text().splitlines())
+            mib = {name: int(status[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM")}
+            return {"wall": wall, "cpu": sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), **mib}
+        finally:
+            process.terminate()
+
+
 def work(python: str, engine: str, model: Path, lines: list[str], search: dict[str, Any], precision: str) -> Any:
     """Seconds for `lines`, memory, and what was said."""
     given = json.dumps([str(model), lines, search, precision])
@@ -142,6 +173,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = given.model or drawn_model(Path(folder), given.data)
         print(starts(engines, model, lines[0], given.rounds))
+        print(servers(engines, model, lines[0], given.rounds))
         print(speeds(engines, model, lines, given.rounds))
 
 
@@ -155,6 +187,24 @@ def starts(engines: dict[str, tuple[str, str]], model: Path, text: str, rounds: 
         [name, *(spread([each[kind] for each in runs[1:]]) for kind in ("wall", "cpu"))] for name, runs in found.items()
     ]
     return markdown_table(["from process start to the first answer", "s by the clock", "s of the processor"], rows)
+
+
+def servers(engines: dict[str, tuple[str, str]], model: Path, text: str, rounds: int) -> str:
+    """The table of first answers of servers."""
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
+    for _ in range(rounds + 1):  # the first fills the caches
+        for name, engine in engines.items():
+            found[name].append(served_answer(*engine, model, text))
+    rows = [
+        [
+            name,
+            *(spread([each[kind] for each in runs[1:]]) for kind in ("wall", "cpu")),
+            *(spread([each[kind] for each in runs[1:]], 0) for kind in ("VmRSS", "VmHWM")),
+        ]
+        for name, runs in found.items()
+    ]
+    heads = ["a server, from its start to the first answer", "s by the clock", "s of the processor"]
+    return markdown_table([*heads, "MiB resident", "MiB at most"], rows)
 
 
 def speeds(engines: dict[str, tuple[str, str]], model: Path, lines: list[str], rounds: int) -> str:

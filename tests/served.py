@@ -1,6 +1,11 @@
 """A real server on a free port, with a tiny random model, for tests over real sockets."""
 
+import os
+import re
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,12 +16,14 @@ import httpx
 from random_models import model_file, translator
 from transduce.core.model_file import save_model_file
 from transduce.serve.app import create_app
-from transduce.serve.models import PLAIN, Models, ModelUse
+from transduce.serve.models import PLAIN, Models
 from transduce.serve.run import Stopping, config_of, listen
+from transduce.serve.served_model import ModelUse
 from transduce.serve.service import Service
 from transduce.serve.settings import ServeSettings
 from transduce.serve.work import Answer, Work, answer
 
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 CODES = {"kind": "translation", "source": "de", "target": "en"}
 
 
@@ -62,6 +69,29 @@ def serving(
         server.should_exit = True
         thread.join(120)
         assert not thread.is_alive()
+
+
+def start(*arguments: str | Path, command: Sequence[str] = ("-m", "transduce")) -> tuple["subprocess.Popen[str]", str]:
+    """A server as a process, and its address. command: what Python is given."""
+    written = [sys.executable, *command, "serve", *map(str, arguments), "--port", "0"]
+    process = subprocess.Popen(written, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    assert process.stderr is not None
+    told = []
+    for line in process.stderr:
+        told.append(line)
+        found = re.search(r"Serving on (http://[^,]+)", line)
+        if found:
+            address = found[1]
+            break
+    else:
+        raise AssertionError(f"the server did not start: {told}")
+    for _ in range(200):
+        try:
+            httpx.get(f"{address}/health")
+            break
+        except httpx.ConnectError:
+            time.sleep(0.05)
+    return process, address
 
 
 class Gate:

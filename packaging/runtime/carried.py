@@ -12,18 +12,24 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 BEGINNINGS = ("transduce.without_torch.translator", "transduce.cli.runtime")
+SERVER = "transduce.cli.runtime_serve"  # what it imports needs the libraries of the extra `serve`
+TEMPLATE = ".html.jinja"  # of a file beside a module, which it fills in
 NEW_NAME = "transduce_runtime"
 MENTION = re.compile(r"\btransduce(?=\.\w)")  # of a module, in imports and elsewhere
 
 
-def carried() -> list[str]:
-    """The modules that the package needs, and the packages that they lie in."""
+def carried(without: str = "") -> list[str]:
+    """The modules that the package needs, and the packages that they lie in.
+
+    Args:
+        without: a module that is left out, with what only it needs.
+    """
     found: set[str] = set()
     waiting = list(BEGINNINGS)
     while waiting:
         new = loaded_with(waiting.pop()) - found
         found |= new
-        waiting += {late for each in new for late in imports(each)[1] if not needs_torch(late)}
+        waiting += {late for each in new for late in imports(each)[1] - {without} if not needs_torch(late)}
     return sorted(found)
 
 
@@ -87,6 +93,9 @@ def write_to(folder: Path) -> None:
         to = folder / NEW_NAME / path.relative_to(SOURCE / "transduce")
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_text(renamed(path.read_text(encoding="utf-8")), encoding="utf-8")
+        template = path.with_suffix(TEMPLATE)
+        if template.is_file():
+            to.with_suffix(TEMPLATE).write_bytes(template.read_bytes())
     for path in sorted(Path(__file__).parent.glob("transduce_runtime/*.py")):  # in place of those of `transduce`
         (folder / NEW_NAME / path.name).write_text(renamed(path.read_text(encoding="utf-8")), encoding="utf-8")
     (folder / NEW_NAME / "py.typed").touch()

@@ -19,7 +19,7 @@ OPENMP = "libgomp.so.1"
 os.chdir(HERE)
 sys.path.insert(0, str(HERE))
 
-from carried import NEW_NAME, SOURCE, write_to  # noqa: E402
+from carried import NEW_NAME, SOURCE, TEMPLATE, write_to  # noqa: E402
 
 
 def whole_package() -> object:
@@ -64,7 +64,7 @@ if __name__ == "__main__":
     setup(
         packages=find_packages(str(BUILD / "package")),
         package_dir={"": str(BUILD / "package")},
-        package_data={f"{NEW_NAME}.kernels.native": [OPENMP], NEW_NAME: ["py.typed"]},
+        package_data={f"{NEW_NAME}.kernels.native": [OPENMP], NEW_NAME: ["py.typed"], "": [f"*{TEMPLATE}"]},
         ext_modules=[
             whole.kernels(*each, package=NEW_NAME, folder=str(BUILD / "native"), optional=False)
             for each in whole.variants().items()

@@ -24,7 +24,7 @@ from transduce.explore.offline import offline
 from transduce.explore.page_file import page
 from transduce.interpret.numbers import from_base64
 from transduce.pipeline.pipeline import load
-from transduce.serve.models import ModelUse
+from transduce.serve.served_model import ModelUse
 
 RATE = 8000
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--use-fake-device-for-media-stream"]

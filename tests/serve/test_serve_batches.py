@@ -15,7 +15,7 @@ from transduce.inference.prediction import Prediction
 from transduce.pipeline.pipeline import Pipeline
 from transduce.serve.batches import BatchQueue, BrokeDown, Busy, Stopped
 from transduce.serve.measures import ServerMetrics
-from transduce.serve.models import Loaded
+from transduce.serve.models import Loaded, Model
 from transduce.serve.settings import ServeSettings
 from transduce.serve.work import Answer, Ask, Work
 
@@ -23,8 +23,8 @@ HOUR = 3_600_000  # milliseconds
 
 
 @pytest.fixture(scope="module")
-def loaded(offline: Pipeline) -> Loaded:
-    return Loaded("tiny", offline, 1, "de", "en", True)
+def loaded(served_file: Path) -> Loaded:
+    return Model("tiny", served_file).current
 
 
 def said(text: str) -> Answer:

@@ -1,8 +1,6 @@
 """`transduce serve`, as a process: it starts, stops gracefully, and says what is wrong."""
 
 import json
-import os
-import re
 import signal
 import subprocess
 import sys
@@ -13,32 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from transduce.cli.serve import hosts_of
+from served import ENVIRONMENT, start
+from transduce.cli.server import hosts_of
 from transduce.core.extras import installing
 from transduce.pipeline.pipeline import Pipeline
-
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-
-
-def start(*arguments: str | Path) -> tuple["subprocess.Popen[str]", str]:
-    """A server process and its address."""
-    command = [sys.executable, "-m", "transduce", "serve", *map(str, arguments), "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
-    assert process.stderr is not None
-    for line in process.stderr:
-        found = re.search(r"Serving on (http://[^,]+)", line)
-        if found:
-            address = found[1]
-            break
-    else:
-        raise AssertionError("the server did not start")
-    for _ in range(200):
-        try:
-            httpx.get(f"{address}/health")
-            break
-        except httpx.ConnectError:
-            time.sleep(0.05)
-    return process, address
 
 
 def test_sigterm_lets_requests_end_and_takes_no_new_ones(served_file: Path, offline: Pipeline) -> None:

@@ -16,7 +16,8 @@ from transduce.interop.model_card import Languages
 from transduce.interop.sentencepiece import sentencepiece_model
 from transduce.interop.text_to_text import never_chosen
 from transduce.pipeline.pipeline import Pipeline
-from transduce.serve.models import Model, ModelUse
+from transduce.serve.models import Model
+from transduce.serve.served_model import ModelUse
 
 pytest.importorskip("ctranslate2")
 

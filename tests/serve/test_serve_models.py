@@ -12,7 +12,8 @@ from served import CODES, write_model
 from transduce.core.errors import InputError
 from transduce.core.languages import BY_CODE, name_of
 from transduce.core.model_file import load_model_file, save_model_file
-from transduce.serve.models import Models, ModelUse
+from transduce.serve.models import Models
+from transduce.serve.served_model import ModelUse
 
 
 def test_a_model_is_called_as_its_file_or_its_folder_or_as_said(served_file: Path, tmp_path: Path) -> None:

@@ -3,20 +3,25 @@
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 import transduce
 from scripts import loaded
+from served import start
 from transduce.kernels.native import kernels
 
 CARRIED = loaded("packaging/runtime/carried.py")
 MODULES = CARRIED.carried()
+ALONE = CARRIED.carried(without=CARRIED.SERVER)
 BUILT_ON = {"numpy", "tokenizers", "sentencex"}  # the dependencies of the package
+SERVED_BY = {"fastapi", "jinja2", "prometheus_client", "pydantic", "starlette", "uvicorn"}  # its extra `serve`
 OPTIONAL = {"fsspec", "rich", "pyarrow", "torch"}  # imported where they are there, or for whoever has torch loaded
 
 
@@ -33,14 +38,17 @@ def libraries(module: str) -> tuple[set[str], set[str]]:
 @pytest.mark.parametrize("module", MODULES)
 def test_no_module_needs_more_than_the_package_brings(module: str) -> None:
     at_load, everything = libraries(module)
-    assert at_load <= BUILT_ON
-    assert everything <= BUILT_ON | OPTIONAL
+    known = BUILT_ON if module in ALONE else BUILT_ON | SERVED_BY
+    assert at_load <= known
+    assert everything <= known | OPTIONAL
     assert not CARRIED.needs_torch(module)
 
 
 def test_modules_are_followed() -> None:
     assert {"transduce.without_torch.translator", "transduce.kernels.native.openmp", "transduce.cli.text"} <= {*MODULES}
-    assert not {"transduce.recipe.recipe", "transduce.training.memory", "transduce.core.config"} & {*MODULES}
+    assert not {"transduce.recipe.recipe", "transduce.training.memory", "transduce.serve.pipeline_model"} & {*MODULES}
+    assert "transduce.core.config" not in ALONE
+    assert {"transduce.core.config", "transduce.serve.app", "transduce.serve.kernels_model"} <= {*MODULES}
     assert CARRIED.needs_torch("transduce.layers.stack")
     assert CARRIED.renamed("from transduce.core import x  # pip install transduce.\n") == (
         "from transduce_runtime.core import x  # pip install transduce.\n"
@@ -57,14 +65,23 @@ print(json.dumps([each.to_dict() for each in transduce.load(path).predict(lines,
 """
 
 
-@pytest.mark.usefixtures("kernels")
-def test_the_package_translates_under_its_own_name(tmp_path: Path) -> None:
+MODEL = Path(__file__).parents[1] / "formats/format-2.safetensors"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """The folder that holds it, with the kernels of this machine."""
     CARRIED.write_to(tmp_path)
     compiled = Path(kernels().__file__)
     shutil.copy(compiled, tmp_path / "transduce_runtime/kernels/native" / compiled.name)
-    model = Path(__file__).parents[1] / "formats/format-2.safetensors"
+    return tmp_path
+
+
+@pytest.mark.usefixtures("kernels")
+def test_the_package_translates_under_its_own_name(package: Path) -> None:
+    model = MODEL
     lines = ["1 2 3", "", "9 9"]
-    alone = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    alone = {**os.environ, "PYTHONPATH": str(package)}
     command = [sys.executable, "-c", SCRIPT, json.dumps([str(model), lines])]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=alone)
     assert done.stderr == ""
@@ -73,3 +90,57 @@ def test_the_package_translates_under_its_own_name(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "transduce_runtime", "predict", str(model), "--beam", "3"]
     told = subprocess.run(command, input="1 2 3\n", capture_output=True, text=True, check=True, env=alone).stdout
     assert told == f"{expected[0]['text']}\n"
+
+
+SERVE = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+for name in ("torch", "transduce", "rich", "typer"):
+    sys.modules[name] = None
+from transduce_runtime.cli.runtime import main
+main()
+"""
+
+
+@pytest.mark.usefixtures("kernels")
+def test_the_package_serves_under_its_own_name(package: Path) -> None:
+    process, address = start(f"one={MODEL}", f"two={MODEL}", "search.beam=2", command=["-c", SERVE, str(package)])
+    try:
+        asked = {"q": ["1 2 3", "9 9"], "source": "auto", "target": "und"}
+        found = httpx.post(f"{address}/translate", json=asked).json()
+        expected = [each.text for each in transduce.load(MODEL, device="cpu").predict(asked["q"], beam=2)]
+        assert found["translatedText"] == expected
+        assert [each["name"] for each in httpx.get(f"{address}/ready").json()["models"]] == ["one", "two"]
+        assert "<h1" in httpx.get(f"{address}/").text  # of the template
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize(
+    ("arguments", "hidden", "code", "said"),
+    [
+        (
+            ["serve", str(MODEL)],
+            "fastapi",
+            2,
+            'serving needs fastapi, which is not installed: .*"transduce-runtime.serve."',
+        ),
+        (["serve", str(MODEL), "--queue", "0"], "", 2, "serve.queue"),
+        (["serve", "gone.safetensors"], "", 2, "there is no such file"),
+        (["serve", "search.beam=2"], "", 2, "expected a run directory or a model file"),
+        (["serve", str(MODEL), "search.coverage=0.5"], "", 2, "needs a search that goes step by step"),
+        (["translate", str(MODEL)], "", 2, "choose from .*serve"),
+        ([], "", 2, "required: verb"),
+        (["--version"], "", 0, "transduce-runtime [0-9]"),
+        (["--help"], "", 0, r"VERB\s+--help"),
+        (["serve", "--help"], "", 0, "--api-key-file"),
+    ],
+)
+def test_its_command_says_what_is_wrong(package: Path, arguments: list[str], hidden: str, code: int, said: str) -> None:
+    script = SERVE.replace('"typer"', f'"typer", "{hidden or "typer"}"')
+    command = [sys.executable, "-c", script, str(package), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+    assert re.search(said, done.stdout + done.stderr)

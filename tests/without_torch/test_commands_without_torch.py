@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import transduce
-from transduce.cli import engine
 from transduce.runtime.devices import VARIABLE
+from transduce.without_torch import choice
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
@@ -78,15 +78,15 @@ def test_what_cannot_be_is_told_and_nothing_is_written(module: str, arguments: l
 def test_auto_takes_torch_where_a_device_is_named_or_there_is_more_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = {"device": "auto", "more": False, "search": {}}
     asked: list[dict[str, Any]] = [{}, {"more": True}, {"device": "cuda"}, {"search": {"coverage": 0.5}}]
-    monkeypatch.setattr(engine, "GPUS", ())
+    monkeypatch.setattr(choice, "GPUS", ())
     monkeypatch.setenv(VARIABLE, "")
-    found = [engine.translator_of([MODEL], "auto", **{**taken, **each}) is not None for each in asked]
+    found = [choice.translator_of([MODEL], "auto", **{**taken, **each}) is not None for each in asked]
     assert found == [True, False, False, False]
-    assert engine.translator_of([MODEL], "torch", **taken) is None
+    assert choice.translator_of([MODEL], "torch", **taken) is None
     monkeypatch.setenv(VARIABLE, "cuda")
-    assert engine.translator_of([MODEL], "auto", **taken) is None
-    assert engine.translator_of([MODEL], "auto", **taken, precision="fp32") is None
-    monkeypatch.setattr(engine, "GPUS", (MODEL,))
+    assert choice.translator_of([MODEL], "auto", **taken) is None
+    assert choice.translator_of([MODEL], "auto", **taken, precision="fp32") is None
+    monkeypatch.setattr(choice, "GPUS", (MODEL,))
     monkeypatch.setenv(VARIABLE, "")
-    assert engine.translator_of([MODEL], "auto", **taken) is None
-    assert engine.translator_of([MODEL], "auto", **{**taken, "device": "cpu"}) is not None
+    assert choice.translator_of([MODEL], "auto", **taken) is None
+    assert choice.translator_of([MODEL], "auto", **{**taken, "device": "cpu"}) is not None

@@ -8,7 +8,7 @@ import typer
 
 from transduce.cli import options
 from transduce.cli.search_keys import models_and_search
-from transduce.cli.serve import hosts_of, needed
+from transduce.cli.server import hosts_of, needed
 from transduce.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,12 +44,14 @@ def explore(
     """
     _check(run, file, text or [])
     with needed("exploring"):
-        from transduce.serve.models import Models, ModelUse
+        from transduce.serve.models import Models
+        from transduce.serve.served_model import ModelUse
 
         if not file:  # told before a model is loaded
             import_module("transduce.serve.run")
     models, search = models_and_search(models, {})
-    opened = Models.open(models, ModelUse(trust_code, device=device, files=True, search=search), run)
+    use = ModelUse(trust_code, device=device, files=True, search=search, engine="torch")
+    opened = Models.open(models, use, run)
     if file:
         _write(opened, file, text or [])
     else:

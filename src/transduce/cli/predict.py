@@ -140,11 +140,11 @@ def predict(
     Each input line gives one output line, in the same order. At a terminal it asks for lines and answers each. Search
     options that are not given are those of the model's recipe.
     """
-    from transduce.cli.engine import translator_of
     from transduce.cli.predictions import answer, writer
     from transduce.cli.text import is_terminal, json_line, source_lines, tell, write_lines
     from transduce.data.tags import require_language
     from transduce.runtime.allocator import keep_freed_memory
+    from transduce.without_torch.choice import translator_of
 
     keep_freed_memory()
     at_terminal = source is None and text is None and is_terminal(sys.stdin)

@@ -1,4 +1,7 @@
-"""`transduce-runtime predict MODEL < sources > outputs`: the command of the package without torch."""
+"""`transduce-runtime predict MODEL < sources > outputs`: the command of the package without torch.
+
+Its other verb is in `transduce.cli.runtime_serve`.
+"""
 
 import argparse
 import sys
@@ -28,15 +31,28 @@ SEARCH: dict[str, dict[str, Any]] = {
 """Options that are keys of search."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """Of the command's arguments, which are named as those of `transduce predict`."""
+def verbs() -> argparse.ArgumentParser:
+    """Of the command without a verb."""
     whole = argparse.ArgumentParser(
         prog=NAME,
-        description="Translate each line of standard input with a Transformer that Transduce trained, without torch.",
+        description="Translate with Transformers that Transduce trained, without torch.",
         epilog="Exit codes: 0 for success, 1 for a failure, 2 for wrong input, 130 when interrupted.",
     )
     whole.add_argument("--version", action="version", version=f"{NAME} {__version__}")
-    whole.add_argument("verb", choices=["predict"], help="What to do.")
+    whole.add_argument(
+        "verb",
+        choices=["predict", "serve"],
+        help=f"Lines, or over HTTP. It comes first; {NAME} VERB --help lists its options.",
+    )
+    return whole
+
+
+def parser() -> argparse.ArgumentParser:
+    """Of the arguments of `predict`, which are named as those of `transduce predict`."""
+    whole = argparse.ArgumentParser(
+        prog=f"{NAME} predict",
+        description="Translate each line of standard input with a Transformer that Transduce trained, without torch.",
+    )
     whole.add_argument(
         "model",
         nargs="+",
@@ -99,4 +115,16 @@ def predict(given: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
-    run(NAME, lambda: predict(parser().parse_intermixed_args(arguments)))
+    run(NAME, lambda: _run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _run(arguments: list[str]) -> None:
+    verb = arguments[0] if arguments else ""
+    if verb == "predict":
+        predict(parser().parse_intermixed_args(arguments[1:]))
+    elif verb == "serve":
+        from transduce.cli.runtime_serve import serve
+
+        serve(NAME, arguments[1:])
+    else:
+        verbs().parse_args(arguments)

@@ -1,22 +1,14 @@
 """`transduce serve MODEL --port 8000`."""
 
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from transduce.cli import options
 from transduce.cli.search_keys import models_and_search
-from transduce.core.errors import InputError
-from transduce.core.extras import missing
-
-if TYPE_CHECKING:
-    from transduce.serve.settings import ServeSettings
-
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+from transduce.cli.server import hosts_of, key_of, start
 
 
 def serve(
@@ -62,16 +54,21 @@ def serve(
         ),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(help="How many threads the model uses. By default torch decides.")
+        int | None, typer.Option(help="How many threads the models use. By default the engine decides.")
     ] = None,
     precision: options.Precision = "fp32",
     device: options.Device = "auto",
     shortlist: options.Shortlist = None,
     prune: options.Prune = None,
     engine: Annotated[
-        Literal["transduce", "ctranslate2"],
-        typer.Option(help="What runs the models. ctranslate2 takes folders of CTranslate2 in the place of models."),
-    ] = "transduce",
+        Literal["auto", "torch", "kernels", "ctranslate2"],
+        typer.Option(
+            help="What runs the models. kernels starts in a fraction of the time, and translates with Transformers; "
+            "torch runs all models. auto takes the kernels where they give the same answers, and loads torch when the "
+            "explorer, attention or sampling is asked for. ctranslate2 takes folders of CTranslate2 in the place of "
+            "models."
+        ),
+    ] = "auto",
     trust_code: options.TrustCode = False,
 ) -> None:
     """Serve models over HTTP.
@@ -80,7 +77,7 @@ def serve(
 
     It offers LibreTranslate's API, our own, and the explorer's page. A model file that changes is loaded again.
     """
-    from transduce.cli.text import tell
+    from transduce.explore.page_file import page
 
     asked = {
         "batch_size": batch_size,
@@ -90,61 +87,11 @@ def serve(
         "characters": characters,
         "sentences_above": sentences_above,
         "threads": threads,
-        "api_key": _key(api_key_file),
+        "api_key": key_of(api_key_file),
         "hosts": hosts_of(host, allow_host or []),
         "origins": tuple(allow_origin or []),
     }
-    settings = _settings(asked)
-    with needed("serving"):
-        from transduce.serve.models import Models, ModelUse
-        from transduce.serve.run import run
-    from transduce.explore.page_file import page
-
     models, search = models_and_search(models, {"prune": prune, "shortlist": shortlist})
-    use = ModelUse(trust_code, precision, device, search, engine=engine, threads=threads)
-    opened = Models.open(models, use)
-    for model in opened:
-        tell(f"{model.name}: {model.path}")
-    shown = page() if engine == "transduce" else None  # the explorer looks into models
-    run(opened, settings, host, port, shown, lambda address: tell(f"Serving on {address}, see {address}/docs"))
-
-
-@contextmanager
-def needed(what: str) -> Iterator[None]:
-    """Import from the extra `serve` inside this; a missing library becomes an error that names the extra."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("transduce"):
-            raise
-        raise missing(what, error.name or "a library", "serve") from None
-
-
-def _settings(asked: Mapping[str, object]) -> "ServeSettings":
-    from pydantic import ValidationError
-
-    from transduce.core.config_errors import explain
-    from transduce.serve.settings import ServeSettings
-
-    try:
-        return ServeSettings.model_validate({name: value for name, value in asked.items() if value is not None})
-    except ValidationError as error:
-        raise InputError(explain(error, ServeSettings, "serve")) from None
-
-
-def hosts_of(host: str, further: list[str]) -> tuple[str, ...]:
-    """The host names that requests may use; on loopback only its own, so that no web page gets in under another."""
-    loopback = host in ("localhost", "::1") or host.startswith("127.")
-    return tuple(dict.fromkeys([*(LOOPBACK if loopback else ()), *further, *([host] if loopback else [])]))
-
-
-def _key(path: Path | None) -> str | None:
-    if path is None:
-        return os.environ.get("TRANSDUCE_API_KEY") or None
-    try:
-        key = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: the API key cannot be read from this file: {error}.") from None
-    if not key:
-        raise InputError(f"{path}: expected an API key, but the file is empty.")
-    return key
+    use = {"trust_code": trust_code, "precision": precision, "device": device, "search": search, "engine": engine}
+    explores = engine in ("auto", "torch") and find_spec("torch")  # it looks into models
+    start(models, use, asked, host, port, page if explores else None)

@@ -11,7 +11,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 
-NAME = "transduce"
+NAME = __name__.partition(".")[0].replace("_", "-")  # of this package, as installers call it: it has a second name
 
 
 def library(module: str, what: str, extra: str, called: str = "") -> Any:

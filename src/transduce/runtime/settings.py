@@ -9,22 +9,29 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
+from transduce.kernels.native import openmp
 
 CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
 
 
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """Let torch compute with `count` threads; None = no change."""
+    """Let torch compute with `count` threads; None = no change.
+
+    Where torch is not loaded, let the kernels that this thread calls do so; nothing is restored then.
+    """
+    torch = sys.modules.get("torch")
+    if count is None or torch is None:
+        if count is not None:
+            openmp.set_threads(count)
+        yield
+        return
     before = torch.get_num_threads()
     try:
-        if count is not None:
-            torch.set_num_threads(count)
+        torch.set_num_threads(count)
         yield
     finally:
-        if count is not None:
-            torch.set_num_threads(before)
+        torch.set_num_threads(before)
 
 
 @contextmanager
@@ -34,6 +41,8 @@ def repeatable(count: int | None = None) -> Iterator[None]:
     Args:
         count: number of threads; see `threads`.
     """
+    import torch
+
     enabled = torch.are_deterministic_algorithms_enabled()
     only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
     filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
@@ -66,6 +75,8 @@ def switch_interval(seconds: float) -> Iterator[None]:
 @contextmanager
 def random_numbers() -> Iterator[None]:
     """Restore the state of torch's global random number generators afterwards."""
+    import torch
+
     state = torch.get_rng_state()
     on_gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     try:

@@ -10,7 +10,6 @@ from starlette.responses import StreamingResponse
 
 from transduce.core.errors import InputError
 from transduce.inference.prediction import Prediction
-from transduce.pipeline.generation import check, generate
 from transduce.serve.events import EVENT, event, heard
 from transduce.serve.models import Loaded
 from transduce.serve.reading import keyed_router
@@ -44,8 +43,11 @@ def routes(service: Service) -> APIRouter:
 
 def _check(model: Loaded, asked: GenerateRequest) -> None:
     """Raises InputError for what this model cannot write, or cannot read whole."""
-    check(model.pipeline, asked.text, **_settings(asked))
-    if long := model.pipeline.pieces([asked.text], "none").long:
+    pipeline = model.pipeline
+    from transduce.pipeline.generation import check  # late, behind the model with torch, which may be missing
+
+    check(pipeline, asked.text, **_settings(asked))
+    if long := pipeline.pieces([asked.text], "none").long:
         raise InputError(f"text: {long[0].partition(': ')[2]}.")
 
 
@@ -56,6 +58,8 @@ def _settings(asked: GenerateRequest) -> dict[str, Any]:
 async def _events(service: Service, request: Request, model: Loaded, asked: GenerateRequest) -> AsyncIterator[str]:
     def make(hear: Hear) -> Work:
         def write(work: Work) -> Prediction:
+            from transduce.pipeline.generation import generate
+
             def grow(number: int, added: str) -> None:
                 work.check_wanted()
                 hear(added)

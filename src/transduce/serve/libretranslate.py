@@ -22,7 +22,7 @@ from transduce.serve.markup import Document, Link
 from transduce.serve.models import Loaded
 from transduce.serve.reading import Aside, refuse_half_characters, route_class
 from transduce.serve.schemas import DetectedLanguage, Language, Problem, TranslateAnswer, TranslateRequest
-from transduce.serve.service import Service, reader
+from transduce.serve.service import Service
 from transduce.serve.work import Answer, Ask, Work
 
 BODY = {"schema": TranslateRequest.model_json_schema()}
@@ -191,26 +191,24 @@ def _ask(service: Service, model: Loaded, alternatives: int) -> Ask:
     """The recipe's own search, so that answers are `transduce predict`'s; it may list more of what it finds."""
     if not alternatives:
         return Ask()
-    recipe = model.pipeline.recipe.search
-    most = min(recipe.beam if recipe.method == "beam" else 1, service.settings.beam) - 1
+    own = model.served.search
+    most = min(own.beam if own.method == "beam" else 1, service.settings.beam) - 1
     if alternatives > most:
         raise InputError(f"Invalid request: alternatives may be {most} at most: this model keeps {most + 1} outputs.")
     return Ask((("nbest", alternatives + 1),))
 
 
 def _cut(service: Service, model: Loaded, ask: Ask, text: str, asked: TranslateRequest) -> _Text:
-    limit, tokenizer = service.settings.sentences_above, reader(model.pipeline)
-    tokenizers = model.pipeline.task.tokenizers
-    apart = model.pipeline.splits(asked.split)
+    served, limit = model.served, service.settings.sentences_above
+    apart = served.splits(asked.split)
 
     def whole(line: str) -> bool:
-        most = model.pipeline.task.readable if asked.split == "none" else min(limit, model.pipeline.task.readable)
-        return not apart and len(tokenizer.encode([line])[0]) <= most
+        most = served.readable if asked.split == "none" else min(limit, served.readable)
+        return not apart and served.length(line) <= most
 
     def work(piece: str, links: bool = False) -> Work:
-        source = (
-            addressed(tokenizers.get("source"), [piece], asked.target)[0] if asked.target in model.tagged else piece
-        )
+        tagged = asked.target in model.tagged
+        [source] = addressed(served.tokenizers.get("source"), [piece], asked.target) if tagged else [piece]
         return Work(model, (source,), ask, links=links)
 
     if asked.format == "html":

@@ -2,27 +2,27 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from functools import partial
+from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME, find_model_file
 from transduce.core.registry import suggest
-from transduce.data.columns.frames import Frames
 from transduce.data.tags import languages_of
-from transduce.interop.ctranslate2_folder import weights_of
-from transduce.kernels.matmul import Precision, make_programs
-from transduce.pipeline.pipeline import Pipeline, load
 from transduce.runtime.event_log import NAME as LOG
-from transduce.search.settings import search_settings
+from transduce.serve.kernels_model import opened as without_torch
+from transduce.serve.served_model import ModelUse, ServedModel
+
+if TYPE_CHECKING:
+    from transduce.pipeline.pipeline import Pipeline
 
 UNSAID = "und"  # ISO 639-2: the recipe does not say which language
 Stamp = tuple[int, int, int]  # what of a file changes when it does
-Engine = Literal["transduce", "ctranslate2"]
+PLAIN = ModelUse()
 
 log = logging.getLogger("transduce.serve")
 
@@ -34,12 +34,21 @@ class Loaded(NamedTuple):
     """
 
     name: str
-    pipeline: Pipeline
+    served: ServedModel
     version: int
     source: str
     target: str
-    translates: bool
     tagged: tuple[str, ...] = ()
+
+    @property
+    def pipeline(self) -> "Pipeline":
+        """What can be looked into. Raises InputError where only translations are to be had."""
+        return self.served.pipeline
+
+    @property
+    def translates(self) -> bool:
+        """Whether it reads a text and writes another."""
+        return self.served.translates
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -51,28 +60,6 @@ class Loaded(NamedTuple):
         """Whether it may be given text in this language, or "auto". One that writes several may read several, too:
         where its recipe names none, any."""
         return source in (self.source, "auto") or (bool(self.tagged) and self.source == UNSAID)
-
-
-class ModelUse(NamedTuple):
-    """How models are used. search: keys of `transduce.search.settings.Search` in place of each recipe's.
-
-    seconds: models of speech hear uploads of at most so long.
-    files: they also hear files of this machine, by name, where only the machine's own user asks.
-    engine: what computes. "ctranslate2" runs folders of CTranslate2; see `transduce.interop.ctranslate2_pipeline`.
-    threads: of an engine with threads of its own; None = as many as torch has.
-    """
-
-    trust_code: bool = False
-    precision: Precision = "fp32"
-    device: str = "auto"
-    search: Mapping[str, Any] = MappingProxyType({})
-    seconds: float | None = 120.0
-    files: bool = False
-    engine: Engine = "transduce"
-    threads: int | None = None
-
-
-PLAIN = ModelUse()
 
 
 class Model:
@@ -119,36 +106,51 @@ class Model:
         return False
 
     def _stamp(self) -> Stamp:
-        file = weights_of(self.path) if self._use.engine == "ctranslate2" else find_model_file(self.path)
-        status = file.stat()
+        status = self._file().stat()
         return status.st_ino, status.st_size, status.st_mtime_ns
 
+    def _file(self) -> Path:
+        if self._use.engine == "ctranslate2":
+            from transduce.interop.ctranslate2_folder import weights_of  # late: it needs torch
+
+            return weights_of(self.path)
+        return find_model_file(self.path)
+
     def _load(self, version: int) -> Loaded:
-        pipeline = self._opened()
-        search = search_settings(pipeline.recipe.search, dict(self._use.search))
-        pipeline.recipe = pipeline.recipe.model_copy(update={"search": search})
-        source = pipeline.task.columns.get("source")
-        if isinstance(source, Frames):
-            hears = replace(source, seconds=self._use.seconds, files=self._use.files)
-            pipeline.task.columns = {**pipeline.task.columns, "source": hears}
-        if pipeline.searches:
-            pipeline.predict([""])  # settings that this model cannot be searched by are told of now
-        task = pipeline.recipe.task
-        translates = "source" in pipeline.task.columns and not isinstance(source, Frames)
-        reads, writes = (str(getattr(task, side, "") or UNSAID) for side in ("source", "target"))
-        tokenizer = pipeline.task.tokenizers.get("source")  # trees and graphs have none
-        tagged = tuple(languages_of(tokenizer)) if translates and tokenizer else ()
-        return Loaded(self.name, pipeline, version, reads, writes, translates, tagged)
+        served = self._opened()
+        source, target = (code or UNSAID for code in served.languages)
+        tokenizer = served.tokenizers.get("source")  # trees and graphs have none
+        tagged = tuple(languages_of(tokenizer)) if served.translates and tokenizer else ()
+        return Loaded(self.name, served, version, source, target, tagged)
 
-    def _opened(self) -> Pipeline:
+    def _opened(self) -> ServedModel:
         use = self._use
-        if use.engine == "transduce":
-            pipeline = load(self.path, trust_code=use.trust_code, precision=use.precision, device=use.device)
-            make_programs(pipeline.model)
-            return pipeline
-        from transduce.interop.ctranslate2_pipeline import CTranslate2Pipeline  # late: few servers need it
+        if use.engine in ("auto", "kernels"):
+            helped = use.engine == "auto" and find_spec("torch") is not None
+            found = without_torch(self.path, use, partial(self._same_with_torch, self._stamp()) if helped else None)
+            if found:
+                return found
+        return _with_torch(self.path, use)
 
-        return CTranslate2Pipeline(self.path, use.precision, use.device, use.threads)
+    def _same_with_torch(self, stamp: Stamp) -> ServedModel:
+        """The version whose file had this stamp. Raises InputError where the file is another one by now."""
+        if self._stamp() == stamp:
+            log.info("%s: loading it with torch as well, for what the kernels do not do.", self.name)
+            found = _with_torch(self.path, self._use)
+            if self._stamp() == stamp:
+                return found
+        raise InputError(f"{self.name}: its file was replaced; ask again in a few seconds.")
+
+
+def _with_torch(path: Path, use: ModelUse) -> ServedModel:
+    from transduce.serve.pipeline_model import opened  # late: torch takes seconds, and may be missing
+
+    found = opened(path, use)
+    if use.threads:
+        import torch
+
+        torch.set_num_threads(use.threads)  # it may not have been there when the server's thread began
+    return found
 
 
 class Models:
@@ -210,8 +212,7 @@ class Models:
     @property
     def hear(self) -> bool:
         """Whether any of them is a model of speech."""
-        columns = (model.current.pipeline.task.columns for model in self)
-        return any(isinstance(each.get("source"), Frames) for each in columns)
+        return any(model.current.served.hears for model in self)
 
     def run(self, name: str) -> Path | None:
         """The directory of the training of the model of this name, which must be one."""

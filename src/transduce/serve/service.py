@@ -8,9 +8,6 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.data.audio import DATA
-from transduce.data.columns import Column
-from transduce.pipeline.pipeline import Pipeline
 from transduce.search.settings import Search, search_settings
 from transduce.serve.batches import BatchQueue, broke_down
 from transduce.serve.guards import Door
@@ -117,8 +114,7 @@ class Service:
 
     def _read(self, model: Loaded, texts: Sequence[str]) -> list[str]:
         """The texts, "" for sound, which counts by its bytes. Raises TooLong."""
-        hears = reader(model.pipeline).kind == "frames"
-        sounds = [text for text in texts if hears and text.startswith(DATA)]
+        sounds = _sounds(texts) if model.served.hears else []
         written = ["" if text in sounds else text for text in texts]
         size = max(map(_bytes, sounds), default=0)
         if size > self.settings.audio_bytes:
@@ -143,7 +139,7 @@ class Service:
         Args:
             texts: as many are searched for at once, where that is not the server's own choice.
         """
-        own = model.pipeline.recipe.search
+        own = model.served.search
         found = search_settings(own, dict(search))
         width = _width(found)
         problems = []
@@ -164,6 +160,13 @@ def _width(search: Search) -> int:
     return max(search.beam if search.method in ("beam", "ctc") else 1, search.nbest)
 
 
+def _sounds(texts: Sequence[str]) -> list[str]:
+    """Those that are sound."""
+    from transduce.data.audio import DATA  # late: it needs torch
+
+    return [text for text in texts if text.startswith(DATA)]
+
+
 def _bytes(url: str) -> int:
     """Of what a data: URL holds in base64."""
     return (len(url) - url.find(",") - 1) * 3 // 4 - url[-2:].count("=")
@@ -177,11 +180,6 @@ def _settled(do: Callable[[], Result]) -> Result:
         if isinstance(error, Exception):
             raise
         raise broke_down(error) from error
-
-
-def reader(pipeline: Pipeline) -> Column:
-    """The column of what the model is given."""
-    return pipeline.task.columns.get("source") or pipeline.task.columns["target"]
 
 
 async def left(request: Request) -> None:

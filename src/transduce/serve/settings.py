@@ -43,7 +43,7 @@ class ServeSettings(Config):
     watch_seconds: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """How often the model files are looked at for a change."""
     threads: int | None = Field(default=None, ge=1)
-    """Threads of the model; by default torch's own choice."""
+    """Threads of the models; by default as many as their engine takes by itself."""
     api_key: str | None = Field(default=None, min_length=1, repr=False)
     """Without it nothing is translated."""
     hosts: tuple[str, ...] = ()

@@ -58,9 +58,9 @@ def routes(service: Service) -> APIRouter:
         body = await request.body()
         asked = await service.aside(lambda: asyncio.run(_asked(request.scope, body)))
         model = service.models.asked(asked.model)
-        source = model.pipeline.task.columns.get("source")
-        if source is None or source.kind != "frames":
+        if not model.served.hears:
             raise InputError(f"model: {model.name} reads text; expected a model that was trained on speech.")
+        source = model.pipeline.task.columns["source"]
         await service.prepared(request, lambda: source.encode([asked.audio]))  # what cannot be heard fails alone
         [answer] = await service.answers(request, [Work(model, (asked.audio,), Ask())])
         text = answer.prediction.text

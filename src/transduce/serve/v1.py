@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -14,7 +14,6 @@ from transduce.core.errors import InputError, TransduceError
 from transduce.data.tags import addressed
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split, rejoined
-from transduce.interpret.attention import Layer
 from transduce.serve.events import EVENT, event, heard
 from transduce.serve.models import Loaded
 from transduce.serve.reading import keyed_router
@@ -30,6 +29,9 @@ from transduce.serve.schemas import (
 )
 from transduce.serve.service import Service, TooLong, left
 from transduce.serve.work import Answer, Ask, Hear, Work, samples
+
+if TYPE_CHECKING:
+    from transduce.interpret.attention import Layer
 
 EVENTS = """Server-sent events: one `token` after each token, with `delta`, the text that it adds to the output, which
 may be empty; then one `done` with the last `delta` and the whole `text`, or one `error`. All `delta` joined are the
@@ -86,7 +88,7 @@ def states(service: Service) -> list[ModelState]:
         ModelState(
             name=model.name,
             version=model.current.version,
-            task=model.current.pipeline.recipe.to_table()["task"]["kind"],
+            task=model.current.served.kind,
             source=model.current.source if model.current.translates else None,
             target=model.current.target,
             targets=list(model.current.targets) if model.current.tagged else None,
@@ -100,7 +102,7 @@ def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[Work]
     search = search_of(asked)
     service.check_search(model, search, len(asked.texts) if samples(model, search) else 1)
     if asked.long == "refuse":
-        pieces = model.pipeline.pieces(asked.texts, asked.split)
+        pieces = model.served.pieces(asked.texts, asked.split)
         if pieces.long:
             raise InputError(f"texts.{place}: {known.partition(': ')[2]}." for place, known in pieces.long.items())
     share = service.settings.attention_numbers // max(1, len(asked.texts))
@@ -114,7 +116,7 @@ def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[Work]
 
 def _addressed(model: Loaded, texts: Sequence[str], to: str) -> list[str]:
     """With the tag of the language to write. Raises InputError where the model does not write it."""
-    return addressed(model.pipeline.task.tokenizers.get("source"), texts, to) if to else list(texts)
+    return addressed(model.served.tokenizers.get("source"), texts, to) if to else list(texts)
 
 
 def _greedy(asked: StreamRequest) -> tuple[tuple[str, Any], ...]:
@@ -146,7 +148,7 @@ def _written(model: Loaded, asked: PredictRequest, answers: Sequence[Answer]) ->
     yield "]}"
 
 
-def _weights(layers: Sequence[Layer]) -> Iterator[str]:
+def _weights(layers: "Sequence[Layer]") -> Iterator[str]:
     """Row by row: as one object they would keep all other threads waiting for a second."""
     yield ',"weights":{'
     for number, layer in enumerate(layers):
@@ -208,7 +210,7 @@ async def _events(
 ) -> AsyncIterator[str]:
     """Piece by piece, so that the pieces of a text come in their order."""
     try:
-        pieces = await service.aside(lambda: model.pipeline.pieces([text], split))
+        pieces = await service.aside(lambda: model.served.pieces([text], split))
         cut, tags = pieces.cuts[0], pieces.tags.get(0, "")
     except TransduceError as error:
         yield event("error", {"error": str(error)})

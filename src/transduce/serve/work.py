@@ -3,17 +3,16 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from transduce.inference.prediction import Prediction
-from transduce.inference.request import generating
 from transduce.inference.sentences import Split
-from transduce.interpret.attention import Attention
-from transduce.pipeline.pipeline import Pipeline
-from transduce.search.request import OnStep, Step
-from transduce.serve.attention import links
 from transduce.serve.markup import Link
 from transduce.serve.models import Loaded
+from transduce.serve.served_model import ServedModel
+
+if TYPE_CHECKING:
+    from transduce.interpret.attention import Attention
 
 Hear = Callable[[str], None]  # told the output so far, after each of its tokens
 
@@ -85,14 +84,14 @@ class Answer:
     """The prediction of one text, and what else was requested. withheld: there were more weights than `looks`."""
 
     prediction: Prediction
-    attention: Attention | None = None
+    attention: "Attention | None" = None
     links: Sequence[Link] = ()
     withheld: bool = False
 
 
 def samples(model: Loaded, search: Sequence[tuple[str, Any]]) -> bool:
     """Whether a search of this model draws its outputs."""
-    return bool(dict(search).get("method", model.pipeline.recipe.search.method) == "sample")
+    return bool(dict(search).get("method", model.served.search.method) == "sample")
 
 
 def answer(works: Sequence[Work]) -> list[list[Any]]:
@@ -104,42 +103,38 @@ def answer(works: Sequence[Work]) -> list[list[Any]]:
     if first.do:
         return [[first.do(first)]]
     texts = [text for work in works for text in work.texts]
-    asked, search = first.ask, dict(first.ask.search)
+    asked, search, served = first.ask, dict(first.ask.search), first.model.served
     if first.hear:
-        search["on_step"] = _telling(first, first.hear)
-    predict = first.model.pipeline.predict
-    found = iter(predict(texts, batch_size=len(texts), split=asked.split, long=asked.long, **search))
+        hear = _wanted(first, first.hear)
+        return [[Answer(served.predict_aloud(texts[0], hear, split=asked.split, long=asked.long, **search))]]
+    found = iter(served.predict(texts, split=asked.split, long=asked.long, **search))
     return [[_looked(work, next(found)) for _ in work.texts] for work in works]
 
 
 def _looked(work: Work, prediction: Prediction) -> Answer:
-    pipeline = work.model.pipeline
-    if not (work.looks or work.links) or not _in_one_piece(pipeline, prediction.source, work.ask):
+    served = work.model.served
+    if not (work.looks or work.links) or not _in_one_piece(served, prediction.source, work.ask):
         return Answer(prediction)
-    if work.links and not pipeline.attends:
+    if work.links and not served.attends:
         return Answer(prediction)
-    found = pipeline.attention(prediction)
     if work.links:
-        return Answer(prediction, links=links(prediction, found))
+        return Answer(prediction, links=served.links(prediction))
+    found = served.attention(prediction)
     withheld = sum(layer.weights.numel() for layer in found.layers) > work.looks
     return Answer(prediction, None if withheld else found, withheld=withheld)
 
 
-def _in_one_piece(pipeline: Pipeline, text: str, ask: Ask) -> bool:
+def _in_one_piece(served: ServedModel, text: str, ask: Ask) -> bool:
     """Whether there is attention; of what was cut off there is none either, as it is not of the text."""
-    reads = pipeline.task.columns.get("source") or pipeline.task.columns["target"]
-    whole = len(pipeline.pieces([text], ask.split, "truncate").cuts[0]) == 1
-    return bool(text.strip()) and whole and len(reads.encode([text])[0]) <= pipeline.task.readable
+    whole = len(served.pieces([text], ask.split, "truncate").cuts[0]) == 1
+    return bool(text.strip()) and whole and served.length(text) <= served.readable
 
 
-def _telling(work: Work, hear: Hear) -> OnStep:
-    """A callback that reports the output so far after each token, as long as the client waits for it."""
-    task = generating(work.model.pipeline.task)
+def _wanted(work: Work, hear: Hear) -> Hear:
+    """Hears as long as the client waits for it."""
 
-    def tell(step: Step) -> None:
+    def told(said: str) -> None:
         work.check_wanted()
-        ids = step.tokens[0].tolist()
-        if ids[-1] != task.end:
-            hear(task.tokenizers["target"].decode(ids))
+        hear(said)
 
-    return tell
+    return told

@@ -66,6 +66,10 @@ class Translator:
         config: the first model's, with its settings of search.
         lexicon: what shortlists are made of; None = the file holds none.
         single_sentences: whether they were trained on pairs of single sentences.
+
+    task: what the first model's recipe says of its task, such as its languages.
+    search: settings of search, by key; those that `predict` is given come in their place.
+    readable: the longest source, in tokens, that is read in one piece.
     """
 
     def __init__(
@@ -79,9 +83,8 @@ class Translator:
         self.members, self.mean, self.lexicon = list(members), mean, lexicon
         self.single_sentences = single_sentences
         self.name = str(config.get("name", ""))
-        self._search = section_of(config, "search")
-        self._language = str(section_of(config, "task").get("source", ""))
-        self._readable = readable(config)
+        self.task, self.search = section_of(config, "task"), section_of(config, "search")
+        self.readable = readable(config)
 
     def __repr__(self) -> str:
         more = f" and {len(self.members) - 1} more" if len(self.members) > 1 else ""
@@ -139,7 +142,7 @@ class Translator:
         check_batch_size(batch_size)
         listed, alone = texts_of(texts)
         listed = addressed(self.source, listed, to) if to else listed
-        settings = PlainSearch.asked(self._search, search)
+        settings = PlainSearch.asked(self.search, search)
         self._check_shortlist(settings)
         pieces = self.pieces(listed, split, long, first)
         if tell:
@@ -153,7 +156,8 @@ class Translator:
     def pieces(self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", first: int = 0) -> Pieces:
         """How the model reads texts: which spans of each by themselves. See `predict`."""
         apart = [self.splits(split)] * len(texts)
-        return pieces_of(texts, apart, self.source, self._readable, long, language=self._language, first=first)
+        language = str(self.task.get("source", ""))
+        return pieces_of(texts, apart, self.source, self.readable, long, language=language, first=first)
 
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences."""

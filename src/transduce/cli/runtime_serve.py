@@ -1,0 +1,73 @@
+"""`transduce-runtime serve MODEL --port 8000`: the server of the package without torch."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from transduce.cli.search_keys import models_and_search
+from transduce.cli.server import hosts_of, key_of, start
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "--batch-size": {"type": int, "help": "How many texts to translate at once. By default 32."},
+    "--wait-ms": {
+        "type": float,
+        "help": "How many milliseconds a text may wait for others to share a batch. By default 5.",
+    },
+    "--queue": {"type": int, "help": "How many texts may wait. Requests beyond that get status 429. By default 1024."},
+    "--timeout": {"type": float, "help": "After how many seconds a request is given up. By default 60."},
+    "--characters": {"type": int, "help": "How many characters a request may have. By default 20000."},
+    "--sentences-above": {
+        "type": int,
+        "help": "/translate splits lines of more tokens than this into sentences. By default 64.",
+    },
+    "--threads": {"type": int, "help": "How many threads the models use. By default all cores."},
+}
+"""Options that are keys of `transduce.serve.settings.ServeSettings`."""
+
+
+def parser(name: str) -> argparse.ArgumentParser:
+    """Of the verb's arguments, which are named as those of `transduce serve`. name: of the command."""
+    whole = argparse.ArgumentParser(
+        prog=f"{name} serve",
+        description="Serve Transformers that translate over HTTP, without torch: LibreTranslate's API and our own.",
+    )
+    whole.add_argument(
+        "model",
+        nargs="+",
+        metavar="MODEL|search.KEY=VALUE",
+        help="Run directories or model files, each also as name=path. search.KEY=VALUE sets a key of search.",
+    )
+    whole.add_argument("--host", default="127.0.0.1", help="The address to listen on. By default only this machine.")
+    whole.add_argument("--port", type=int, default=8000, help="The port to listen on. 0 takes any free one.")
+    whole.add_argument(
+        "--allow-host", action="append", default=[], help="A further host name to be called by. Repeatable."
+    )
+    whole.add_argument(
+        "--allow-origin", action="append", default=[], help="A site whose web pages may use the server. Repeatable."
+    )
+    whole.add_argument(
+        "--api-key-file", type=Path, help="A file with the API key that requests must send; else TRANSDUCE_API_KEY."
+    )
+    for option, how in SETTINGS.items():
+        whole.add_argument(option, **how)
+    whole.add_argument(
+        "--precision", choices=["fp32", "int8"], default="fp32", help="The precision of matrix products."
+    )
+    whole.add_argument("--prune", type=float, help="Drop hypotheses that are this many nats less likely than the best.")
+    whole.add_argument("--shortlist", type=int, help="Allow only this many candidates for each source token.")
+    return whole
+
+
+def serve(name: str, arguments: Sequence[str]) -> None:
+    """Serve models over HTTP, as `transduce serve --engine kernels` does."""
+    given = parser(name).parse_intermixed_args(arguments)
+    models, search = models_and_search(given.model, {"prune": given.prune, "shortlist": given.shortlist})
+    asked = {key: getattr(given, key) for key in (option[2:].replace("-", "_") for option in SETTINGS)}
+    asked |= {
+        "api_key": key_of(given.api_key_file),
+        "hosts": hosts_of(given.host, given.allow_host),
+        "origins": tuple(given.allow_origin),
+    }
+    use = {"precision": given.precision, "device": "cpu", "search": search, "engine": "kernels"}
+    start(models, use, asked, given.host, given.port)

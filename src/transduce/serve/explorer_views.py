@@ -1,0 +1,88 @@
+"""What the explorer's routes answer, computed with torch in the thread with the model."""
+
+from pathlib import Path
+from typing import Any
+
+from transduce.core.errors import InputError
+from transduce.explore.example import example
+from transduce.explore.exploration import asked as given_for
+from transduce.explore.exploration import explore
+from transduce.interpret.attention import looked
+from transduce.interpret.capabilities import described
+from transduce.interpret.importance import importance
+from transduce.interpret.model_inputs import Given
+from transduce.interpret.positions import placed
+from transduce.interpret.rollout import rollout_dict
+from transduce.interpret.steps import steps
+from transduce.pipeline.pipeline import Pipeline
+from transduce.serve import explorer_schemas as schemas
+from transduce.serve.models import Loaded
+from transduce.serve.schemas import search_of
+from transduce.serve.settings import ServeSettings
+from transduce.serve.work import Work
+
+View = dict[str, Any]
+worked_example = example
+
+
+def description(model: Loaded, run: Path | None, settings: ServeSettings) -> View:
+    """What a model is, which of its parts attend, and which views it has.
+
+    Args:
+        run: where it was trained, if that is known.
+    """
+    inner = model.pipeline
+    told = described(model.name, inner.model, inner.task, inner.recipe, run is not None, inner.provenance)
+    if told["hears"]:
+        told["hears"]["bytes"] = settings.audio_bytes
+    return told
+
+
+def prediction(work: Work, asked: schemas.ExploreRequest, settings: ServeSettings) -> View:
+    """The prediction, its n-best list, each token's alternatives, the beam, and all attention."""
+    return explore(
+        work.model.pipeline,
+        asked.text,
+        work.model.name,
+        settings.attention_numbers,
+        asked.sentence,
+        asked.as_it_stands,
+        **dict(search_of(asked)),
+    )
+
+
+def heads(work: Work, asked: schemas.PairRequest, settings: ServeSettings) -> View:
+    """Which heads matter."""
+    inner, given = work.model.pipeline, _given(work, asked, settings)
+    return importance(inner.model, inner.task, given, work.check_wanted)
+
+
+def rollout(work: Work, asked: schemas.PairRequest, settings: ServeSettings) -> View:
+    """Attention through all layers."""
+    inner, given = work.model.pipeline, _given(work, asked, settings)
+    return rollout_dict(looked(inner.model, inner.task, given, asked.text, _written(inner, given))[0])
+
+
+def step(work: Work, asked: schemas.StepsRequest, settings: ServeSettings) -> View:
+    """One query's computation."""
+    inner, given = work.model.pipeline, _given(work, asked, settings)
+    texts = (asked.text, _written(inner, given))
+    return steps(inner.model, inner.task, given, texts, asked.name, asked.head, asked.query)
+
+
+def positions(work: Work, asked: schemas.PositionsRequest) -> View:
+    """How the model knows where a token stands."""
+    return placed(work.model.pipeline.model if asked.model else None, asked.length, asked.width)
+
+
+def _given(work: Work, asked: schemas.PairRequest, settings: ServeSettings) -> Given:
+    pipeline = work.model.pipeline
+    given = given_for(pipeline, asked.text, asked.target, settings.attention_numbers)
+    most = pipeline.task.readable + settings.max_new
+    if asked.target is not None and len(given.target) > most:
+        raise InputError(f"target: {len(given.target):,} tokens; {most:,} at most on this server: shorten it.")
+    return given
+
+
+def _written(pipeline: Pipeline, given: Given) -> str:
+    return pipeline.task.tokenizers["target"].decode(given.target)

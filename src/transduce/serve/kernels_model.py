@@ -1,0 +1,142 @@
+"""A translation model that the kernels compute, and for what they do not do the same model with torch."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from transduce.core.config_errors import explain
+from transduce.core.errors import InputError
+from transduce.data.text_ids import Tokenizer
+from transduce.inference.prediction import Prediction
+from transduce.inference.sentences import Split
+from transduce.inference.splitting import LongText, Pieces
+from transduce.search.plain_settings import CHOICES, UNREAD
+from transduce.search.settings import Search, search_settings
+from transduce.serve.markup import Link
+from transduce.serve.served_model import ModelUse, ServedModel
+from transduce.without_torch.choice import Engine, translator_of
+from transduce.without_torch.translator import Translator
+
+if TYPE_CHECKING:
+    from transduce.interpret.attention import Attention
+    from transduce.pipeline.pipeline import Pipeline
+
+NEEDS_TORCH = (
+    "this server translates without torch, which is needed for this: attention, sampling, generation and the explorer. "
+    'Serve the model with the whole package (pip install "transduce[serve]") and --engine auto or torch.'
+)
+
+
+class KernelsModel:
+    """A `ServedModel`; see there.
+
+    Args:
+        translator: is changed: its settings of search become those of `use`.
+        with_torch: loads the same version of the model with torch; None = there is no torch, or it is not wanted.
+
+    Raises:
+        InputError: the model cannot be searched so.
+    """
+
+    translates, hears = True, False
+
+    def __init__(
+        self, translator: Translator, use: ModelUse, with_torch: "Callable[[], ServedModel] | None" = None
+    ) -> None:
+        self._translator, self._with_torch = translator, with_torch
+        self._whole: ServedModel | None = None
+        self._loading = threading.Lock()
+        self.search = search_settings(_recipes_search(translator), dict(use.search))
+        translator.search = self.search.model_dump()
+        self.kind = str(translator.task.get("kind", "translation"))
+        self.readable = translator.readable
+        self.tokenizers: Mapping[str, Tokenizer] = {"source": translator.source, "target": translator.target}
+        translator.predict([""])  # settings that this model cannot be searched by are told of now
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Of source and target."""
+        source, target = (str(self._translator.task.get(side) or "") for side in ("source", "target"))
+        return source, target
+
+    @property
+    def attends(self) -> bool:
+        """With torch."""
+        return self._with_torch is not None
+
+    @property
+    def pipeline(self) -> "Pipeline":
+        """With torch, which is loaded now if it was not. Raises InputError where there is none."""
+        return self.whole.pipeline
+
+    @property
+    def whole(self) -> ServedModel:
+        """The same model with torch, likewise."""
+        if self._with_torch is None:
+            raise InputError(NEEDS_TORCH)
+        with self._loading:
+            if self._whole is None:
+                self._whole = self._with_torch()
+            return self._whole
+
+    def length(self, text: str) -> int:
+        """In tokens."""
+        return len(self._translator.source.encode([text])[0])
+
+    def splits(self, split: Split) -> bool:
+        """See `Translator.splits`."""
+        return self._translator.splits(split)
+
+    def pieces(self, texts: Sequence[str], split: Split = "auto", long: LongText = "split") -> Pieces:
+        """See `Translator.pieces`."""
+        return self._translator.pieces(texts, split, long)
+
+    def predict(self, texts: Sequence[str], *, split: Split, long: LongText, **search: Any) -> list[Prediction]:
+        """Without torch, unless the outputs are to be drawn."""
+        if search_settings(self.search, search).method not in CHOICES["method"]:
+            return self.whole.predict(texts, split=split, long=long, **search)
+        read = {name: value for name, value in search.items() if name not in UNREAD}
+        return self._translator.predict(list(texts), batch_size=len(texts), split=split, long=long, **read)
+
+    def predict_aloud(
+        self, text: str, hear: Callable[[str], None], *, split: Split, long: LongText, **search: Any
+    ) -> Prediction:
+        """Told token by token once all are found, as the whole search is one call."""
+        [found] = self.predict([text], split=split, long=long, **search)
+        target = self._translator.target
+        ids = target.ids(found.tokens)
+        for number in range(1, len(ids) + 1):
+            hear(target.decode(ids[:number]))
+        return found
+
+    def attention(self, prediction: Prediction) -> "Attention":
+        """With torch."""
+        return self.whole.attention(prediction)
+
+    def links(self, prediction: Prediction) -> Sequence[Link]:
+        """With torch."""
+        return self.whole.links(prediction)
+
+
+def opened(path: Path, use: ModelUse, with_torch: Callable[[], ServedModel] | None) -> KernelsModel | None:
+    """The model at a path without torch; None where torch is to compute.
+
+    Args:
+        with_torch: see `KernelsModel`.
+
+    Raises:
+        InputError: it is to be without torch, and cannot.
+    """
+    engine: Engine = "kernels" if use.engine == "kernels" else "auto"
+    translator = translator_of([path], engine, use.search, use.device, use.trust_code, precision=use.precision)
+    return None if translator is None else KernelsModel(translator, use, with_torch)
+
+
+def _recipes_search(translator: Translator) -> Search:
+    try:
+        return Search.model_validate(translator.search)
+    except ValidationError as error:
+        raise InputError(f"the model file's config: {each}" for each in explain(error, Search, "search")) from None

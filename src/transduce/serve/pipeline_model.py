@@ -1,0 +1,148 @@
+"""A pipeline behind the server: torch's, which does everything, or CTranslate2's."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from transduce.data.columns import Column
+from transduce.data.columns.frames import Frames
+from transduce.data.text_ids import Tokenizer
+from transduce.inference.prediction import Prediction
+from transduce.inference.request import generating
+from transduce.inference.sentences import Split
+from transduce.inference.splitting import LongText, Pieces
+from transduce.interpret.attention import Attention
+from transduce.kernels.matmul import make_programs
+from transduce.pipeline.pipeline import Pipeline, load
+from transduce.search.request import OnStep, Step
+from transduce.search.settings import Search, search_settings
+from transduce.serve.attention import links
+from transduce.serve.markup import Link
+from transduce.serve.served_model import ModelUse
+
+
+class PipelineModel:
+    """A `ServedModel`; see there.
+
+    Args:
+        pipeline: is changed: its settings of search become those of `use`, and of speech it hears what `use` allows.
+
+    Raises:
+        InputError: the model cannot be searched so.
+    """
+
+    def __init__(self, pipeline: Pipeline, use: ModelUse) -> None:
+        self.pipeline = pipeline
+        search = search_settings(pipeline.recipe.search, dict(use.search))
+        pipeline.recipe = pipeline.recipe.model_copy(update={"search": search})
+        source = pipeline.task.columns.get("source")
+        if isinstance(source, Frames):
+            hears = replace(source, seconds=use.seconds, files=use.files)
+            pipeline.task.columns = {**pipeline.task.columns, "source": hears}
+        if pipeline.searches:
+            pipeline.predict([""])  # settings that this model cannot be searched by are told of now
+
+    @property
+    def kind(self) -> str:
+        """Of its task."""
+        return str(self.pipeline.recipe.to_table()["task"]["kind"])
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Of source and target."""
+        source, target = (str(getattr(self.pipeline.recipe.task, side, "") or "") for side in ("source", "target"))
+        return source, target
+
+    @property
+    def search(self) -> Search:
+        """The recipe's, with those of `ModelUse` in their place."""
+        return self.pipeline.recipe.search
+
+    @property
+    def readable(self) -> int:
+        """As its task says."""
+        return self.pipeline.task.readable
+
+    @property
+    def tokenizers(self) -> Mapping[str, Tokenizer]:
+        """Trees and graphs have none of the source."""
+        return self.pipeline.task.tokenizers
+
+    @property
+    def translates(self) -> bool:
+        """Not a language model, nor one of speech."""
+        return "source" in self.pipeline.task.columns and not self.hears
+
+    @property
+    def hears(self) -> bool:
+        """A model of speech."""
+        return isinstance(self.pipeline.task.columns.get("source"), Frames)
+
+    @property
+    def attends(self) -> bool:
+        """CTranslate2 shows nothing."""
+        return self.pipeline.attends
+
+    def length(self, text: str) -> int:
+        """In tokens, or frames."""
+        return len(_reads(self.pipeline).encode([text])[0])
+
+    def splits(self, split: Split) -> bool:
+        """See `Pipeline.splits`."""
+        return self.pipeline.splits(split)
+
+    def pieces(self, texts: Sequence[str], split: Split = "auto", long: LongText = "split") -> Pieces:
+        """See `Pipeline.pieces`."""
+        return self.pipeline.pieces(texts, split, long)
+
+    def predict(self, texts: Sequence[str], *, split: Split, long: LongText, **search: Any) -> list[Prediction]:
+        """See `Pipeline.predict`."""
+        return self.pipeline.predict(list(texts), batch_size=len(texts), split=split, long=long, **search)
+
+    def predict_aloud(
+        self, text: str, hear: Callable[[str], None], *, split: Split, long: LongText, **search: Any
+    ) -> Prediction:
+        """Told while the search goes on."""
+        [found] = self.predict([text], split=split, long=long, on_step=_telling(self.pipeline, hear), **search)
+        return found
+
+    def attention(self, prediction: Prediction) -> Attention:
+        """See `Pipeline.attention`."""
+        return self.pipeline.attention(prediction)
+
+    def links(self, prediction: Prediction) -> Sequence[Link]:
+        """See `transduce.serve.attention.links`."""
+        return links(prediction, self.attention(prediction))
+
+
+def opened(path: Path, use: ModelUse) -> PipelineModel:
+    """The model at a path, with torch or CTranslate2.
+
+    Raises:
+        InputError: there is none, or it cannot be used so.
+    """
+    if use.engine == "ctranslate2":
+        from transduce.interop.ctranslate2_pipeline import CTranslate2Pipeline  # late: few servers need it
+
+        return PipelineModel(CTranslate2Pipeline(path, use.precision, use.device, use.threads), use)
+    pipeline = load(path, trust_code=use.trust_code, precision=use.precision, device=use.device)
+    make_programs(pipeline.model)
+    return PipelineModel(pipeline, use)
+
+
+def _reads(pipeline: Pipeline) -> Column:
+    """The column of what the model is given."""
+    return pipeline.task.columns.get("source") or pipeline.task.columns["target"]
+
+
+def _telling(pipeline: Pipeline, hear: Callable[[str], None]) -> OnStep:
+    """A callback that tells the output so far after each token."""
+    task = generating(pipeline.task)
+
+    def tell(step: Step) -> None:
+        ids = step.tokens[0].tolist()
+        if ids[-1] != task.end:
+            hear(task.tokenizers["target"].decode(ids))
+
+    return tell

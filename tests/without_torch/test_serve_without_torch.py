@@ -1,0 +1,207 @@
+"""The server without torch: it answers what the server with torch answers, to the byte, and says what needs torch."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from random_models import language_model, model_file, sentences
+from served import ENVIRONMENT, start, write_model
+from transduce.core.errors import InputError
+from transduce.core.model_file import save_model_file
+from transduce.pipeline.pipeline import load
+from transduce.serve.kernels_model import KernelsModel
+from transduce.serve.models import Model
+from transduce.serve.pipeline_model import PipelineModel
+from transduce.serve.served_model import ModelUse
+from transduce.without_torch import choice
+
+pytestmark = pytest.mark.usefixtures("kernels")
+
+KERNELS, TORCH = ModelUse(engine="kernels"), ModelUse(engine="torch", device="cpu")
+NO_TORCH = """
+import sys
+sys.modules["torch"] = None  # importing it raises ImportError
+from transduce.cli.{module} import main
+main()
+"""
+SERVERS = {  # of the whole package where torch is missing, and of transduce-runtime
+    "app": ["-c", NO_TORCH.format(module="app")],
+    "runtime": ["-c", NO_TORCH.format(module="runtime")],
+}
+TWO = {"q": "ba be bi. Ka le mo.", "source": "de", "target": "en"}
+LONG = " ".join(["ba", "du", "go"] * 200)
+TEXTS = [*(line for line in sentences(12, seed=4) if line), "", " ba ", "ba. Du ga! Ne", LONG]
+ASKED: list[tuple[str, dict[str, Any] | None]] = [
+    ("/translate", TWO),
+    ("/translate", {**TWO, "q": ["ba be\n\n  ka le ", "", LONG], "alternatives": 2}),
+    ("/translate", {**TWO, "q": "<p>ba be <br> ka. Le mo</p><i>fi</i>", "format": "html", "source": "auto"}),
+    ("/translate", {**TWO, "split": "none"}),
+    ("/translate", {**TWO, "target": "fr"}),
+    ("/translate", {**TWO, "alternatives": 9}),
+    ("/v1/predict", {"texts": TEXTS, "scores": True, "tokens": True}),
+    ("/v1/predict", {"texts": TEXTS, "beam": 3, "nbest": 3, "alpha": 0.2, "max_new": 3, "scores": True, "seed": 5}),
+    ("/v1/predict", {"texts": TEXTS, "method": "greedy", "split": "sentences", "long": "truncate", "tokens": True}),
+    ("/v1/predict", {"texts": ["ba", LONG], "split": "none", "long": "refuse"}),
+    ("/v1/predict", {"texts": ["ba"], "method": "greedy", "temperature": 2.0}),
+    ("/v1/predict", {"texts": ["ba"], "beam": 2, "nbest": 3}),
+    ("/v1/predict", {"texts": ["ba"], "to": "fr"}),
+    ("/v1/stream", {"text": "ba be bi. Ka le mo."}),
+    ("/v1/stream", {"text": "  "}),
+    ("/v1/audio/transcriptions", {}),
+    ("/languages", None),
+    ("/v1/models", None),
+    ("/ready", None),
+    ("/health", None),
+    ("/docs", None),
+    ("/openapi.json", None),
+]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random translator with a beam."""
+    return write_model(tmp_path_factory.mktemp("served") / "tiny.safetensors", search={"beam": 3, "alpha": 0.5})
+
+
+def answers(address: str, asked: list[tuple[str, dict[str, Any] | None]]) -> list[tuple[int, bytes]]:
+    """Status and body of each, without the server's own address."""
+    own = address.encode()
+    with httpx.Client(base_url=address, timeout=120) as client:
+        found = [client.get(path) if body is None else client.post(path, json=body) for path, body in asked]
+    return [(each.status_code, each.content.replace(own, b"")) for each in found]
+
+
+@pytest.fixture(scope="module")
+def expected(path: Path) -> Iterator[list[tuple[int, bytes]]]:
+    """From the server with torch."""
+    process, address = start(path, "--engine", "torch", "--device", "cpu")
+    yield answers(address, ASKED)
+    process.terminate()
+    process.wait(60)
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_answers_are_those_with_torch_to_the_byte(name: str, path: Path, expected: list[tuple[int, bytes]]) -> None:
+    process, address = start(path, command=SERVERS[name])
+    try:
+        found = answers(address, ASKED)
+        for asked, one, other in zip(ASKED, found, expected, strict=True):
+            assert one == other, asked
+        assert [status for status, _ in found].count(200) == 15
+        [two, stream] = (json.loads(found[0][1])["translatedText"], found[13][1].decode())
+        model = load(path, device="cpu")
+        apart = [each.text for each in model.predict(["ba be bi.", "Ka le mo."])]
+        assert two == " ".join(apart)
+        assert stream.count("event: token") > 2
+        assert answers(address, [("/", None), ("/docs", None)]) == [(200, found[20][1])] * 2  # no page that needs torch
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_what_needs_torch_is_refused_with_what_to_install(name: str, path: Path) -> None:
+    process, address = start(path, command=SERVERS[name])
+    needs: list[tuple[str, dict[str, Any] | None]] = [
+        ("/v1/predict", {"texts": ["ba be"], "attention": True}),
+        ("/v1/predict", {"texts": ["ba be"], "alignment": True}),
+        ("/v1/predict", {"texts": ["ba be"], "method": "sample", "temperature": 0.5}),
+        ("/v1/generate", {"text": "ba"}),
+        ("/v1/explore/models", None),
+        ("/v1/explore/example", None),
+        ("/v1/explore/predict", {"text": "ba"}),
+        ("/v1/explore/positions", {"length": 4, "width": 8}),
+    ]
+    tagged = {**TWO, "q": "ba <b>be</b> bi", "format": "html"}
+    try:
+        for asked, (status, body) in zip(needs, answers(address, needs), strict=True):
+            assert (status, "pip install" in body.decode()) == (400, True), (asked, body)
+        [(status, body)] = answers(address, [("/translate", tagged)])
+        text = load(path, device="cpu").predict("ba be bi").text
+        assert (status, json.loads(body)["translatedText"]) == (
+            200,
+            f"<b>{text}</b>",
+        )  # no attention says where the words went
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0
+
+
+ON_DEMAND = """
+import json, sys
+from starlette.testclient import TestClient
+from transduce.serve.app import create_app
+from transduce.serve.models import Models
+path, asked = json.loads(sys.argv[1])
+with TestClient(create_app(Models.open([path]))) as client:
+    for body in asked:
+        answer = client.post("/v1/predict", json=body)
+        print(json.dumps([answer.status_code, answer.text, "torch" in sys.modules]))
+"""
+
+
+def test_torch_is_loaded_when_it_is_needed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if any(each.exists() for each in choice.GPUS):
+        pytest.skip("on a machine with a GPU torch computes from the beginning")
+    asked = [{"texts": ["ba be"]}, {"texts": ["ba be"], "attention": True}, {"texts": ["ba"], "method": "sample"}]
+    command = [sys.executable, "-c", ON_DEMAND, json.dumps([str(path), asked])]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=ENVIRONMENT)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [loaded for _, _, loaded in found] == [False, True, True]
+    process, address = start(path, "--engine", "torch", "--device", "cpu")
+    try:
+        with_torch = answers(address, [("/v1/predict", body) for body in asked])
+    finally:
+        process.terminate()
+        process.wait(60)
+    assert [(status, text.encode()) for status, text, _ in found] == with_torch
+
+
+def test_engines_are_chosen(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "GPUS", ())
+    monkeypatch.setenv("TRANSDUCE_DEVICE", "")
+    writer = tmp_path / "writer.safetensors"
+    save_model_file(writer, model_file(language_model()))
+    assert isinstance(Model("it", path).current.served, KernelsModel)
+    assert isinstance(Model("it", path, KERNELS).current.served, KernelsModel)
+    assert isinstance(Model("it", path, TORCH).current.served, PipelineModel)
+    for use in (ModelUse(search={"coverage": 0.2}), ModelUse(trust_code=True)):
+        assert isinstance(Model("it", path, use).current.served, PipelineModel)
+    assert isinstance(Model("it", writer).current.served, PipelineModel)
+    with pytest.raises(InputError, match="without torch, Transduce only translates"):
+        Model("it", writer, KERNELS)
+    with pytest.raises(InputError, match=r"search\.coverage = 0\.2: needs a search that goes step by step"):
+        Model("it", path, KERNELS._replace(search={"coverage": 0.2}))
+    with pytest.raises(InputError, match="translates without torch"):
+        _ = Model("it", path, KERNELS).current.pipeline
+
+
+def test_settings_of_search_are_those_of_the_command(path: Path) -> None:
+    search = {"method": "greedy", "max_length_offset": 2}
+    for use in (KERNELS, TORCH):
+        served = Model("it", path, use._replace(search=search)).current.served
+        assert (served.search.method, served.search.beam, served.search.alpha) == ("greedy", 3, 0.5)
+        found = served.predict(["ba be bi"], split="auto", long="split")
+        assert found == load(path, device="cpu").predict(["ba be bi"], **search)
+
+
+def test_a_replaced_file_is_served_and_looked_into_anew(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(path.read_bytes())
+    model = Model("it", file)
+    first = model.current
+    file.write_bytes(write_model(tmp_path / "other.safetensors", seed=9).read_bytes())
+    with pytest.raises(InputError, match="its file was replaced"):
+        _ = first.pipeline
+    assert [model.look(), model.look()] == [None, True]
+    assert isinstance(model.current.served, KernelsModel)
+    text = "ba be bi"
+    other = load(file, device="cpu").predict(text)
+    assert model.current.served.predict([text], split="auto", long="split") == [other]
+    assert model.current.pipeline.predict(text) == other
