@@ -1,7 +1,7 @@
 """Does a converted model get better on text of one's own by five minutes of fine-tuning?
 
     python recipes/prepare.py low-resource
-    python benchmarks/fine_tune_imported.py RUNS [--own prepared/low-resource] [--minutes 5]
+    python benchmarks/fine_tune_imported.py RUNS [--own prepared/low-resource] [--minutes 5] [--record]
 
 No published model is here, so a stand-in is made: an English-French model in Marian's architecture, trained on
 Multi30k's descriptions of pictures and written as a folder of Hugging Face. From there on it is somebody else's:
@@ -14,6 +14,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from records import write_record
+
 import transduce
 from transduce.core.model_file import save_model_file
 from transduce.data.files import read_lines
@@ -22,6 +24,7 @@ from transduce.interop.imports import read_foreign
 from transduce.interop.model_card import Languages
 from transduce.pipeline.pipeline import load
 
+METRICS = ["bleu", "chrf"]
 LANGUAGES = Languages("en", "fr")
 TASK = {"kind": "translation", "source": "en", "target": "fr"}
 MARIAN = {"norm": "post", "positions": "sinusoidal", "activation": "relu", "dropout": 0.1, "inner_dropout": 0.1}
@@ -38,12 +41,31 @@ def main() -> None:
     )
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--minutes-of-stand-in", type=float, default=10)
+    parser.add_argument("--record", action="store_true", help="write results/parity/fine_tune.json")
     asked = parser.parse_args()
     asked.runs.mkdir(parents=True, exist_ok=True)
     imported = converted(asked.runs, asked.multi30k, asked.minutes_of_stand_in)
     tuned = fine_tuned(asked.runs / "fine-tuned", imported, asked.own, asked.minutes)
-    test = asked.own / "test.tsv"
-    print(transduce.evaluate({"converted": imported, "fine-tuned": tuned}, test, metrics=["bleu", "chrf"]))
+    found = transduce.evaluate({"converted": imported, "fine-tuned": tuned}, asked.own / "test.tsv", metrics=METRICS)
+    print(found)
+    if asked.record:
+        print(recorded(found, asked.own, asked.minutes))
+
+
+def recorded(found: transduce.Evaluation, own: Path, minutes: float) -> Path:
+    """Scores, and the differences between them with their intervals."""
+    return write_record(
+        "parity/fine_tune",
+        60 * minutes,
+        minutes=minutes,
+        pairs=sum(1 for _ in read_lines(own / "train.tsv")),
+        sentences=len(found),
+        scores={
+            name: {metric: system.scores[metric].to_dict() for metric in METRICS}
+            for name, system in found.systems.items()
+        },
+        differences={each.metric: each.difference.to_dict() for each in found.comparisons},
+    )
 
 
 def converted(runs: Path, data: Path, minutes: float) -> Path:
@@ -83,7 +105,6 @@ def fine_tuned(run: Path, start: Path, own: Path, minutes: float) -> Path:
     }
     recipe["training"] |= {"optimizer": "adamw", "learning_rate": 5e-4, "warmup": 30, "validate_every": 50}
     if not (run / "model.safetensors").is_file():
-        print(f"{sum(1 for _ in read_lines(own / 'train.tsv')):,} pairs of one's own")
         transduce.train(recipe, run=run)
     return run
 

@@ -5,7 +5,7 @@ import pytest
 from scripts import ROOT, loaded
 
 
-@pytest.mark.parametrize("name", ["api", "recipes", "results", "limits", "scale"])
+@pytest.mark.parametrize("name", ["api", "recipes", "results", "limits", "parity", "scale"])
 def test_a_page_that_is_made_is_up_to_date(name: str) -> None:
     module = loaded(f"docs/make_{name}.py")
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), f"run: python docs/make_{name}.py"
