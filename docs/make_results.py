@@ -314,15 +314,18 @@ def _asked(name: str) -> tuple[str, list[str]]:
 
 
 def _shown_scores(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of the first test set: the metric that decides, and the perplexity."""
+    """The metric that decides, of every test set, and the perplexity of the first."""
     first, *others = record["scores"]
-    return [first, *(each for each in others if each["test"] == first["test"] and each["metric"] == "perplexity")]
+    same = [each for each in others if (each["metric"], each["search"]) == (first["metric"], first["search"])]
+    return [first, *same, *(one for one in others if one["test"] == first["test"] and one["metric"] == "perplexity")]
 
 
 def _compared(record: dict[str, Any], shown: list[dict[str, Any]], letters: dict[str, str]) -> str:
     head = ["variant"]
+    several = len({score["test"] for score in shown}) > 1
     for score in shown:
-        head += [letters[score["signature"]], "each seed", "p"]
+        letter = letters[score["signature"]]
+        head += [f"{score['test']}: {letter}" if several else letter, "each seed", "p"]
     rows = [
         [f"`{name}`", *(cell for score in shown for cell in _cells(score, name, variant)), *_costs(variant)]
         for name, variant in record["variants"].items()

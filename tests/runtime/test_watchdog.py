@@ -25,6 +25,10 @@ class Store(dict[str, str]):
     def check(self, keys: list[str]) -> bool:
         return all(key in self for key in keys)
 
+    def add(self, key: str, number: int) -> int:
+        self[key] = str(int(self.get(key, "0")) + number)
+        return int(self[key])
+
 
 class Watched:
     """Three processes that say what they are told to, seen by the first, and a clock that goes as it is told to."""
@@ -103,12 +107,31 @@ def test_one_that_is_done_is_waited_for_by_nobody(watched: Watched) -> None:
     assert watched.after(5 * LIMIT, p0=WORKS, p2=WORKS) == []
 
 
-def test_one_that_says_nothing_any_more_is_missing(watched: Watched) -> None:
+def test_one_that_says_nothing_any_more_is_named_by_the_first_who_knows(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not known yet when the others lose it, so they wait."""
+    states = {"p0": WORKS, "p2": WORKS}
+    watched.after(3, **states, p1=WORKS)
+    gone = {**WORKS, "silent": True, "step": 3, "computed": 3}
+    monkeypatch.setattr(watched.dog._done, "wait", lambda seconds: watched.after(seconds, **states, p1=gone))
+    watched.dog.name_missing()
+    named = "transduce: process 1 of 3, on here, is not there any more. Where it stood last:\nof 1\n"
+    assert capsys.readouterr().err == named
+    assert watchdog.SILENT < watched.now - 3 <= watchdog.SILENT + watchdog.OFTEN
+    watched.dog.name_missing()
+    assert capsys.readouterr().err == "", "one tells it for all"
+
+
+def test_nobody_is_named_where_one_left_and_said_why(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     watched.after(3, p0=WORKS, p1=WORKS, p2=WORKS)
-    watched.after(watchdog.SILENT + 1, p0=WORKS, p1={**WORKS, "silent": True, "step": 3, "computed": 3}, p2=WORKS)
-    watched.dog._done.set()  # it need not wait to know
-    assert watched.dog.missing() == "process 1 of 3, on here, is not there any more. Where it stood last:\nof 1\n"
-    assert watched.dog.speaks()
+    watched.store.set("pulse/1", watchdog.DONE)
+    monkeypatch.setattr(watched.dog._done, "wait", lambda seconds: watched.after(seconds, p0=WORKS, p2=WORKS))
+    watched.dog.name_missing()
+    assert capsys.readouterr().err == ""
+    assert watched.now - 3 <= watchdog.OFTEN
 
 
 def test_the_threads_own_time_is_no_movement() -> None:

@@ -303,9 +303,8 @@ def _lost_connection(error: BaseException | None) -> BaseException | None:
 def _gone(error: BaseException, watchdog: Watchdog) -> str:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun's, which comes at once; it waits for half a minute
-    missing = watchdog.missing()
-    told = f"\n{missing}" if missing and watchdog.speaks() else ""
+    watchdog.name_missing()
     return (
         f"Another process of this training has gone: {str(error).splitlines()[0]} The last checkpoint is intact; the "
-        f"same command goes on from there.{told}"
+        "same command goes on from there."
     )

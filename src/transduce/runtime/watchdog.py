@@ -24,6 +24,7 @@ LIMIT = 45.0  # seconds without computing anything
 SLOWER = 10.0  # times the longest step so far: then one that computes hangs, too
 KNOWN = 20  # steps, after which the longest says how long the next one may take
 SILENT = 4 * OFTEN  # seconds without a word: it is dead, or stopped
+AT_MOST = 2 * SILENT + OFTEN  # seconds until that is known: torchrun waits for half a minute
 WITHIN = f"{os.sep}torch{os.sep}distributed{os.sep}"  # files whose functions wait for other processes
 FRAMES = 40  # of a stack that are shown
 
@@ -79,6 +80,7 @@ class Watchdog(threading.Thread):
         self._all: dict[int, tuple[Any, float]] = {}  # how far all of them were, and since when
         self._spoken: dict[int, tuple[Any, float]] = {}  # what it said last, and since when
         self._last: dict[int, dict[str, Any]] = {}
+        self._left: set[int] = set()  # those that said that they are done
         self._main = threading.main_thread().ident
         self._done = threading.Event()
 
@@ -89,24 +91,35 @@ class Watchdog(threading.Thread):
         with suppress(RuntimeError):
             self._store.set(f"pulse/{self._rank}", DONE)  # not deleted: whoever is about to read it would wait for it
 
-    def missing(self) -> str:
-        """Which processes are not there any more, with their machine and their last stack; "" = all are.
+    def name_missing(self) -> None:
+        """Names on standard error, once for all processes, those that died, with their machine and their last stack.
 
-        Takes as long as it takes to know.
+        Takes as long as it takes to know. Nobody is named where one left of its own accord: it has said why.
         """
-        self._done.wait(SILENT + OFTEN)
-        now, told = time.monotonic(), []
-        for rank, state in sorted(self._last.items()):
-            silent = rank not in self._spoken or now - self._spoken[rank][1] > SILENT
-            if silent and rank != self._rank:
-                told.append(f"{_called(rank, self._world, state)} is not there any more. {_stood(state)}")
-        return "\n".join(told)
+        until, silent = time.monotonic() + AT_MOST, list[int]()
+        while not silent and not self._left and time.monotonic() < until:
+            self._done.wait(OFTEN)
+            silent = self._silent()
+        if silent and self._tells():
+            sys.stderr.write("".join(f"transduce: {self._died(rank)}" for rank in silent))
+            with suppress(OSError):
+                sys.stderr.flush()
 
-    def speaks(self) -> bool:
-        """Whether this process is the one to tell what all of them see."""
-        now = time.monotonic()
-        there = [rank for rank, (_, since) in list(self._spoken.items()) if now - since <= SILENT]
-        return self._rank == min(there, default=self._rank)
+    def _silent(self) -> list[int]:
+        """Processes that have not said a word for a while, and did not say that they are done."""
+        now, spoken = time.monotonic(), dict(self._spoken)
+        return sorted(rank for rank, (_, since) in spoken.items() if now - since > SILENT and rank != self._rank)
+
+    def _died(self, rank: int) -> str:
+        state = self._last[rank]
+        return f"{_called(rank, self._world, state)} is not there any more. {_stood(state)}"
+
+    def _tells(self) -> bool:
+        """Whether this process is the first to know. Raises nothing: without a store, all tell."""
+        try:
+            return bool(self._store.add("told", 1) == 1)
+        except (RuntimeError, OSError):
+            return True
 
     def run(self) -> None:
         """Until `stop`; ends the process where another one stands still."""
@@ -150,6 +163,8 @@ class Watchdog(threading.Thread):
         for rank in range(self._world):
             said = self._store.get(f"pulse/{rank}") if self._store.check([f"pulse/{rank}"]) else DONE  # or not begun
             if (state := json.loads(said)) is None:
+                if rank in self._last:
+                    self._left.add(rank)
                 for seen in (self._moved, self._stepped, self._spoken):
                     seen.pop(rank, None)
                 continue
