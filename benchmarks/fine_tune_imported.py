@@ -28,7 +28,7 @@ METRICS = ["bleu", "chrf"]
 LANGUAGES = Languages("en", "fr")
 TASK = {"kind": "translation", "source": "en", "target": "fr"}
 MARIAN = {"norm": "post", "positions": "sinusoidal", "activation": "relu", "dropout": 0.1, "inner_dropout": 0.1}
-SIZES = {"d_model": 256, "heads": 8, "feed_forward": 1024, "encoder_layers": 3, "decoder_layers": 3}
+SIZES = {"d_model": 128, "heads": 4, "feed_forward": 512, "encoder_layers": 2, "decoder_layers": 2}
 
 
 def main() -> None:
@@ -80,7 +80,7 @@ def converted(runs: Path, data: Path, minutes: float) -> Path:
     recipe: dict[str, Any] = {
         "task": TASK,
         "data": {"train": [sides["train"]], "validation": sides["val"]},
-        "tokenizer": {"kind": "unigram", "vocabulary": 8000},
+        "tokenizer": {"kind": "unigram", "vocabulary": 4000},
         "model": {**MARIAN, **SIZES},
         "training": {"updates": 2000, "minutes": minutes, "optimizer": "muon", "learning_rate": 3e-3, "threads": 1},
     }

@@ -5,7 +5,7 @@ Shapes: V vocabulary, D model width.
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from transduce.core.finite import check_finite
 from transduce.core.model_file import ModelFile
 from transduce.core.registry import suggest
 from transduce.data.columns.packed import pack
+from transduce.data.columns.tokens import Tokens
 from transduce.interop.foreign_folder import ForeignFolder
 from transduce.interop.import_bart import Weights, output_name, read_bart
 from transduce.interop.import_columns import ColumnPair, columns_of
@@ -138,10 +139,11 @@ def model_file(
     Raises:
         InputError: the weights are not those of such a model, or not all of them are numbers.
     """
+    target = _forbidden_by_search(weights, f"{output_name(table)}.bias", columns.target)
     if columns.further:
         table = with_further(table, weights, columns.further, columns.unknown)
     longest, limits = _limits(table)
-    joint = columns.source.tokenizer.equals(columns.target.tokenizer)
+    joint = columns.source.tokenizer.equals(target.tokenizer)
     recipe = parse_recipe(
         {
             "name": name,
@@ -156,12 +158,29 @@ def model_file(
         },
         name,
     )
-    texts, described = pack({"source": columns.source, "target": columns.target})
+    texts, described = pack({"source": columns.source, "target": target})
     config = recipe.to_table()
     contiguous = {key: weight.contiguous() for key, weight in weights.items()}
     Outline(config, texts, described, contiguous)
     check_finite(contiguous)
     return ModelFile(contiguous, config, texts, origin, {}, columns=described)
+
+
+def _forbidden_by_search(weights: Weights, bias: str, target: Tokens) -> Tokens:
+    """The output's column, which forbids what a bias of `NEVER` forbade, as our exports write it; the bias goes.
+
+    With it, the loss of a text that holds an unknown token would be that of something impossible. Padding stands in no
+    text, so its bias stays.
+    """
+    if bias not in weights:
+        return target
+    forbidden_V = weights[bias] <= NEVER
+    forbidden_V[target.tokenizer.pad] = False
+    if not forbidden_V.any():
+        return target
+    weights[bias] = weights[bias].masked_fill(forbidden_V, 0.0)
+    ids = {*target.unwritten, *forbidden_V.nonzero().flatten().tolist()}
+    return replace(target, never=tuple(target.tokens(sorted(ids))))
 
 
 def _limits(table: dict[str, Any]) -> tuple[int, dict[str, Any]]:
