@@ -64,7 +64,7 @@ def recorded(found: transduce.Evaluation, own: Path, minutes: float) -> Path:
             name: {metric: system.scores[metric].to_dict() for metric in METRICS}
             for name, system in found.systems.items()
         },
-        differences={each.metric: each.difference.to_dict() for each in found.comparisons},
+        differences={each.metric: each.difference.to_dict() for each in found.comparisons if each.metric in METRICS},
     )
 
 
