@@ -12,6 +12,7 @@ Shapes: B batch, H heads, T queries, S keys, E width of a head, K distinct dista
 """
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -209,7 +210,17 @@ def buckets(away_TS: Tensor, causal: bool, count: int = BUCKETS, far: int = FART
 
 
 def _one_way(away_TS: Tensor, count: int, far: int) -> Tensor:
+    """Looked up: a logarithm that another library rounds otherwise would choose another bucket."""
+    bucket_N = _buckets_of_distances(count, far)
+    return torch.tensor(bucket_N, device=away_TS.device)[away_TS.clamp(max=len(bucket_N) - 1)]
+
+
+@lru_cache
+def _buckets_of_distances(count: int, far: int) -> tuple[int, ...]:
+    """Of 0, 1, 2, .. up to the first distance from which on all have the last bucket."""
     exact = count // 2
-    beyond_TS = (away_TS.clamp(min=exact).double() / exact).log() / math.log(far / exact)
-    bucket_TS = (exact + beyond_TS * (count - exact)).long().clamp(max=count - 1)
-    return torch.where(away_TS < exact, away_TS, bucket_TS)
+    logarithmic = [
+        min(count - 1, exact + int(math.log(distance / exact) / math.log(far / exact) * (count - exact)))
+        for distance in range(exact, far)
+    ]
+    return (*range(exact), *logarithmic, count - 1)
