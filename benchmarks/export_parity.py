@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from records import write_record
+from records import save_measurement
 
 import transduce
 from transduce.core.errors import InputError
@@ -91,7 +91,7 @@ def main() -> None:
     if asked.record:
         settings = {"updates": asked.updates, "sizes": SIZES, "text": text.name}
         installed = [name for name in LIBRARIES if find_spec(name)]
-        print(write_record("parity/export", time.monotonic() - began, installed, **settings, rows=rows))
+        print(save_measurement("parity/export", time.monotonic() - began, installed, **settings, rows=rows))
 
 
 def trained(name: str, runs: Path, data: Path, updates: int) -> Pipeline:

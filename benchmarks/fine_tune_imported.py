@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from records import write_record
+from records import save_measurement
 
 import transduce
 from transduce.core.model_file import save_model_file
@@ -54,7 +54,7 @@ def main() -> None:
 
 def recorded(found: transduce.Evaluation, own: Path, minutes: float) -> Path:
     """Scores, and the differences between them with their intervals."""
-    return write_record(
+    return save_measurement(
         "parity/fine_tune",
         60 * minutes,
         minutes=minutes,

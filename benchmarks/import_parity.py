@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from records import write_record
+from records import save_measurement
 
 from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
@@ -245,7 +245,7 @@ def main() -> None:
             rows.append(measured(name, size, lines, asked.count))
             print(shown(rows[-1]), flush=True)
     if asked.record:
-        print(write_record("parity/import", time.monotonic() - began, LIBRARIES, text=asked.lines.name, rows=rows))
+        print(save_measurement("parity/import", time.monotonic() - began, LIBRARIES, text=asked.lines.name, rows=rows))
 
 
 if __name__ == "__main__":

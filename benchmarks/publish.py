@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from records import save_record
 from torch import nn
 
 import transduce
@@ -45,10 +46,7 @@ def main() -> None:
 
 def write_record(record: dict[str, Any], name: str) -> Path:
     """The file that holds it now."""
-    RECORDS.mkdir(parents=True, exist_ok=True)
-    path = RECORDS / f"{name}.json"
-    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return path
+    return save_record(RECORDS / f"{name}.json", record)
 
 
 def recorded(report: dict[str, Any], commit: str, change: str) -> dict[str, Any]:

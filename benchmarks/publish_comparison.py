@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from records import save_record
+
 RECORDS = Path(__file__).with_name("results") / "compare"
 LIMITS = RECORDS.with_name("limits")
 SCORE = ("test", "search", "metric", "name", "signature", "lower_is_better", "digits")
@@ -27,10 +29,7 @@ def main() -> None:
     asked = parser.parse_args()
     record = recorded(asked.folder, asked.commit)
     records = LIMITS if "axis" in record else RECORDS
-    records.mkdir(parents=True, exist_ok=True)
-    path = records / f"{record['comparison']}.json"
-    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(path)
+    print(save_record(records / f"{record['comparison']}.json", record))
 
 
 def recorded(folder: Path, commit: str | None = None) -> dict[str, Any]:

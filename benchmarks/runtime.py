@@ -20,12 +20,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 from markdown_table import markdown_table
 
+Engines = dict[str, tuple[str, str]]  # by name: an interpreter, and a key of `FIRST`
 LINES = 320
 FIRST = {
     "torch": ["-m", "transduce", "predict", "--engine", "torch"],
@@ -177,37 +179,38 @@ def main() -> None:
         print(speeds(engines, model, lines, given.rounds))
 
 
-def starts(engines: dict[str, tuple[str, str]], model: Path, text: str, rounds: int) -> str:
+def starts(engines: Engines, model: Path, text: str, rounds: int) -> str:
     """The table of first answers."""
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
-    for _ in range(rounds + 1):  # the first fills the caches
-        for name, engine in engines.items():
-            found[name].append(first_answer(*engine, model, text))
-    rows = [
-        [name, *(spread([each[kind] for each in runs[1:]]) for kind in ("wall", "cpu"))] for name, runs in found.items()
-    ]
+    rows = [[name, *_seconds(runs)] for name, runs in in_turn(first_answer, engines, model, text, rounds).items()]
     return markdown_table(["from process start to the first answer", "s by the clock", "s of the processor"], rows)
 
 
-def servers(engines: dict[str, tuple[str, str]], model: Path, text: str, rounds: int) -> str:
+def servers(engines: Engines, model: Path, text: str, rounds: int) -> str:
     """The table of first answers of servers."""
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
-    for _ in range(rounds + 1):  # the first fills the caches
-        for name, engine in engines.items():
-            found[name].append(served_answer(*engine, model, text))
     rows = [
-        [
-            name,
-            *(spread([each[kind] for each in runs[1:]]) for kind in ("wall", "cpu")),
-            *(spread([each[kind] for each in runs[1:]], 0) for kind in ("VmRSS", "VmHWM")),
-        ]
-        for name, runs in found.items()
+        [name, *_seconds(runs), *(spread([each[kind] for each in runs], 0) for kind in ("VmRSS", "VmHWM"))]
+        for name, runs in in_turn(served_answer, engines, model, text, rounds).items()
     ]
     heads = ["a server, from its start to the first answer", "s by the clock", "s of the processor"]
     return markdown_table([*heads, "MiB resident", "MiB at most"], rows)
 
 
-def speeds(engines: dict[str, tuple[str, str]], model: Path, lines: list[str], rounds: int) -> str:
+def in_turn(
+    answer: Callable[[str, str, Path, str], dict[str, float]], engines: Engines, model: Path, text: str, rounds: int
+) -> dict[str, list[dict[str, float]]]:
+    """What each engine took in each round; the first, which fills the caches, is left out."""
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
+    for _ in range(rounds + 1):
+        for name, engine in engines.items():
+            found[name].append(answer(*engine, model, text))
+    return {name: runs[1:] for name, runs in found.items()}
+
+
+def _seconds(runs: list[dict[str, float]]) -> list[str]:
+    return [spread([each[kind] for each in runs]) for kind in ("wall", "cpu")]
+
+
+def speeds(engines: Engines, model: Path, lines: list[str], rounds: int) -> str:
     """The table of speed, memory and equality."""
     rows = []
     for search, (settings, precision) in SEARCHES.items():

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
-from records import write_record
+from records import save_measurement
 
 GRACE = 30.0  # seconds between SIGTERM and SIGKILL, as torchrun's
 LOOK = 0.05
@@ -92,7 +92,7 @@ def trained(world: int, recipe: Path, run: Path, *overrides: str) -> Path:
 
 def record(name: str, seconds: float, **found: object) -> None:
     """What was measured, into results/distributed/."""
-    write_record(f"distributed/{name}", seconds, **found)
+    save_measurement(f"distributed/{name}", seconds, **found)
 
 
 def sha256(run: Path) -> str:

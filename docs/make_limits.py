@@ -3,12 +3,14 @@
 `tests/test_docs.py` fails when the page is out of date.
 """
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from records import read_record
 
 from transduce.compare.axis_tables import axis_charts, axis_tables
 from transduce.compare.chart import Line, line_chart
@@ -52,9 +54,8 @@ def page() -> str:
 
 
 def record(name: str) -> Record | None:
-    """What was measured; None where nothing is on record."""
-    path = RECORDS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    """See `read_record`."""
+    return read_record(RECORDS / f"{name}.json")
 
 
 def section(name: str, found: Record | None) -> str:

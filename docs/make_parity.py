@@ -3,13 +3,13 @@
 `tests/test_docs.py` fails when the page is out of date.
 """
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from markdown_table import markdown_table
+from records import read_record
 
 Record = dict[str, Any]
 ROOT = Path(__file__).parents[1]
@@ -28,9 +28,8 @@ def page() -> str:
 
 
 def record(name: str) -> Record | None:
-    """What was measured; None where nothing is on record."""
-    path = RECORDS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    """See `read_record`."""
+    return read_record(RECORDS / f"{name}.json")
 
 
 def where(found: Record, *libraries: str) -> str:
@@ -135,8 +134,8 @@ def _cell(row: Record | None) -> str:
 def _parted(rows: list[Record]) -> str:
     """Where greedy outputs differ: whether it was a tie."""
     told = "".join(
-        f"- {row['architecture']}, {row['format']}: {row['lines'] - row['greedy']} of {row['lines']:,}, where "
-        f"by our model their token is {row['margin']:.1e} nats less likely than ours at most\n"
+        f"- {row['architecture']}, {row['format']}: {row['lines'] - row['greedy']} of {row['lines']:,}, and "
+        f"our model finds their token at most {row['margin']:.1e} nats less likely than ours\n"
         for row in rows
         if row.get("margin") is not None
     )

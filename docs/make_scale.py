@@ -3,7 +3,6 @@
 `tests/test_docs.py` fails when the page is out of date.
 """
 
-import json
 import statistics
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from markdown_table import markdown_table
+from records import read_record
 
 Record = dict[str, Any]
 ROOT = Path(__file__).parents[1]
@@ -61,9 +61,8 @@ def page() -> str:
 
 
 def record(name: str) -> Record | None:
-    """What was measured; None where nothing is on record."""
-    path = RECORDS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    """See `read_record`."""
+    return read_record(RECORDS / f"{name}.json")
 
 
 def proved() -> str:
@@ -174,10 +173,9 @@ def measured() -> str:
 
 def corpus() -> str:
     """A corpus of many files, beside a small one."""
-    path = RECORDS.parent / "many_pairs.json"
-    if not path.exists():
+    found = read_record(RECORDS.parent / "many_pairs.json")
+    if not found:
         return ""
-    found = json.loads(path.read_text(encoding="utf-8"))
     machine, busy = found["machine"], found["opening_on_a_busy_machine"]
     columns = {
         "opening": "open_seconds",

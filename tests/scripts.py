@@ -1,6 +1,7 @@
 """The scripts of benchmarks/ and docs/, which are no package, as modules."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -8,7 +9,12 @@ ROOT = Path(__file__).parents[1]
 
 
 def loaded(path: str) -> ModuleType:
-    """The script at `path` below the repository's root, such as benchmarks/publish.py; run anew each time."""
+    """The script at `path` below the repository's root, such as benchmarks/publish.py; run anew each time.
+
+    What lies beside it can be imported, as when it is called.
+    """
+    if (folder := str((ROOT / path).parent)) not in sys.path:
+        sys.path.append(folder)
     spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
     assert spec
     assert spec.loader

@@ -88,7 +88,7 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     from transduce.pipeline.pipeline import load
 
     if not read.has_engine:
-        _red(f"nothing was compared. Marian itself is what this compares with: transduce export {output} --to marian")
+        _red(f"nothing was compared. To compare it with Marian itself: transduce export {output} --to marian")
         return True
     if text is None:
         _red("nothing was compared: name lines of text with --check.")

@@ -7,28 +7,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from transduce.cli.process import run
+from transduce.cli.runtime_options import PRECISION, SEARCH
 from transduce.cli.search_keys import models_and_search
 from transduce.version import __version__
 
 NAME = "transduce-runtime"
-SEARCH: dict[str, dict[str, Any]] = {
-    "--method": {"choices": ["greedy", "beam"], "help": "The search method."},
-    "--beam": {"type": int, "help": "The beam width."},
-    "--prune": {"type": float, "help": "Drop hypotheses that are this many nats less likely than the best."},
-    "--length-rule": {"choices": ["power", "gnmt", "none"], "help": "How outputs are ranked."},
-    "--alpha": {"type": float, "help": "The exponent in --length-rule."},
-    "--nbest": {"type": int, "help": "How many outputs to list for each line, with --json."},
-    "--max-new": {
-        "type": int,
-        "dest": "max_length_offset",
-        "help": "How many tokens longer an output may be than search.max_length_factor times its source.",
-    },
-    "--shortlist": {"type": int, "help": "Allow only this many candidates for each source token."},
-}
-"""Options that are keys of search."""
 
 
 def verbs() -> argparse.ArgumentParser:
@@ -42,7 +27,7 @@ def verbs() -> argparse.ArgumentParser:
     whole.add_argument(
         "verb",
         choices=["predict", "serve"],
-        help=f"Lines, or over HTTP. It comes first; {NAME} VERB --help lists its options.",
+        help=f"predict: lines of text. serve: over HTTP. Its options follow it; see {NAME} VERB --help.",
     )
     return whole
 
@@ -77,9 +62,7 @@ def parser() -> argparse.ArgumentParser:
         help="What to do with lines that are too long.",
     )
     whole.add_argument("--ensemble", choices=["probability", "log_probability"], default="probability")
-    whole.add_argument(
-        "--precision", choices=["fp32", "int8"], default="fp32", help="The precision of matrix products."
-    )
+    whole.add_argument("--precision", **PRECISION)
     whole.add_argument("--json", action="store_true", help="Write one JSON object a line.")
     return whole
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from transduce.cli.runtime_options import PRECISION, SEARCH
 from transduce.cli.search_keys import models_and_search
 from transduce.cli.server import hosts_of, key_of, start
 
@@ -24,6 +25,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "--threads": {"type": int, "help": "How many threads the models use. By default all cores."},
 }
 """Options that are keys of `transduce.serve.settings.ServeSettings`."""
+SEARCHED = ("--prune", "--shortlist")
 
 
 def parser(name: str) -> argparse.ArgumentParser:
@@ -51,18 +53,16 @@ def parser(name: str) -> argparse.ArgumentParser:
     )
     for option, how in SETTINGS.items():
         whole.add_argument(option, **how)
-    whole.add_argument(
-        "--precision", choices=["fp32", "int8"], default="fp32", help="The precision of matrix products."
-    )
-    whole.add_argument("--prune", type=float, help="Drop hypotheses that are this many nats less likely than the best.")
-    whole.add_argument("--shortlist", type=int, help="Allow only this many candidates for each source token.")
+    whole.add_argument("--precision", **PRECISION)
+    for option in SEARCHED:
+        whole.add_argument(option, **SEARCH[option])
     return whole
 
 
 def serve(name: str, arguments: Sequence[str]) -> None:
     """Serve models over HTTP, as `transduce serve --engine kernels` does."""
     given = parser(name).parse_intermixed_args(arguments)
-    models, search = models_and_search(given.model, {"prune": given.prune, "shortlist": given.shortlist})
+    models, search = models_and_search(given.model, {option[2:]: getattr(given, option[2:]) for option in SEARCHED})
     asked = {key: getattr(given, key) for key in (option[2:].replace("-", "_") for option in SETTINGS)}
     asked |= {
         "api_key": key_of(given.api_key_file),

@@ -113,7 +113,7 @@ class Parity:
             ]
         if self.margin is not None:
             told += [
-                f"  where they part  ours is likelier than theirs by {self.margin:.2g} at most (by our model, log)"
+                f"  where they part  our model finds their token at most {self.margin:.2g} nats less likely than ours"
             ]
         if self.apart:
             told += [f"  log-probability  {self.apart[0]:.2g} apart at most, {self.apart[1]:.2g} on average"]
