@@ -134,6 +134,19 @@ def test_nobody_is_named_where_one_left_and_said_why(
     assert watched.now - 3 <= watchdog.OFTEN
 
 
+def test_nobody_seems_silent_where_the_store_has_gone(watched: Watched) -> None:
+    watched.after(3, p0=WORKS, p1=WORKS, p2=WORKS)
+
+    def gone(key: str, value: str) -> None:
+        raise RuntimeError("the store is gone")
+
+    watched.store.set = gone  # type: ignore[method-assign]
+    watched.dog._done.wait = lambda seconds: False  # type: ignore[method-assign, assignment, misc]
+    watched.dog.run()
+    watched.now += 10 * watchdog.SILENT
+    assert watched.dog._silent() == []
+
+
 def test_the_threads_own_time_is_no_movement() -> None:
     store = Store()
     dog = Watchdog(store, 0, 1, Pulse(), LIMIT)

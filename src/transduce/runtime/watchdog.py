@@ -128,6 +128,7 @@ class Watchdog(threading.Thread):
                 self._say()
                 still = self._standing_still()
             except (RuntimeError, OSError, ValueError):
+                self._spoken.clear()  # what others say now is not heard, so nobody is silent
                 return  # the store is gone: torchrun ends this process
             if still and not self._done.is_set():
                 self._leave(still)
