@@ -1,12 +1,11 @@
-"""How fast are two processes beside one, what do they tell each other, and is one alone as fast as before?
+"""How fast are two processes beside one, and what do they tell each other?
 
-    python benchmarks/distributed_speed.py [--rounds 3] [--before CHECKOUT]
+    python benchmarks/distributed_speed.py [--rounds 3]
 
 - The update that `transduce train` makes, with random batches: a small model, and that of Vaswani et al. 2017, base.
 - One process with two threads beside two with one thread each, in turn; each round runs all of them once.
 - The sum of gradients alone, over gloo on this machine: seconds for tensors of several sizes.
 - How many pairs a second an epoch's batches are planned for, which every process does.
-- --before: one process of an earlier checkout of this repository in turn with one of this code.
 
 Where other work runs on the machine, wall-clock figures say little by themselves; ratios, and target tokens per second
 of processor time, say more. Prints tables, writes results/distributed/speed.json. POSIX.
@@ -20,8 +19,9 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 SIZES = {  # the model, its vocabulary, target tokens of an update
     "small": ({"d_model": 256, "heads": 4, "feed_forward": 1024, "encoder_layers": 3, "decoder_layers": 3}, 8000, 2048),
@@ -39,7 +39,6 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--before", type=Path, help="a checkout of an earlier commit, kernels compiled")
     parser.add_argument("--worker", choices=[*SIZES, "sum", "plan"], help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.worker:
@@ -54,8 +53,6 @@ def main() -> None:
         print(f"{row['numbers']:11,}  {row['seconds']:.5f}")
     found["plan"] = run(1, 1, "plan")[0]
     print(f"planned pairs a processor-second: {found['plan']['pairs_per_processor_second']:,.0f}")
-    if asked.before:
-        found["before"] = before(asked.before, asked.rounds)
     from trainers import record
 
     record("speed", time.monotonic() - began, rounds=asked.rounds, **found)
@@ -84,30 +81,18 @@ def beside(size: str, rounds: int) -> dict[str, Any]:
     return {"rows": rows, "ratios": ratios, "parameters": parameters, "tokens_per_update": tokens}
 
 
-def before(checkout: Path, rounds: int) -> dict[str, Any]:
-    """Processor time of an update by the earlier code over that by this, small model, one thread, round by round."""
-    pairs = []
-    for _ in range(2 * rounds):
-        theirs, ours = (run(1, 1, "small", source)[0] for source in (checkout / "src", SOURCE))
-        pairs.append(ours["tokens_per_processor_second"] / theirs["tokens_per_processor_second"])
-    print(f"speed of one process beside before: {statistics.median(pairs):.3f} ({min(pairs):.3f} to {max(pairs):.3f})")
-    asked = ["git", "-C", str(checkout), "rev-parse", "--short=10", "HEAD"]
-    commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    return {"commit": commit, "ratios": sorted(pairs), "median": statistics.median(pairs)}
-
-
 def medians(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Of each figure."""
     return {key: statistics.median(row[key] for row in rows) for key in rows[0] if key.startswith("tokens_per_")}
 
 
-def run(world: int, threads: int, what: str, source: Path = SOURCE) -> list[dict[str, Any]]:
+def run(world: int, threads: int, what: str) -> list[dict[str, Any]]:
     """What each of so many workers prints."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1])
     workers = []
     for rank in range(world):
-        given = {"PYTHONPATH": str(source), "OMP_NUM_THREADS": str(threads), "MASTER_ADDR": "127.0.0.1"}
+        given = {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": str(threads), "MASTER_ADDR": "127.0.0.1"}
         given |= {"RANK": str(rank), "WORLD_SIZE": str(world), "MASTER_PORT": port}
         command = [sys.executable, __file__, "--worker", what]
         workers.append(subprocess.Popen(command, env=os.environ | given, stdout=subprocess.PIPE, text=True))
@@ -117,8 +102,16 @@ def run(world: int, threads: int, what: str, source: Path = SOURCE) -> list[dict
     return [json.loads(each.splitlines()[-1]) for each in printed]
 
 
-def updated(size: str) -> dict[str, Any]:
-    """Target tokens of all processes a second, and a second of their processor time."""
+class Work(NamedTuple):
+    """An update of a model, ready to be made."""
+
+    update: Callable[[], Any]
+    parameters: int
+    precision: str
+
+
+def prepared(size: str, group: Any = None) -> Work:
+    """The update that `transduce train` makes; without a group, as a checkout has it that knows of no processes."""
     import torch
 
     from transduce.core.padded import Padded
@@ -140,29 +133,42 @@ def updated(size: str) -> dict[str, Any]:
     model = Transformer(TransformerConfig(**shape), Specs.of_tokens(vocabulary, vocabulary))
     parts = model, text_objective(model, config), Optimizers(model, config), MovingAverage(model, 0.999), Progress()
     ids = torch.randint(4, vocabulary, (tokens // LENGTH, LENGTH + 1))
+    own = ids[group.rank :: group.world] if group else ids
+    rows = Padded(own, torch.full((len(own),), LENGTH + 1))
+    batches = [Batch(rows, rows, LENGTH * len(own))]
+    state = TrainingState(*parts, group=group) if group else TrainingState(*parts)
     precision = "bf16" if bf16_is_faster(capabilities()) else "fp32"
+    count = sum(each.numel() for each in model.parameters())
+    return Work(lambda: make_update(config, state, batches, precision), count, precision)
 
-    def measured(state: TrainingState, own: torch.Tensor) -> tuple[float, float]:
-        rows = Padded(own, torch.full((len(own),), LENGTH + 1))
-        batch = Batch(rows, rows, LENGTH * len(own))
-        make_update(config, state, [batch], precision)
-        wall, processor = time.monotonic(), time.process_time()
-        for _ in range(UPDATES[size]):
-            make_update(config, state, [batch], precision)
-        return time.monotonic() - wall, time.process_time() - processor
 
-    if os.environ["WORLD_SIZE"] == "1":  # as checkouts know it that know of no other processes
-        wall, processor = measured(TrainingState(*parts), ids)
+def updated(size: str) -> dict[str, Any]:
+    """Target tokens of all processes a second, and a second of their processor time."""
+    if os.environ["WORLD_SIZE"] == "1":
+        work = prepared(size)
+        wall, processor = measured(work.update, UPDATES[size])
     else:
         from transduce.runtime.process_group import started_group
 
         with started_group() as group:
-            wall, processor = measured(TrainingState(*parts, group=group), ids[group.rank :: group.world])
+            work = prepared(size, group)
+            wall, processor = measured(work.update, UPDATES[size])
             (processor,) = group.total(processor)
-    done = tokens * UPDATES[size]
-    count = sum(each.numel() for each in model.parameters())
-    speeds = {"tokens_per_second": done / wall, "tokens_per_processor_second": done / processor}
-    return {**speeds, "parameters": count, "tokens_per_update": tokens, "precision": precision}
+    tokens = SIZES[size][2]
+    speeds = {
+        "tokens_per_second": tokens * UPDATES[size] / wall,
+        "tokens_per_processor_second": tokens * UPDATES[size] / processor,
+    }
+    return {**speeds, "parameters": work.parameters, "tokens_per_update": tokens, "precision": work.precision}
+
+
+def measured(update: Callable[[], Any], repeated: int) -> tuple[float, float]:
+    """Seconds by the clock and of the processor, after one update that does not count."""
+    update()
+    wall, processor = time.monotonic(), time.process_time()
+    for _ in range(repeated):
+        update()
+    return time.monotonic() - wall, time.process_time() - processor
 
 
 def planned() -> dict[str, float]:

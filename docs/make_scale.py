@@ -152,13 +152,12 @@ def measured() -> str:
     sums = markdown_table(
         ["numbers", "seconds"], [[f"{row['numbers']:,}", f"{row['seconds']:.4f}"] for row in found["sums"]["rows"]]
     )
-    before = found.get("before")
+    one = record("one_process")
+    ratios = one["ratios"]
     alone = (
-        f"One process alone is {before['median']:.3f} times as fast as before there were several (commit "
-        f"{before['commit']}; processor time, pairs of runs: {len(before['ratios'])}, "
-        f"{before['ratios'][0]:.3f} to {before['ratios'][-1]:.3f}).\n\n"
-        if before
-        else ""
+        f"One process alone is {one['median']:.3f} times as fast as before there were several (commit {one['before']}; "
+        f"`python benchmarks/one_process.py`, {one['date']}; processor time of updates in turn, medians of "
+        f"{len(ratios)} rounds from {ratios[0]:.3f} to {ratios[-1]:.3f}).\n\n"
     )
     return (
         f"\n## Measured\n\n`python benchmarks/distributed_speed.py`, {found['date']}: {machine['processor']}, "
