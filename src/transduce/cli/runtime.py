@@ -73,10 +73,8 @@ def predict(given: argparse.Namespace) -> None:
     from transduce.cli.text import bar, is_terminal, read_source, tell
     from transduce.core.errors import InputError
     from transduce.data.tags import require_language
-    from transduce.runtime.allocator import keep_freed_memory
     from transduce.without_torch.translator import load
 
-    keep_freed_memory()
     if given.source is not None and given.text is not None:
         raise InputError("--source names a file of inputs and --text is the input itself: give one of them.")
     keys = [option.get("dest", name[2:].replace("-", "_")) for name, option in SEARCH.items()]

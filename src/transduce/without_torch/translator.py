@@ -6,6 +6,7 @@ kernels. What needs more than these is refused, with the name of the package tha
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -28,6 +29,7 @@ from transduce.inference.splitting import LongText, Pieces, pieces_of, tell_of_l
 from transduce.kernels.native import beam, kernels, multiplies_whole, openmp
 from transduce.layers.fused_search import BeamRequest, Mean
 from transduce.pipeline.arguments import asked_of_outputs, differing_target, paths_of, texts_of, without_asked
+from transduce.runtime.allocator import freed_memory_kept
 from transduce.search.hypothesis import Hypothesis, rank
 from transduce.search.one_call import hypotheses_of, refuse_impossible
 from transduce.search.plain_settings import PlainSearch
@@ -182,11 +184,12 @@ class Translator:
             lines = [pieces.first + owners[place] for place in batch]
             return self._searched([[ids[place] for place in batch], *others], settings, lines)
 
-        for batch, found in zip(batches, _side_by_side(searched, batches, workers), strict=True):
-            for place, hypotheses in zip(batch, found, strict=True):
-                predictions[place] = Prediction.from_hypotheses(texts[place], hypotheses, self.target)
-            if advance:
-                advance(len(batch))
+        with freed_memory_kept() if len(batches) > 1 else nullcontext():
+            for batch, found in zip(batches, _side_by_side(searched, batches, workers), strict=True):
+                for place, hypotheses in zip(batch, found, strict=True):
+                    predictions[place] = Prediction.from_hypotheses(texts[place], hypotheses, self.target)
+                if advance:
+                    advance(len(batch))
         return predictions
 
     def _searched(
