@@ -5,6 +5,7 @@ Shapes: H heads, T queries (rows), S keys (columns).
 
 import math
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -58,10 +59,9 @@ def attention_figure(rows: Sequence[str], columns: Sequence[str], weights: Array
     cell, size = (0.42, 10.0) if max(weights.shape) <= MANY else (0.24, 7.5)  # inches, points
     height, width = cell * len(rows), cell * len(columns)
     label = 0.0095 * size  # inches a letter takes
-    figure = new_figure(
-        max(width + label * _longest(rows), 0.11 * len(title)) + 1.2,
-        height + 0.75 * label * _longest(columns) + (0.9 if title else 0.5),
-    )
+    wide = max(width + label * _longest(rows) + 1.2, 4.5)
+    titles = wrap(title, int(wide / 0.11))  # inches a letter of it takes
+    figure = new_figure(wide, height + 0.75 * label * _longest(columns) + 0.5 + 0.25 * len(titles))
     axes = figure.subplots()
     image = axes.imshow(weights, cmap=_colour_map(), vmin=0, vmax=weights.max() or 1, aspect="equal")
     axes.set_xticks(range(len(columns)), columns, rotation=45, ha="left", rotation_mode="anchor", fontsize=size)
@@ -73,8 +73,8 @@ def attention_figure(rows: Sequence[str], columns: Sequence[str], weights: Array
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0)
     bar.ax.grid(visible=False)
-    if title:
-        figure.suptitle(title)
+    if titles:
+        figure.suptitle("\n".join(titles))
     return figure
 
 
