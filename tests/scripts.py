@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -21,3 +23,11 @@ def loaded(path: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def page_of_results(monkeypatch: pytest.MonkeyPatch, folder: Path, **records: Path) -> ModuleType:
+    """`docs/make_results.py`, which finds these records and no others, as in PLAIN=folder of records."""
+    page = loaded("docs/make_results.py")
+    for name in ("RECORDS", "COMPARISONS", "LANGUAGES", "NO_RECIPE", "PLAIN"):
+        monkeypatch.setattr(page, name, records.get(name, folder / "none"))
+    return page

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from scripts import loaded
+from scripts import loaded, page_of_results
 from transduce.cli.app import app
 
 
@@ -66,10 +66,7 @@ def test_a_training_is_compared_with_it_on_record(
         one, other = theirs[score["metric"]]["value"], record["tests"]["held_out"][score["metric"]]["value"]
         assert (score["model"]["value"], score["plain"]["value"]) == (one, other)
         assert score["difference"]["value"] == pytest.approx(one - other)
-    page = loaded("docs/make_results.py")
-    for name in ("RECORDS", "COMPARISONS"):
-        monkeypatch.setattr(page, name, tmp_path / "none")
-    monkeypatch.setattr(page, "PLAIN", tmp_path / "records")
+    page = page_of_results(monkeypatch, tmp_path, PLAIN=tmp_path / "records")
     text = page.page()
     for score in record["scores"]:
         [row] = [line for line in text.splitlines() if f"| held_out | {score['name']} (" in line]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scripts import ROOT, loaded
+from scripts import ROOT, loaded, page_of_results
 from tiny_recipe import DIGITS, TINY_RECIPE
 from transduce.recipe.recipe import load_recipe
 
@@ -72,10 +72,7 @@ def test_a_recipe_and_none_are_compared_on_one_test(
     [row] = [line for line in shown.partition("Minutes:")[2].splitlines() if line.startswith("| `toy` ")]
     assert row.split(" | ")[4] == f"{ratio:.2f}"
 
-    page = loaded("docs/make_results.py")
-    for name in ("RECORDS", "COMPARISONS", "LANGUAGES"):
-        monkeypatch.setattr(page, name, tmp_path / "none")
-    monkeypatch.setattr(page, "NO_RECIPE", tmp_path / "records")
+    page = page_of_results(monkeypatch, tmp_path, NO_RECIPE=tmp_path / "records")
     text = page.page()
     assert row in text
     assert "| `toy` | exact match (2) | " in text

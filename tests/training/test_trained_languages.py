@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import transduce
-from scripts import ROOT, loaded
+from scripts import ROOT, loaded, page_of_results
 from tiny_recipe import DIGITS, TINY_RECIPE
 
 LANGUAGES = {"xx": 0, "arm_e": 3}  # by how many places the words for digits are turned
@@ -80,10 +80,7 @@ def test_every_language_has_its_models_an_ensemble_and_a_line(
     assert (record["recipe"], record["commit"], record["seeds"]) == ("toy", "abc", [1, 2])
     assert {each["metric"] for each in record["scores"]} == {"exact_match", "per"}
     assert all(each["signature"] for each in record["scores"])
-    page = loaded("docs/make_results.py")
-    for name in ("RECORDS", "COMPARISONS"):
-        monkeypatch.setattr(page, name, tmp_path / "none")
-    monkeypatch.setattr(page, "LANGUAGES", records)
+    page = page_of_results(monkeypatch, tmp_path, LANGUAGES=records)
     monkeypatch.setattr(page.language_tables, "RECIPES", recipe.parent)
     text = page.page()
     assert "\n### toy\n\nOn the test set words (beam 3, alpha 0.75), exact match (2):\n\n| language | seed 1 |" in text
