@@ -111,7 +111,7 @@ class Work(NamedTuple):
 
 
 def prepared(size: str, group: Any = None) -> Work:
-    """The update that `transduce train` makes; without a group, as a checkout has it that knows of no processes."""
+    """The update that `transduce train` makes; without a group it runs on checkouts from before there were groups."""
     import torch
 
     from transduce.core.padded import Padded

@@ -43,6 +43,7 @@ from transduce.tasks.translation import TranslationData
 
 sys.path.insert(0, str(Path(__file__).parent))
 from no_recipe_tables import NAMES, scores_table, times_table
+from records import save_record
 from speed import WORKERS, make_environments, python
 
 ROOT = Path(__file__).parents[1]
@@ -56,11 +57,9 @@ def main() -> None:
     records = []
     for path, recipe in asked.read:
         records.append(compared(path, recipe, asked))
-        (asked.runs / recipe.name / "compared.json").write_text(json.dumps(records[-1], indent=1, ensure_ascii=False))
+        save_record(asked.runs / recipe.name / "compared.json", records[-1])
         if asked.record:
-            RECORDS.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(records[-1], indent=1, ensure_ascii=False) + "\n"
-            (RECORDS / f"{recipe.name}.json").write_text(text, encoding="utf-8")
+            save_record(RECORDS / f"{recipe.name}.json", records[-1])
     names = {score["signature"]: score["name"] for record in records for score in record["scores"]}
     print(f"\n{scores_table(records, names)}\nMinutes:\n\n{times_table(records)}")
 

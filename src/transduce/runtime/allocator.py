@@ -12,8 +12,6 @@ from contextlib import contextmanager
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
 MIB = 2**20
-
-
 KEPT = {M_MMAP_THRESHOLD: 32 * MIB, M_TRIM_THRESHOLD: 2047 * MIB, M_TOP_PAD: 64 * MIB}
 USUAL = {M_MMAP_THRESHOLD: 32 * MIB, M_TRIM_THRESHOLD: 64 * MIB, M_TOP_PAD: MIB // 8}
 """What glibc itself comes to, once it has freed a block of 32 MiB."""
@@ -29,7 +27,11 @@ def keep_freed_memory() -> bool:
 
 @contextmanager
 def freed_memory_kept() -> Iterator[None]:
-    """Keep it for the time of a block, and return it at its end, as a library does that others use."""
+    """Keep freed memory while the block runs, and return it to the operating system at the end.
+
+    For code that others call, whose process should not stay large. glibc does not say what was set before, so its usual
+    settings hold from then on.
+    """
     known = _is_glibc() and _set(KEPT)
     try:
         yield
