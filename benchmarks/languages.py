@@ -13,7 +13,6 @@ trained by itself, see --only. `--record` writes benchmarks/results/languages/RE
 """
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -34,6 +33,7 @@ from transduce.training.run import open_task, run_training
 sys.path.insert(0, str(Path(__file__).parent))
 from language_tables import deciding, error_rates, table
 from publish import in_words
+from records import save_record
 
 RECORDS = Path(__file__).with_name("results") / "languages"
 FILES = ("source", "target", "tsv", "csv", "jsonl")
@@ -70,14 +70,11 @@ def main() -> None:
     record = recorded(recipes, reports, options)
     for score in deciding(record):
         print(f"\n{score['test']}, {score['name']} ({score['signature']}):\n\n{table(score)}\n{error_rates(score)}")
-    (options.runs / "languages.json").write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
+    save_record(options.runs / "languages.json", record)
     if options.record:
         if not record["commit"]:
             sys.exit(f"{options.runs}: the reports do not say which commit trained them: --commit")
-        RECORDS.mkdir(parents=True, exist_ok=True)
-        path = RECORDS / f"{recipe.name}.json"
-        path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        print(path)
+        print(save_record(RECORDS / f"{recipe.name}.json", record))
 
 
 # ---- the recipe of another language ----------------------------------------------------------------------

@@ -44,6 +44,7 @@ from transduce.tasks.translation import TranslationData
 
 sys.path.insert(0, str(Path(__file__).parent))
 from plain_tables import in_words, table
+from records import save_record
 
 RECORDS = Path(__file__).with_name("results") / "plain_transformer"
 PAD, START, END = 0, 1, 2
@@ -246,16 +247,14 @@ def main() -> None:
     noted.write_text(json.dumps(settings, indent=1))
     if not finished.is_file():
         report = trained(recipe, asked, settings, train_pairs, tests)
-        finished.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        save_record(finished, report)
     report = json.loads(finished.read_text(encoding="utf-8"))
     tell(report, asked.folder)
     if asked.against:
         record = {**report, "scores": compared(report, asked.folder, asked.against)}
         print(f"\n{table([record], {score['signature']: score['name'] for score in record['scores']})}")
         if asked.record:
-            RECORDS.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-            (RECORDS / f"{recipe.name}.json").write_text(text, encoding="utf-8")
+            save_record(RECORDS / f"{recipe.name}.json", record)
 
 
 def pairs_of(recipe: Recipe) -> tuple[Pairs, dict[str, Pairs]]:
