@@ -53,6 +53,15 @@ def side_by_side(last: list[Tensor], directions: int) -> StackState:
     return tuple(tuple(torch.cat(list(part[layer]), -1) for part in by_layer) for layer in range(LAYERS))
 
 
+def stacks(cell: str) -> tuple[RecurrentStack, nn.RNNBase]:
+    """Ours and torch's with the same random weights."""
+    ours = randomised(RecurrentStack(cell, INPUT, WIDTH, LAYERS, residual=False, dropout=0.0))
+    assert isinstance(ours, RecurrentStack)
+    theirs: nn.RNNBase = THEIRS[cell](INPUT, WIDTH, LAYERS, batch_first=True).double()
+    theirs.load_state_dict({f"{n}_l{i}": v for i, each in enumerate(ours.cells) for n, v in each.state_dict().items()})
+    return ours, theirs
+
+
 @every_cell
 @pytest.mark.parametrize("direction", ["forward", "both"])
 def test_an_encoder_is_torchs_with_packed_sentences(cell: str, direction: str) -> None:
@@ -108,20 +117,50 @@ def test_backward_is_forward_over_the_reversed_sentence() -> None:
 
 
 @every_cell
-def test_a_stack_is_torchs_and_can_be_cut_anywhere(cell: str) -> None:
-    stack = randomised(RecurrentStack(cell, INPUT, WIDTH, LAYERS, residual=False, dropout=0.0))
-    assert isinstance(stack, RecurrentStack)
-    theirs = THEIRS[cell](INPUT, WIDTH, LAYERS, batch_first=True).double()
-    theirs.load_state_dict({f"{n}_l{i}": v for i, each in enumerate(stack.cells) for n, v in each.state_dict().items()})
-    expected_BTH, _ = theirs(X_BSD)
-    state = tuple(each.empty(3) for each in stack.cells)
-    projected_BTG = stack.project(X_BSD)
-    whole_BTH, end = stack.extend(projected_BTG, state)
-    torch.testing.assert_close(whole_BTH, expected_BTH)
-    first_BTH, state = stack.extend(projected_BTG[:, :3], state)
-    second_BTH, state = stack.extend(projected_BTG[:, 3:], state)
+@pytest.mark.parametrize("projects", [True, False])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_a_stack_is_torchs_and_can_be_cut_anywhere(cell: str, projects: bool, gradients: bool) -> None:
+    stack, theirs = stacks(cell)
+
+    def read(x_BSD: Tensor, state: StackState) -> tuple[Tensor, StackState]:
+        return stack.extend(stack.project(x_BSD), state) if projects else stack.read(x_BSD, state)
+
+    with torch.set_grad_enabled(gradients):
+        expected_BTH, _ = theirs(X_BSD)
+        whole_BTH, end = read(X_BSD, stack.empty(3))
+        torch.testing.assert_close(whole_BTH, expected_BTH)
+        first_BTH, state = read(X_BSD[:, :3], stack.empty(3))
+        second_BTH, state = read(X_BSD[:, 3:], state)
     torch.testing.assert_close(torch.cat((first_BTH, second_BTH), 1), whole_BTH)
     torch.testing.assert_close(state, end)
+
+
+@every_cell
+def test_gradients_flow_through_what_is_read_to_weights_inputs_and_first_state(cell: str) -> None:
+    stack, theirs = stacks(cell)
+    stack = stack.float()
+    x_BSD = X_BSD.float().requires_grad_()
+    state = tuple(tuple(torch.randn_like(part).requires_grad_() for part in each) for each in stack.empty(3))
+    parts = [torch.stack([each[part] for each in state]).detach().double() for part in range(stack.parts)]
+    their_x_BSD = X_BSD.clone().requires_grad_()
+    begin = [part.requires_grad_() for part in parts]
+    expected_BTH, last = theirs(their_x_BSD, tuple(begin) if len(begin) > 1 else begin[0])
+    ends = last if isinstance(last, tuple) else (last,)
+    (expected_BTH.sin().sum() + sum(part.cos().sum() for part in ends)).backward()
+    output_BTH, end = stack.read(x_BSD, state)
+    loss = output_BTH.sin().sum() + sum(part.cos().sum() for each in end for part in each)
+    loss.backward()  # type: ignore[no-untyped-call]
+
+    def agree(found: Tensor | None, wanted: Tensor | None) -> None:
+        torch.testing.assert_close(found, wanted, check_dtype=False, atol=1e-5, rtol=1e-4)
+
+    agree(x_BSD.grad, their_x_BSD.grad)
+    for layer, (mine, before) in enumerate(zip(stack.cells, state, strict=True)):
+        for part, given in zip(before, begin, strict=True):
+            assert given.grad is not None
+            agree(part.grad, given.grad[layer])
+        for name, each in mine.named_parameters():
+            agree(each.grad, theirs.get_parameter(f"{name}_l{layer}").grad)
 
 
 def test_residuals_add_the_input_from_the_second_layer_on() -> None:

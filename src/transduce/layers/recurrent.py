@@ -252,21 +252,23 @@ def unroll(cell: Cell, projected_BTG: Tensor, state: CellState) -> tuple[CellPar
     return tuple(torch.stack(part, 1) for part in zip(*after, strict=True)), state
 
 
-def outputs(cell: Cell, x_BTI: Tensor) -> Tensor:
-    """The outputs (B, T, H) for T inputs after the state of zeros.
+def advance(cell: Cell, x_BTI: Tensor, state: CellState) -> tuple[Tensor, CellState]:
+    """The outputs (B, T, H) for T inputs after `state`, and the state after the last.
 
-    Where gradients are wanted, torch's kernel computes all positions of an LSTM in one call. Without gradients each
-    step is a product of its own, whose rows do not depend on the rest of the batch.
+    Where gradients are wanted, torch's kernel computes all positions of an LSTM in one call, several times as fast.
+    Without gradients each step is a product of its own, whose rows do not depend on the rest of the batch.
     """
     onednn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    if type(cell) is not Lstm or not torch.is_grad_enabled() or not onednn:
-        return unroll(cell, cell.project(x_BTI), cell.empty(len(x_BTI)))[0][0]
-    start = tuple(part_BH[None] for part_BH in cell.empty(len(x_BTI)))
+    if type(cell) is not Lstm or not torch.is_grad_enabled() or not onednn or x_BTI.shape[1] == 1:
+        projected_BTG = cell.project(x_BTI)
+        parts, after = unroll(cell, projected_BTG, state)
+        return parts[0].to(projected_BTG.dtype), after
+    h_BH, c_BH = state
     weights: list[Tensor] = [cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh]
-    output_BTH: Tensor = torch.lstm(
-        x_BTI, start, weights, True, 1, 0.0, train=True, bidirectional=False, batch_first=True
-    )[0]
-    return output_BTH
+    output_BTH, last_1BH, kept_1BH = torch.lstm(
+        x_BTI, (h_BH[None], c_BH[None]), weights, True, 1, 0.0, train=True, bidirectional=False, batch_first=True
+    )
+    return output_BTH, (last_1BH[0], kept_1BH[0].to(c_BH.dtype))
 
 
 def parts_after(parts: CellParts, lengths_B: Tensor) -> CellParts:

@@ -1,6 +1,6 @@
 """A recurrent language model with any cell (Mikolov et al. 2010; Zaremba et al. 2014).
 
-Shapes: B batch, T positions, D width of embeddings and states, G = a cell's gates times D, V vocabulary.
+Shapes: B batch, T positions, D width of embeddings and states, V vocabulary.
 """
 
 from typing import Literal
@@ -83,6 +83,5 @@ class RnnDecoder(nn.Module):
         return self.output.logits(hidden_BTD), state
 
     def _read(self, token_BT: Tensor, state: StackState) -> tuple[Tensor, StackState]:
-        projected_BTG = self.stack.project(self.dropout(self.embedding(token_BT)))
-        hidden_BTD, state = self.stack.extend(projected_BTG, state)
+        hidden_BTD, state = self.stack.read(self.dropout(self.embedding(token_BT)), state)
         return self.dropout(hidden_BTD), state

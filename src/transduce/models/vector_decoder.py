@@ -82,5 +82,5 @@ class VectorDecoder(nn.Module):
         if isinstance(self.network, Stack):
             hidden_BTD, state = self.network.extend_causally(given_BTD, state)
         else:
-            hidden_BTD, state = self.network.extend(self.network.project(self.dropout(given_BTD)), state)
+            hidden_BTD, state = self.network.read(self.dropout(given_BTD), state)
         return self.output(hidden_BTD), state
