@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from tokenizers import Tokenizer as Inner
 from tokenizers import models
 
@@ -120,6 +121,31 @@ def test_json_round_trip_is_exact(kind: str) -> None:
     assert again.to_json() == tokenizer.to_json()
     assert again.encode([*TEXTS, "</s> x"]) == tokenizer.encode([*TEXTS, "</s> x"])
     assert again.size == tokenizer.size
+
+
+@pytest.mark.parametrize("kind", ["character", "bpe", "whitespace"])
+def test_symbols_are_one_token_each_and_what_is_no_symbol_is_spelt(kind: str) -> None:
+    texts = ["laufen | V;IND;PST", "Lauf | N;DAT;SG", "Laufe | N;NOM;SG"] * 2
+    tokenizer = train_tokenizer(TokenizerConfig(kind=kind, vocabulary=60, symbols=" [|] [^;]+|;[^;]+"), texts)
+    again = Tokenizer.from_json(tokenizer.to_json())
+    known, unseen = again.encode(["Lauf | N;DAT;SG", "Lauf | NN;XY"])
+    assert again.tokens(known)[-3:] == [" | N", ";DAT", ";SG"]
+    assert ";XY" not in again.tokens(unseen)
+    if kind == "character":
+        assert again.tokens(known)[:-3] == list("Lauf")
+        assert again.tokens(unseen)[4:] == [" | N", "N", ";", "<unk>", "<unk>"]
+        assert again.decode(known) == "Lauf | N;DAT;SG"
+    assert tokenizer.size == train_tokenizer(TokenizerConfig(kind=kind, vocabulary=60), texts).size + 7
+
+
+def test_rare_symbols_are_spelt() -> None:
+    config = TokenizerConfig(kind="character", vocabulary=60, min_frequency=2, symbols="<[a-z]>")
+    assert train_tokenizer(config, ["<a>x<b>", "<a>y"]).added == ["<a>"]
+
+
+def test_a_pattern_of_symbols_that_is_none_is_refused() -> None:
+    with pytest.raises(ValidationError, match="expected a regular expression; missing"):
+        TokenizerConfig(symbols="(a")
 
 
 def test_lowercase() -> None:

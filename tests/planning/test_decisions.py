@@ -16,6 +16,7 @@ from transduce.planning.decisions import (
     usual_size,
 )
 from transduce.planning.facts import Facts, SideFacts
+from transduce.planning.tags import Tags
 from transduce.recipe.recipe import Recipe, parse_recipe
 
 SIZES = [10, 200, 10_000, 1_000_000]
@@ -26,7 +27,9 @@ CHINESE = SideFacts(words=1.1, characters=14, longest=60, word_length=12, alphab
 LONG = SideFacts(words=500, characters=2_800, longest=20_000, word_length=4.6, alphabet=120, types=40_000, closing=0.1)
 TITLE = SideFacts(words=5, characters=30, longest=90, word_length=5, alphabet=90, types=9_000, closing=0.03)
 COMMANDS = SideFacts(words=8, characters=50, longest=90, word_length=5.5, alphabet=20, types=12)
+QUERIES = SideFacts(words=19, characters=150, longest=400, word_length=7, alphabet=60, types=230, new=0.09)
 CORPORA = {
+    "queries": Facts(10_000, replace(QUERIES, words=8, characters=40), QUERIES, shared=1, copied=0.1, ratio=10),
     "commands": Facts(10_000, COMMANDS, COMMANDS, shared=1, copied=0, ratio=3),
     "sentences": Facts(10_000, TEXT, TEXT, shared=0.95, copied=0.1, ratio=1.8, languages=("en", "sw")),
     "pronunciation": Facts(10_000, WORD, PHONES, shared=0.5, copied=0, ratio=3),
@@ -97,6 +100,8 @@ def test_more_text_never_means_a_smaller_training(name: str) -> None:
         ("Chinese", "bpe", "character", False),
         ("titles", "bpe", "bpe", True),
         ("inflection", "character", "character", True),
+        ("commands", "whitespace", "whitespace", True),
+        ("queries", "bpe", "bpe", True),
     ],
 )
 def test_texts_are_cut_by_what_they_are(name: str, source: str, target: str, joint: bool) -> None:
@@ -116,7 +121,16 @@ def test_metrics_follow_the_target() -> None:
     assert found["Chinese"].task.target == "zh"
     assert found["pronunciation"].task.metrics == ("exact_match", "per")
     assert found["commands"].task.metrics == ("exact_match", "wer")
+    assert found["queries"].task.metrics == ("exact_match", "wer")
     assert found["inflection"].task.metrics == ("exact_match", "cer")
+
+
+@pytest.mark.parametrize(("name", "reads"), [("inflection", "joint"), ("pronunciation", "source")])
+def test_tags_are_tokens_of_what_cuts_the_source(name: str, reads: str) -> None:
+    tagged: Any = recipe(replace(CORPORA[name], tags=Tags(";[^;]+", 18)))
+    assert tagged.tokenizer.of_side("source").symbols == ";[^;]+"
+    assert tagged.tokenizer.of_side("target").symbols == (";[^;]+" if reads == "joint" else "")
+    assert recipe(CORPORA[name]).tokenizer.of_side("source").symbols == ""
 
 
 def test_titles_of_long_texts_are_not_dropped_for_their_length() -> None:

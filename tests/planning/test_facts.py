@@ -1,6 +1,8 @@
 """What a corpus is, in numbers, is not decided by a few odd lines of it."""
 
 import random
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,3 +33,37 @@ def test_too_few_pairs_with_text_are_refused(tmp_path: Path) -> None:
     files = written(tmp_path / "a.tsv", [("a", "b"), ("", "b"), ("a", " "), ("c", "d")])
     with pytest.raises(InputError, match="expected at least 3 pairs with text on both sides; found 2"):
         facts_of(files, Path())
+
+
+def test_new_words_are_those_that_occur_once(tmp_path: Path) -> None:
+    closed = [(f"go {each}", each) for each in ("left", "right") * 50]
+    assert facts_of(written(tmp_path / "a.tsv", closed), Path()).source.new == 0
+    named = [*closed, *((f"go to town{number}", "left") for number in range(100))]
+    assert facts_of(written(tmp_path / "b.tsv", named), Path()).source.new == 0.5
+
+
+def three_columns(path: Path, rows: list[tuple[str, str, str]]) -> tuple[PairFiles]:
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return (PairFiles(tsv=str(path), source_column=(0, 1), target_column=2),)
+
+
+def test_tags_of_inflection_are_found_and_count_as_one_character(tmp_path: Path) -> None:
+    rows = [(f"word{'abcd'[n % 4]}", f"N;{'NOM' if n % 2 else 'DAT'};SG", "words") for n in range(80)]
+    facts = facts_of(three_columns(tmp_path / "a.tsv", rows), Path())
+    assert facts.tags is not None
+    assert facts.tags.different == 4
+    assert set(re.findall(facts.tags.pattern, "worda | N;NOM;SG")) == {" | N", ";NOM", ";SG"}
+    assert facts.source.characters == len("worda") + 3
+    assert facts.of_words
+
+
+@pytest.mark.parametrize(
+    "further",
+    [
+        pytest.param(lambda n: f"the {n} context of it", id="text"),
+        pytest.param(lambda n: f"name{n}", id="another word a line"),
+    ],
+)
+def test_further_columns_of_text_are_no_tags(further: Callable[[int], str], tmp_path: Path) -> None:
+    rows = [(f"word{n}", further(n), "words") for n in range(80)]
+    assert facts_of(three_columns(tmp_path / "a.tsv", rows), Path()).tags is None

@@ -1,15 +1,18 @@
 """What the tokenizers of a recipe are learnt as, and how; see `transduce.data.text_ids` for what they do."""
 
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.remote import located
 from transduce.data.special_tokens import SPECIAL, mark_special
+from transduce.data.tags import with_tags
 from transduce.data.text_ids import Tokenizer
 from transduce.data.tokenizer_kinds import LEARN
 
@@ -32,6 +35,19 @@ class UnitsConfig(Config):
     are composed again. For pronunciation and inflection; byte has none."""
     min_frequency: int = Field(default=2, ge=1)
     """Pairs (bpe), pieces (unigram), characters and words seen less often are not learnt."""
+    symbols: str = ""
+    """A regular expression (Python's): what it matches in the training text becomes one token each, such as the tags
+    behind a lemma: " [|] [^;]+|;[^;]+" for "Bluff | N;DAT;SG". Where two fit, the longer one counts. They are not
+    counted in `vocabulary`."""
+
+    @field_validator("symbols")
+    @classmethod
+    def _is_a_pattern(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"expected a regular expression; {error}") from error
+        return pattern
 
 
 class TokenizerConfig(UnitsConfig):
@@ -89,13 +105,23 @@ def train_tokenizer(config: UnitsConfig, texts: Iterable[str], root: Path = Path
         )
     if config.file is not None:
         return _open(located(root, config.file))
-    tokenizer = Tokenizer(mark_special(LEARN[config.kind](config, texts)))
+    symbols = Counter[str]()
+    counted = _counting(symbols, config.symbols, texts) if config.symbols else texts
+    tokenizer = Tokenizer(mark_special(LEARN[config.kind](config, counted)))
     if tokenizer.size == len(SPECIAL):
         raise InputError(
             f"tokenizer: there is nothing to learn from: no {config.kind} unit occurs {config.min_frequency} times in "
             "the training text. Give it text, or lower min_frequency."
         )
-    return tokenizer
+    return with_tags(tokenizer, sorted(each for each, often in symbols.items() if often >= config.min_frequency))
+
+
+def _counting(symbols: Counter[str], pattern: str, texts: Iterable[str]) -> Iterator[str]:
+    """The texts, while what matches in them is counted."""
+    find = re.compile(pattern)
+    for text in texts:
+        symbols.update(match[0] for match in find.finditer(text) if match[0].strip())
+        yield text
 
 
 def _open(path: Path) -> Tokenizer:

@@ -18,6 +18,7 @@ SIZES = (  # positions of an epoch from which a model is so wide and deep
     (5_000_000, 256, 4),
     (50_000_000, 512, 6),
 )
+NEW_WORDS = 0.02  # in a further text; from so many on, whole words leave too much unsaid
 MANY_CHARACTERS = 300  # from so many on, an alphabet is of signs for words or syllables
 
 
@@ -114,7 +115,7 @@ def _task(facts: Facts) -> list[Decision]:
     ]
     if facts.of_words or facts.target.kind in ("symbols", "closed"):
         unit = _unit(facts, facts.target)[0]
-        rate = "per" if facts.target.kind == "symbols" else "wer" if unit == "whitespace" else "cer"
+        rate = "per" if facts.target.kind == "symbols" else "cer" if unit == "character" else "wer"
         metrics, best = ("exact_match", rate), "exact_match"
         reason = "the target has a right answer: one word, or symbols of a small set"
     else:
@@ -167,7 +168,7 @@ def _unit(facts: Facts, side: SideFacts) -> tuple[str, str]:
         return "whitespace", f"symbols with spaces between, {side.types} different ones, such as phones"
     if facts.of_words and side.characters <= 60:
         return "character", "single words are spelt letter by letter"
-    if side.kind == "closed":
+    if side.kind == "closed" and side.new < NEW_WORDS:
         return "whitespace", f"only {side.types:,} different words"
     if side.kind == "unspaced" and facts.pairs < 300_000:
         return "character", "no spaces between words, and too little text to learn words from"
@@ -203,6 +204,7 @@ def _tokenizer(facts: Facts) -> list[Decision]:
             Decision("tokenizer.min_frequency", least, _often(least)),
             Decision("tokenizer.joint", True, share),
             *_letters("tokenizer", apart["source"]),
+            *_tags("tokenizer", facts),
         ]
     return [
         decision
@@ -212,6 +214,7 @@ def _tokenizer(facts: Facts) -> list[Decision]:
             Decision(f"tokenizer.{name}.vocabulary", sizes[name][0], sizes[name][2]),
             Decision(f"tokenizer.{name}.min_frequency", sizes[name][1], _often(sizes[name][1])),
             *_letters(f"tokenizer.{name}", apart[name]),
+            *(_tags(f"tokenizer.{name}", facts) if name == "source" else ()),
         )
     ]
 
@@ -220,6 +223,13 @@ def _letters(table: str, apart: bool) -> list[Decision]:
     """Of a character tokenizer."""
     reason = "its characters are syllables of few letters, which are learnt one by one"
     return [Decision(f"{table}.normalization", "NFD", reason)] if apart else []
+
+
+def _tags(table: str, facts: Facts) -> list[Decision]:
+    """Of the tokenizer that cuts the source."""
+    if not facts.tags:
+        return []
+    return [Decision(f"{table}.symbols", facts.tags.pattern, f"the {facts.tags.different} tags are one token each")]
 
 
 def _often(least: int) -> str:

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.corpus import BETWEEN_COLUMNS, PairFiles, read_pairs
 from transduce.data.doctor.side_checks import LONG, LONG_TIMES_MEDIAN
+from transduce.planning.tags import Tags, tags_in
 
 SAMPLED = 50_000  # pairs that are looked at closely, evenly spread
 UNSPACED = re.compile(
@@ -30,6 +31,7 @@ class SideFacts:
     letters: different characters once accents, and the letters of Korean syllables, stand apart.
     unspaced: share of characters of scripts that put no spaces between words.
     closing: share of words that a full stop or another mark sticks to.
+    new: words of a further text that no text here has, on average; as many as occur once, for each text (Good 1953).
     """
 
     words: float
@@ -41,6 +43,7 @@ class SideFacts:
     unspaced: float = 0.0
     closing: float = 0.0
     letters: int = 0
+    new: float = 0.0
 
     @property
     def composed(self) -> bool:
@@ -67,7 +70,8 @@ class Facts:
 
     shared: share of the rarer side's letters that the other side has, too. copied: share of target words that stand in
     their source. ratio: characters of the longer side for one of the shorter that all but one in a hundred stay below.
-    columns: of a table, that make the source.
+    columns: of a table, that make the source. tags: in the further columns, as for inflection; each counts as one
+    character of the source.
     """
 
     pairs: int
@@ -78,6 +82,7 @@ class Facts:
     ratio: float
     columns: int = 1
     languages: tuple[str, str] = ("", "")
+    tags: Tags | None = None
 
     @property
     def of_words(self) -> bool:
@@ -107,6 +112,11 @@ def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str
     if len(sample) < 3:
         names = ", ".join(str(path) for files in corpora for path in files.paths(root))
         raise InputError(f"{names}: expected at least 3 pairs with text on both sides; found {len(sample)}.")
+    columns = max(len(files.sources) for files in corpora)
+    separators = {BETWEEN_COLUMNS if files.source_separator is None else files.source_separator for files in corpora}
+    tags = tags_in([pair[0] for pair in sample], *separators) if columns > 1 and len(separators) == 1 else None
+    if tags:
+        sample = [(tags.shortened(source), target) for source, target in sample]
     source, target = (_side([pair[side] for pair in sample]) for side in (0, 1))
     letters = [{letter for pair in sample for letter in pair[side].casefold() if letter.isalpha()} for side in (0, 1)]
     fewer = max(1, min(map(len, letters)))
@@ -118,8 +128,9 @@ def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str
         shared=len(letters[0] & letters[1]) / fewer,
         copied=_copied(sample),
         ratio=float(np.quantile(ratios, 0.99)),
-        columns=max(len(files.sources) for files in corpora),
+        columns=columns,
         languages=languages,
+        tags=tags,
     )
 
 
@@ -146,6 +157,7 @@ def _side(texts: Sequence[str]) -> SideFacts:
         types=len(words),
         unspaced=sum(often for each, often in characters.items() if UNSPACED.match(each)) / total,
         closing=sum(often for word, often in words.items() if ENDING.search(word)) / count,
+        new=sum(often == 1 for often in words.values()) / len(texts),
         letters=len({letter for each in characters for letter in unicodedata.normalize("NFD", each)}),
     )
 
