@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles
+from transduce.data.corpus import BETWEEN_COLUMNS, PairFiles
 from transduce.planning.facts import facts_of
 
 WORDS = [f"word{number}" for number in range(500)]
@@ -42,17 +42,19 @@ def test_new_words_are_those_that_occur_once(tmp_path: Path) -> None:
     assert facts_of(written(tmp_path / "b.tsv", named), Path()).source.new == 0.5
 
 
-def three_columns(path: Path, rows: list[tuple[str, str, str]]) -> tuple[PairFiles]:
+def three_columns(path: Path, rows: list[tuple[str, str, str]], separator: str | None = None) -> tuple[PairFiles]:
     path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
-    return (PairFiles(tsv=str(path), source_column=(0, 1), target_column=2),)
+    return (PairFiles(tsv=str(path), source_column=(0, 1), target_column=2, source_separator=separator),)
 
 
-def test_tags_of_inflection_are_found_and_count_as_one_character(tmp_path: Path) -> None:
+@pytest.mark.parametrize("separator", [None, "^", " ] "])
+def test_tags_of_inflection_are_found_and_count_as_one_character(separator: str | None, tmp_path: Path) -> None:
     rows = [(f"word{'abcd'[n % 4]}", f"N;{'NOM' if n % 2 else 'DAT'};SG", "words") for n in range(80)]
-    facts = facts_of(three_columns(tmp_path / "a.tsv", rows), Path())
+    facts = facts_of(three_columns(tmp_path / "a.tsv", rows, separator), Path())
+    between = BETWEEN_COLUMNS if separator is None else separator
     assert facts.tags is not None
     assert facts.tags.different == 4
-    assert set(re.findall(facts.tags.pattern, "worda | N;NOM;SG")) == {" | N", ";NOM", ";SG"}
+    assert set(re.findall(facts.tags.pattern, f"worda{between}N;NOM;SG")) == {f"{between}N", ";NOM", ";SG"}
     assert facts.source.characters == len("worda") + 3
     assert facts.of_words
 
@@ -67,3 +69,10 @@ def test_tags_of_inflection_are_found_and_count_as_one_character(tmp_path: Path)
 def test_further_columns_of_text_are_no_tags(further: Callable[[int], str], tmp_path: Path) -> None:
     rows = [(f"word{n}", further(n), "words") for n in range(80)]
     assert facts_of(three_columns(tmp_path / "a.tsv", rows), Path()).tags is None
+
+
+def test_what_stands_in_words_does_not_part_tags(tmp_path: Path) -> None:
+    rows = [("so, so" if n % 9 else "so", f"ADV;{'CMP' if n % 2 else 'SUP'}", "so") for n in range(80)]
+    facts = facts_of(three_columns(tmp_path / "a.tsv", rows), Path())
+    assert facts.tags is not None
+    assert re.findall(facts.tags.pattern, "so, so | ADV;CMP") == [" | ADV", ";CMP"]

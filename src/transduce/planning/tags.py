@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 MOST = 500  # different tags
 OFTEN = 10  # times that a tag occurs, on average
+BETWEEN = ";,"  # the tags of one column
 ONE_TAG = "\ue000"  # stands for a tag where texts are counted
 
 
@@ -24,13 +25,18 @@ class Tags(NamedTuple):
 def tags_in(texts: Sequence[str], separator: str) -> Tags | None:
     """The tags in these texts of several columns; None where the further columns are something else.
 
-    separator: what stands between the columns. Tags in one column stand between semicolons or commas.
+    separator: what stands between the columns. Tags in one column stand between semicolons or commas,
+        if no word has one.
     """
-    before = "".join(f"[{each}]" if each in "|.^$*+?()[{\\" else each for each in separator)
-    pattern = f"{before}[^;,\\s]+|[;,][^;,\\s]+"
-    further = [text[text.index(separator) :] for text in texts if separator in text]
-    found = Counter(match for text in further for match in re.findall(pattern, text))
-    left = sum(len(re.sub(pattern, "", text).strip()) for text in further)
-    if not separator.strip() or not found or left or len(found) > MOST or found.total() < OFTEN * len(found):
+    if not separator.strip():
+        return None
+    parted = [text.partition(separator) for text in texts]
+    marks = "".join(mark for mark in BETWEEN if not any(mark in word for word, _, _ in parted))
+    before = re.escape(separator).replace("\\ ", " ")
+    pattern = f"{before}[^{BETWEEN}\\s]+" + (f"|[{marks}][^{BETWEEN}\\s]+" if marks else "")
+    tagged = [between + further for _, between, further in parted]
+    found = Counter(match for text in tagged for match in re.findall(pattern, text))
+    left = sum(len(re.sub(pattern, "", text).strip()) for text in tagged)
+    if not found or left or len(found) > MOST or found.total() < OFTEN * len(found):
         return None
     return Tags(pattern, len(found))
