@@ -24,6 +24,7 @@ from transduce.search.settings import Search
 from transduce.search.shortlist import Shortlisted, with_demands
 
 AT_ONCE = {"mask_predict": "non_autoregressive", "ctc": "ctc"}  # methods that write all tokens at once -> their model
+LENGTHS = {"max_length_factor", "max_length_offset", "min_length"}  # settings of any method
 STEPWISE = ("greedy", "beam", "sample")  # methods that add one token to their outputs at each step
 
 
@@ -121,9 +122,10 @@ def search(
     return found
 
 
-def quickest(model: object) -> Search:
-    """The settings of the fastest search method for `model`."""
-    return Search(method=only_method(type(model)) or "greedy", beam=1)
+def quickest(model: object, lengths: Search | None = None) -> Search:
+    """The settings of the fastest search method for `model`; outputs may be as long as `lengths` says, if given."""
+    found = Search(method=only_method(type(model)) or "greedy", beam=1)
+    return found.model_copy(update=lengths.model_dump(include=LENGTHS)) if lengths else found
 
 
 def only_method(kind: type) -> Literal["mask_predict", "ctc"] | None:

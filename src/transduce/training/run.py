@@ -34,6 +34,7 @@ from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT, Log, SilentLog, read_log
 from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.runtime.settings import repeatable
+from transduce.search.dispatch import quickest
 from transduce.tasks.learnt import cached_columns
 from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.translation import TranslationData
@@ -297,7 +298,8 @@ def _train(
     validate: Callable[[], dict[str, float]] | None = None
     if data.validation:
         entropy = target_entropy(batches.stores[0], task.columns["target"])
-        validate = Validator(trained.model, task, data.validation, config, display, entropy, keep, group)
+        search = quickest(trained.model, recipe.search)
+        validate = Validator(trained.model, task, data.validation, config, display, entropy, keep, group, search)
         validate = _with_whole_model(validate) if group.lockstep else validate
     name = partial(_name, batches.stores, data)
     callbacks = Callbacks(validate, display.show, display.warn, name, lower_is_better)

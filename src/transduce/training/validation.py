@@ -16,6 +16,7 @@ from transduce.inference.likelihood import dataset_likelihood
 from transduce.inference.teacher_forcing import exposure, reports_exposure
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.process_group import ALONE, ProcessGroup
+from transduce.search.settings import Search
 from transduce.tasks.protocols import Dataset, Task
 from transduce.training.diagnostics import alarms, unigram_entropy
 from transduce.training.display import Display
@@ -31,6 +32,7 @@ class Validator:
     entropy: unigram entropy of the training targets, nats a token.
     keep: given the sources, outputs and references that are shown.
     group: the processes that share the work; all get the same results, those of one.
+    search: how outputs are found, if the task searches; None: the quickest way.
     """
 
     model: nn.Module
@@ -41,6 +43,7 @@ class Validator:
     entropy: float
     keep: Callable[[list[tuple[str, str, str]]], None] = lambda shown: None
     group: ProcessGroup = ALONE
+    search: Search | None = None
 
     def __call__(self) -> dict[str, float]:
         """`loss` (nats a token), `perplexity` (e^loss), and the task's metrics by name; tells what a person wants."""
@@ -49,7 +52,8 @@ class Validator:
         metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
         texts = spread(self.dataset.texts, self.config.decode_sentences)
         sources, references = [source for source, _ in texts], [reference for _, reference in texts]
-        predictions = self.group.share_out(sources, partial(self.task.predictor.predict, self.model))
+        predict = partial(self.task.predictor.predict, self.model, settings=self.search)
+        predictions = self.group.share_out(sources, predict)
         outputs = [each.text for each in predictions]
         if texts:
             every = spread(self.dataset.references, self.config.decode_sentences)
