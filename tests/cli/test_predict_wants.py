@@ -22,6 +22,16 @@ def test_phrases_for_all_lines(run: Run, tiny_run: Path) -> None:
         assert len(found["token_log_probabilities"]) == len(found["tokens"]) + found.get("ended", True)
 
 
+def test_a_text_named_like_a_model_is_told_from_one(run: Run, tiny_run: Path, tmp_path: Path) -> None:
+    text = tmp_path / "source.txt"
+    text.write_text("1 2\n4 1 1\n")
+    done = run("predict", tiny_run, text)
+    assert done.code == 2
+    assert f"{text}: not a model. To read its lines: --source {text}" in done.err
+    two = run("predict", tiny_run, tiny_run / "model.safetensors", given=b"1 2\n")
+    assert two.code == 0, two.err
+
+
 def test_phrases_line_by_line(run: Run, tiny_run: Path, tmp_path: Path) -> None:
     path = tmp_path / "wants.jsonl"
     path.write_text('{"must": [["nine nine", "eight eight"]]}\n{"prefix": "three"}\n{}\n')

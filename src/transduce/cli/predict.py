@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from transduce.cli import options
-from transduce.cli.search_keys import models_and_search
+from transduce.cli.search_keys import models_and_search, refuse_texts
 
 if TYPE_CHECKING:
     from transduce.cli.predictions import Write
@@ -171,6 +171,7 @@ def predict(
         "lengths": lengths,
     }
     models, search = models_and_search(model, asked)
+    refuse_texts(models)
     use: dict[str, Any] = {"ensemble": ensemble, "precision": precision}
     more = bool(draw or lattice or must or must_not or prefix or constraints or trust_code)
     alone = translator_of(models, engine, search, device, more, **use)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from transduce.cli.process import run
 from transduce.cli.runtime_options import PRECISION, SEARCH
-from transduce.cli.search_keys import models_and_search
+from transduce.cli.search_keys import models_and_search, refuse_texts
 from transduce.version import __version__
 
 NAME = "transduce-runtime"
@@ -79,6 +79,7 @@ def predict(given: argparse.Namespace) -> None:
         raise InputError("--source names a file of inputs and --text is the input itself: give one of them.")
     keys = [option.get("dest", name[2:].replace("-", "_")) for name, option in SEARCH.items()]
     models, search = models_and_search(given.model, {key: getattr(given, key) for key in keys})
+    refuse_texts(models)
     model = load(models, ensemble=given.ensemble, precision=given.precision, threads=given.threads, search=search)
     how = {"split": given.split, "long": given.long, "to": given.to, "tell": tell, **search}
     if given.source is None and given.text is None and is_terminal(sys.stdin):

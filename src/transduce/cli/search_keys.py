@@ -41,3 +41,18 @@ def models_and_search(
     if problems:
         raise InputError(problems)
     return models, {**asked, **named}
+
+
+def refuse_texts(models: Sequence[Path | str]) -> None:
+    """Raises InputError where a text to predict for is named like one more model, as `predict MODEL TEXT`."""
+    from transduce.core.errors import InputError
+
+    texts = [path for path in map(Path, models[1:]) if path.is_file() and not _has_header(path)]
+    if texts:
+        raise InputError([f"{path}: not a model. To read its lines: --source {path}" for path in texts])
+
+
+def _has_header(path: Path) -> bool:
+    """Whether a file can be one of safetensors: a length of 8 bytes, then an object of JSON."""
+    with path.open("rb") as file:
+        return file.read(9)[8:] == b"{"
