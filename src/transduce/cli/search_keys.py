@@ -46,8 +46,10 @@ def models_and_search(
 def refuse_texts(models: Sequence[Path | str]) -> None:
     """Raises InputError where a text to predict for is named like one more model, as `predict MODEL TEXT`."""
     from transduce.core.errors import InputError
+    from transduce.core.model_file import NO_MODELS  # whose refusal says more
 
-    texts = [path for path in map(Path, models[1:]) if path.is_file() and not _has_header(path)]
+    more = (path for path in map(Path, models[1:]) if path.is_file() and path.suffix not in NO_MODELS)
+    texts = [path for path in more if not _has_header(path)]
     if texts:
         raise InputError([f"{path}: not a model. To read its lines: --source {path}" for path in texts])
 
