@@ -75,3 +75,14 @@ def test_only_the_side_that_has_merges_is_cut_anew(bpe: Tokenizer, side: int) ->
     encoders = cut_anew(*tokenizers, rate=0.9, seed=1)
     assert encoders[1 - side] is characters
     assert encoders[side].encode(TEXTS) == Resegmenter(bpe, 0.9, 2 + side).encode(TEXTS) != bpe.encode(TEXTS)
+
+
+def test_symbols_survive_wherever_they_stand() -> None:
+    texts = ["lower the sail; <b> lowest price </b>", "<b> newer", "no symbol here"]
+    config = TokenizerConfig(vocabulary=120, min_frequency=1, symbols="</?b>")
+    marked = train_tokenizer(config, [*TEXTS, *texts])
+    assert Resegmenter(marked, 0.0, 1).encode(texts) == marked.encode(texts)
+    [opened, closed] = marked.ids(["<b>", "</b>"])
+    cut = Resegmenter(marked, 0.9, 1).encode(texts)
+    assert [(ids.count(opened), ids.count(closed)) for ids in cut] == [(1, 1), (1, 0), (0, 0)]
+    assert [marked.decode(ids) for ids in cut] == [marked.decode(ids) for ids in marked.encode(texts)]

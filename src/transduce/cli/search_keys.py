@@ -47,14 +47,8 @@ def refuse_texts(models: Sequence[Path | str]) -> None:
     """Raises InputError where a text to predict for is named like one more model, as `predict MODEL TEXT`."""
     from transduce.core.errors import InputError
     from transduce.core.model_file import NO_MODELS  # whose refusal says more
+    from transduce.core.tensor_file import may_hold_tensors
 
-    more = (path for path in map(Path, models[1:]) if path.is_file() and path.suffix not in NO_MODELS)
-    texts = [path for path in more if not _has_header(path)]
-    if texts:
+    files = (path for path in map(Path, models[1:]) if path.is_file() and path.suffix not in NO_MODELS)
+    if texts := [path for path in files if not may_hold_tensors(path)]:
         raise InputError([f"{path}: not a model. To read its lines: --source {path}" for path in texts])
-
-
-def _has_header(path: Path) -> bool:
-    """Whether a file can be one of safetensors: a length of 8 bytes, then an object of JSON."""
-    with path.open("rb") as file:
-        return file.read(9)[8:] == b"{"

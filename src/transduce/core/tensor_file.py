@@ -31,6 +31,7 @@ __all__ = [
     "Header",
     "TensorInfo",
     "canonical_json",
+    "may_hold_tensors",
     "read_arrays",
     "read_header",
     "read_metadata",
@@ -223,6 +224,12 @@ def _read(
     if verify:
         _verify(path, header, digests)
     return tensors, header.metadata
+
+
+def may_hold_tensors(path: Path) -> bool:
+    """Whether a file begins like one of safetensors: a length of 8 bytes, then an object of JSON."""
+    with path.open("rb") as file:
+        return file.read(9)[8:] == b"{"
 
 
 def read_header(path: str | os.PathLike[str]) -> Header:

@@ -10,7 +10,6 @@ import random
 from collections.abc import Sequence
 
 from transduce.core.errors import InputError
-from transduce.data.tags import leading_tags
 from transduce.data.tokenizer import Tokenizer
 
 
@@ -46,23 +45,20 @@ class Resegmenter:
         self.unknown = tokenizer.unknown
         self._tokenizer, self._rate = tokenizer, rate
         self._ids: dict[str, int] = model["vocab"]
+        self._pieces = {index: piece for piece, index in self._ids.items()}
         pairs = [tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in model["merges"]]
         self._rank = {pair: rank for rank, pair in enumerate(pairs)}
         self._random = random.Random(seed).random
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without start and end."""
-        marks = [leading_tags(self._tokenizer, text) for text in texts]
-        begun = self._tokenizer.encode(marks) if any(marks) else [[] for _ in texts]
-        return [
-            [*tags, *(index for word in self._tokenizer.words(text[len(mark) :]) for index in self._cut(word))]
-            for text, mark, tags in zip(texts, marks, begun, strict=True)
-        ]
+        words = self._tokenizer.encode_words(texts)
+        return [[index for word in text for index in self._cut(word)] for text in words]
 
-    def _cut(self, word: str) -> list[int]:
-        pieces = list(word)
-        if not all(piece in self._ids for piece in pieces):
-            return self._tokenizer.encode_word(word)
+    def _cut(self, word: list[int]) -> list[int]:
+        if self.unknown in word or not all(index in self._pieces for index in word):
+            return word  # what merges do not make: an unknown character, an added token
+        pieces = list("".join(self._pieces[index] for index in word))
         while (place := self._next_merge(pieces)) is not None:
             pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
         return [self._ids[piece] for piece in pieces]

@@ -21,15 +21,7 @@ def language_tag(language: str) -> str:
 
 def with_tags(tokenizer: Tokenizer, tags: Iterable[str]) -> Tokenizer:
     """The tokenizer with each of `tags` as one further token; the same object if it has all of them."""
-    new = [tag for tag in dict.fromkeys(tags) if tag not in tags_of(tokenizer)]
-    if not new:
-        return tokenizer
-    from tokenizers import AddedToken
-    from tokenizers import Tokenizer as Inner
-
-    inner = Inner.from_str(tokenizer.to_json())
-    inner.add_tokens([AddedToken(tag, normalized=False, special=False) for tag in new])
-    return type(tokenizer)(inner)
+    return tokenizer.with_added(tags)
 
 
 def tags_of(tokenizer: Tokenizer) -> list[str]:

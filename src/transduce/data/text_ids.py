@@ -26,6 +26,8 @@ corpora such as the Penn Treebank come with their rare words already replaced by
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from transduce.core.errors import InputError, TransduceError
@@ -87,17 +89,28 @@ class Tokenizer:
             encoded = self._inner.encode_batch_fast(listed, add_special_tokens=False)
         return [self._only_text(encoding.ids) for encoding in encoded]
 
-    def words(self, text: str) -> list[str]:
-        """The parts of a text that are cut into tokens one by one, as the vocabulary spells them."""
-        inner = self._inner
-        with as_our_errors([text]):
-            normal = inner.normalizer.normalize_str(text) if inner.normalizer else text
-            cut = inner.pre_tokenizer.pre_tokenize_str(normal) if inner.pre_tokenizer else [(normal, (0, 0))]
-        return [word for word, _ in cut]
+    def encode_words(self, texts: Sequence[str]) -> list[list[list[int]]]:
+        """The same, word by word: of each part that is cut into tokens by itself, and of each added token.
 
-    def encode_word(self, word: str) -> list[int]:
-        """The ids of one of `words`."""
-        return [token.id for token in self._inner.model.tokenize(word)]
+        Raises: as `encode`.
+        """
+        listed = list(texts)
+        with as_our_errors(listed):
+            encoded = self._inner.encode_batch(listed, add_special_tokens=False)
+        words = (zip(encoding.word_ids, self._only_text(encoding.ids), strict=True) for encoding in encoded)
+        return [[[index for _, index in word] for _, word in groupby(each, itemgetter(0))] for each in words]
+
+    def with_added(self, tokens: Iterable[str]) -> "Tokenizer":
+        """The same with each of `tokens` as one more token, which nothing cuts; the same object if it has all."""
+        new = [token for token in dict.fromkeys(tokens) if token not in self.added]
+        if not new:
+            return self
+        from tokenizers import AddedToken
+        from tokenizers import Tokenizer as Inner
+
+        inner = Inner.from_str(self.to_json())
+        inner.add_tokens([AddedToken(token, normalized=False, special=False) for token in new])
+        return type(self)(inner)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`: pad, start, end and further special tokens are skipped, an unknown shows as its name.

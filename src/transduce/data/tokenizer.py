@@ -12,7 +12,6 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.remote import located
 from transduce.data.special_tokens import SPECIAL, mark_special
-from transduce.data.tags import with_tags
 from transduce.data.text_ids import Tokenizer
 from transduce.data.tokenizer_kinds import LEARN
 
@@ -113,7 +112,7 @@ def train_tokenizer(config: UnitsConfig, texts: Iterable[str], root: Path = Path
             f"tokenizer: there is nothing to learn from: no {config.kind} unit occurs {config.min_frequency} times in "
             "the training text. Give it text, or lower min_frequency."
         )
-    return with_tags(tokenizer, sorted(each for each, often in symbols.items() if often >= config.min_frequency))
+    return tokenizer.with_added(sorted(each for each, often in symbols.items() if often >= config.min_frequency))
 
 
 def _counting(symbols: Counter[str], pattern: str, texts: Iterable[str]) -> Iterator[str]:

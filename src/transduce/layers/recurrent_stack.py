@@ -86,7 +86,8 @@ class RecurrentStack(nn.Module):
     def _above(self, below_BTH: Tensor, first: CellState, state: StackState) -> tuple[Tensor, StackState]:
         """What the second and further cells make of the first one's outputs."""
         after = [first]
-        for cell, before in zip(list(self.cells)[1:], state[1:], strict=True):
+        _, *above = self.cells
+        for cell, before in zip(above, state[1:], strict=True):
             output_BTH, last = advance(cell, self.dropout(below_BTH), before)
             output_BTH = output_BTH.to(below_BTH.dtype)
             below_BTH = below_BTH + output_BTH if self.residual else output_BTH

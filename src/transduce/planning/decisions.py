@@ -18,7 +18,7 @@ SIZES = (  # positions of an epoch from which a model is so wide and deep
     (5_000_000, 256, 4),
     (50_000_000, 512, 6),
 )
-NEW_WORDS = 0.02  # in a further text; from so many on, whole words leave too much unsaid
+NEW_WORDS = 0.02  # expected in a further text; with more, words are cut into pieces
 MANY_CHARACTERS = 300  # from so many on, an alphabet is of signs for words or syllables
 
 

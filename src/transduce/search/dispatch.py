@@ -24,7 +24,7 @@ from transduce.search.settings import Search
 from transduce.search.shortlist import Shortlisted, with_demands
 
 AT_ONCE = {"mask_predict": "non_autoregressive", "ctc": "ctc"}  # methods that write all tokens at once -> their model
-LENGTHS = {"max_length_factor", "max_length_offset", "min_length"}  # settings of any method
+LENGTHS = {"max_length_factor", "max_length_offset", "min_length"}  # settings that say how long outputs may be
 STEPWISE = ("greedy", "beam", "sample")  # methods that add one token to their outputs at each step
 
 
