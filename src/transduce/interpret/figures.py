@@ -259,7 +259,7 @@ def _plain(axes: "Axes", title: str, legend: bool) -> None:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_minor_formatter(NullFormatter())
     if title == "Tokens per second":
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.05 * axes.dataLim.y1)  # a margin of what is shown, not of the noise
         axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     if legend:
