@@ -86,8 +86,10 @@ def arguments() -> argparse.Namespace:
         asked.minutes = parse_minutes(asked.time) if asked.time else None
         asked.read = [(path, load_recipe(path)) for path in paths]
         for _, recipe in asked.read:
-            plan_command(recipe, Path(), 1.0, asked)
+            plan_command(recipe, Path(), 1.0, asked.threads)
             texts_of_test(recipe)
+            if recipe.teachers or recipe.backtranslation:
+                raise InputError(f"{recipe.name}: expected a recipe with no stage before the training.")
     except InputError as error:
         parser.error(str(error))
     if "trainer" in asked.who and not asked.python:
@@ -108,7 +110,7 @@ def compared(path: Path, recipe: Recipe, asked: argparse.Namespace) -> dict[str,
         systems["recipe"], outputs["recipe"] = of_run(folder / "recipe", recipe, asked.threads)
         minutes = minutes or round(systems["recipe"]["minutes"], 2)
     if "plan" in asked.who:
-        run(asked, plan_command(recipe, folder / "plan", minutes, asked))
+        run(asked, plan_command(recipe, folder / "plan", minutes, asked.threads, asked.both))
         systems["plan"], outputs["plan"] = of_run(folder / "plan", recipe, asked.threads)
     if "trainer" in asked.who:
         systems["trainer"], outputs["trainer"] = of_trainer(folder / "trainer", recipe, minutes, asked)
@@ -160,8 +162,10 @@ def scores(recipe: Recipe, pairs: Sequence[tuple[str, str]], outputs: dict[str, 
 # ---- Transduce -------------------------------------------------------------------------------------------
 
 
-def plan_command(recipe: Recipe, folder: Path, minutes: float, asked: argparse.Namespace) -> list[object]:
-    """What somebody types who has the recipe's files and no recipe.
+def plan_command(
+    recipe: Recipe, folder: Path, minutes: float | None, threads: int, both: Sequence[str] = ()
+) -> list[object]:
+    """What somebody types who has the recipe's files and no recipe; minutes: None for as long as the data deserves.
 
     Raises:
         InputError: they cannot be named on the command line.
@@ -169,8 +173,8 @@ def plan_command(recipe: Recipe, folder: Path, minutes: float, asked: argparse.N
     data: Any = recipe.data
     if not isinstance(data, TranslationData) or not data.test:
         raise InputError(f"{recipe.name}: expected a recipe for translation with files for its tests.")
-    if len(data.train) > 1 or recipe.teachers or recipe.backtranslation:
-        raise InputError(f"{recipe.name}: expected one file of training pairs, and no stage before the training.")
+    if len(data.train) > 1:
+        raise InputError(f"{recipe.name}: expected one file of training pairs.")
     files = named(data.train[0], data.root)
     one = files.get("tsv") or files.get("csv") or files.get("jsonl")
     words: list[object] = ["--source", one or files["source"], *([] if one else ["--target", files["target"]])]
@@ -193,7 +197,8 @@ def plan_command(recipe: Recipe, folder: Path, minutes: float, asked: argparse.N
         words.append(f"data.validation={value_in_toml(named(data.validation, data.root))}")
     elif data.hold_out and data.hold_out.validation:
         words.append(f"data.hold_out.validation={data.hold_out.validation}")
-    words += [f"training.threads={asked.threads}", *asked.both, "--time", f"{minutes:.2f}m", "--run", folder]
+    words += ["--time", f"{minutes:.2f}m"] if minutes else []
+    words += [f"training.threads={threads}", *both, "--run", folder]
     return [sys.executable, "-m", "transduce", "train", *words]
 
 

@@ -12,6 +12,7 @@ from statistics import mean, stdev
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import decision_tables
 import language_tables
 import no_recipe_tables
 import plain_tables
@@ -29,6 +30,7 @@ RECORDS = Path(__file__).parents[1] / "benchmarks" / "results" / "recipes"
 COMPARISONS = RECORDS.with_name("compare")
 LANGUAGES = RECORDS.with_name("languages")
 NO_RECIPE = RECORDS.with_name("no_recipe")
+DECISIONS = RECORDS.with_name("decisions")
 PLAIN = RECORDS.with_name("plain_transformer")
 RECIPES = Path(__file__).parents[1] / "recipes" / "compare"
 HEAD = """# Results
@@ -106,9 +108,9 @@ def page() -> str:
     """The whole page."""
     records = read_records()
     comparisons, languages, no_recipe = _read(COMPARISONS), _read(LANGUAGES), _read(NO_RECIPE)
-    plain = _read(PLAIN)
+    plain, decided = _read(PLAIN), _read(DECISIONS)
     scores = [score for each in records for score in _all_scores(each)]
-    scores += [score for each in [*comparisons, *languages, *no_recipe, *plain] for score in each["scores"]]
+    scores += [score for each in [*comparisons, *languages, *no_recipe, *plain, *decided] for score in each["scores"]]
     metrics = {score["signature"]: score["name"] for score in scores}
     letters = {signature: f"{name} ({number})" for number, (signature, name) in enumerate(_ordered(metrics), start=1)}
     sections = "".join(_section(recipe, records, letters) for recipe in sorted({each["recipe"] for each in records}))
@@ -116,6 +118,7 @@ def page() -> str:
     compared = "".join(comparison_section(each, letters) for each in comparisons)
     more = language_tables.HEAD + by_language if languages else ""
     more += no_recipe_tables.HEAD + no_recipe_tables.section(no_recipe, letters) if no_recipe else ""
+    more += decision_tables.HEAD + decision_tables.section(decided, letters) if decided else ""
     more += plain_tables.HEAD + plain_tables.section(plain, letters) if plain else ""
     more += COMPARED + compared if comparisons else ""
     return HEAD + sections + more + _signatures(letters) + _trainings(records)

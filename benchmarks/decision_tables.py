@@ -1,0 +1,72 @@
+"""What benchmarks/decisions.py has measured, as tables; docs/make_results.py uses them too."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from markdown_table import markdown_table
+
+HEAD = """
+## Decisions without a recipe
+
+`python benchmarks/decisions.py`: `transduce train --source ..` decides everything from the data ([how](planning.md)),
+and one decision at a time is replaced by another. Scores are those of the validation, by which the weights are chosen
+too; no test is looked at. `seed-2` is what another seed alone changes. All variants of a data set make the same number
+of updates, but those of the batch see the same number of tokens.
+"""
+Record = dict[str, Any]
+USUAL = "as-decided"
+
+
+def section(records: Sequence[Record], letters: dict[str, str]) -> str:
+    """Of docs/results.md; letters: what each signature is called there."""
+    told = f"Minutes of each training:\n\n{promises_table(records)}"
+    return "\n\n".join(["", scores_table(records, letters).rstrip(), told.rstrip(), _how(records)]) + "\n"
+
+
+def scores_table(records: Sequence[Record], letters: dict[str, str]) -> str:
+    """A line for each variant; of each data set the metric that chooses its weights, and the loss."""
+    names = list(dict.fromkeys(name for record in records for name in record["trainings"]))
+    head = ["", *(f"`{record['recipe']}`: {letters[_signature(record, key)]}" for record, key in _columns(records))]
+    rows = []
+    for name in names:
+        found = [(record["trainings"].get(name), key) for record, key in _columns(records)]
+        rows.append([_called(name), *("" if each is None else _figure(each, key) for each, key in found)])
+    return markdown_table(head, rows)
+
+
+def promises_table(records: Sequence[Record]) -> str:
+    """What was promised and taken."""
+    rows = []
+    for record in records:
+        for name, each in record["trainings"].items():
+            promised, took = each["promised_seconds"] / 60, each["took_seconds"] / 60
+            row = [f"`{record['recipe']}`", _called(name), f"{each['updates']:,}", f"{each['parameters']:,}"]
+            rows.append([*row, f"{promised:.1f}", f"{took:.1f}", f"{took / promised:.2f}"])
+    head = ["data set of", "training", "updates", "parameters", "promised", "taken", "taken / promised"]
+    return markdown_table(head, rows)
+
+
+def _called(name: str) -> str:
+    return name.replace("-", " ") if name == USUAL else f"`{name}`"
+
+
+def _columns(records: Sequence[Record]) -> list[tuple[Record, str]]:
+    return [(record, key) for record in records for key in (record["metric"], "loss")]
+
+
+def _signature(record: Record, key: str) -> str:
+    return next(score["signature"] for score in record["scores"] if score["metric"] == key)
+
+
+def _figure(training: Record, key: str) -> str:
+    return f"{training['validation'][key]:.{3 if key == 'loss' else 1}f}"
+
+
+def _how(records: Sequence[Record]) -> str:
+    about = {
+        f"{each['machine']['processor']}, {each['machine']['kernels']} kernels, {each['threads']} "
+        f"thread{'s' * (each['threads'] > 1)}, Python {each['versions']['python']}, torch {each['versions']['torch']}, "
+        f"{each['date']}, commit `{each['commit']}`"
+        for each in records
+    }
+    return "; ".join(sorted(about)) + "."
