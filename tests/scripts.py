@@ -28,6 +28,6 @@ def loaded(path: str) -> ModuleType:
 def page_of_results(monkeypatch: pytest.MonkeyPatch, folder: Path, **records: Path) -> ModuleType:
     """`docs/make_results.py`, which finds these records and no others, as in PLAIN=folder of records."""
     page = loaded("docs/make_results.py")
-    for name in ("RECORDS", "COMPARISONS", "LANGUAGES", "NO_RECIPE", "PLAIN"):
+    for name in ("RECORDS", "COMPARISONS", "LANGUAGES", "NO_RECIPE", "DECISIONS", "PLAIN"):
         monkeypatch.setattr(page, name, records.get(name, folder / "none"))
     return page

@@ -9,29 +9,9 @@ from typing import Any
 import pytest
 
 from scripts import ROOT, loaded, page_of_results
-from tiny_recipe import DIGITS, TINY_RECIPE
 from transduce.recipe.recipe import load_recipe
 
 SETTINGS = ("training.updates=30", "training.precision=fp32", "training.validate_every=15")
-
-
-@pytest.fixture(scope="module")
-def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two columns of sources, the target between them."""
-    folder = tmp_path_factory.mktemp("no_recipe")
-    for part, numbers in {"train": range(60), "dev": range(60, 70), "test": range(70, 90)}.items():
-        rows = [(" ".join(str(n)), " ".join(DIGITS[int(d)] for d in str(n)), f"N;{n % 2}") for n in numbers]
-        (folder / f"{part}.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
-    columns = "source_column = [0, 2], target_column = 1"
-    _, _, rest = TINY_RECIPE.partition("[tokenizer]")
-    path = folder / "toy.toml"
-    path.write_text(
-        f'[task]\nmetrics = ["exact_match", "per"]\n[data]\nroot = {json.dumps(str(folder))}\n'
-        f'train = [{{ tsv = "train.tsv", {columns} }}]\nvalidation = {{ tsv = "dev.tsv", {columns} }}\n'
-        f'test = {{ words = {{ tsv = "test.tsv", {columns} }} }}\n[tokenizer]{rest}',
-        encoding="utf-8",
-    )
-    return path
 
 
 def test_a_recipe_and_none_are_compared_on_one_test(
@@ -86,14 +66,12 @@ def test_a_recipe_and_none_are_compared_on_one_test(
 
 @pytest.mark.parametrize("name", ["multi30k-de-en", "tatoeba-zh-en", "g2p", "inflection", "aeslc"])
 def test_the_files_of_recipes_can_be_named_without_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from types import SimpleNamespace
-
     from transduce.planning.inputs import is_data
 
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     script = loaded("benchmarks/no_recipe.py")
     recipe: Any = load_recipe(ROOT / "recipes" / f"{name}.toml")
-    command = script.plan_command(recipe, Path("plan"), 20.0, SimpleNamespace(threads=1, both=[]))
+    command = script.plan_command(recipe, Path("plan"), 20.0, threads=1)
     words = dict(zip(command[4::2], command[5::2], strict=False))
     files = recipe.data.train[0]
     assert Path(words["--source"]) == Path(recipe.data.root) / (files.source or files.tsv or files.jsonl)
