@@ -26,7 +26,7 @@ def _seeded() -> None:
 
 
 def pointer() -> Pointer:
-    made = Pointer(4, 6, IDS, IDS)
+    made = Pointer(4, 6, Specs.of_tokens(IDS, IDS))
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
@@ -151,7 +151,7 @@ def test_bf16_rounds_products_but_not_probabilities() -> None:
 
 def test_two_vocabularies_are_refused() -> None:
     with pytest.raises(InputError, match=r"this source has 11 ids and this target 13.*tokenizer\.joint = true"):
-        Pointer(4, 6, 11, 13)
+        Pointer(4, 6, Specs.of_tokens(11, 13))
     for kind in ("transformer", "convolution"):
         found = resolve("models", kind)
         with pytest.raises(InputError, match="one vocabulary"):

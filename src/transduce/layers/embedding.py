@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transduce.data.columns.protocols import Specs
 from transduce.kernels.matmul import PacksOwnWeight, linear, predicts
 
 Tied = Literal["all", "output", "input", "none"]
@@ -63,19 +64,19 @@ def hide_words(embedded: Tensor, rate: float) -> Tensor:
 
 
 def make_embeddings(
-    source: int | None, target: int, width: int, tied: Tied, make: Callable[[int, int], Embedding] = Embedding
+    specs: Specs, width: int, tied: Tied, make: Callable[[int, int], Embedding] = Embedding
 ) -> tuple[Embedding, Embedding, Embedding]:
     """The target, source and output embeddings of an encoder-decoder; tied ones are the same object.
 
     Args:
-        source: size of the source vocabulary; a model without a source does not use this function.
-        target: size of the target vocabulary.
+        specs: both sides are tokens. The source shares no matrix where it has a vocabulary of its own.
         width: D.
         tied: which embeddings share a matrix: all, target and output, source and target ("input"), or none.
         make: called with (vocabulary, width), returns an embedding.
     """
-    assert source is not None
+    source, target = specs.sizes
+    assert source is not None  # a model without a source does not use this function
     target_embedding = make(target, width)
-    one_input = tied in ("all", "input") and source == target
+    one_input = tied in ("all", "input") and specs.one_vocabulary
     source_embedding = target_embedding if one_input else make(source, width)
     return target_embedding, source_embedding, make(target, width) if tied in ("input", "none") else target_embedding

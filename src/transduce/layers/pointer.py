@@ -19,6 +19,7 @@ from transduce.attention import masks
 from transduce.attention.cache import KeyValue
 from transduce.attention.cross_attention import Reader
 from transduce.core.errors import InputError
+from transduce.data.columns.protocols import Specs
 from transduce.kernels.matmul import Linear
 
 LEAST_COPIED = 1e-30  # avoids log 0 where an attention weight underflows; its gradient is 0
@@ -70,18 +71,20 @@ class Pointer(nn.Module):
     Args:
         hidden_width: D.
         states_width: M.
-        source_ids, target_ids: the sizes of the two vocabularies, which must be the same vocabulary.
+        specs: of source and target, which must have one vocabulary.
 
     Raises:
-        InputError: the vocabularies differ in size.
+        InputError: each has its own.
     """
 
-    def __init__(self, hidden_width: int, states_width: int, source_ids: int | None, target_ids: int) -> None:
+    def __init__(self, hidden_width: int, states_width: int, specs: Specs) -> None:
         super().__init__()
-        if source_ids != target_ids:
+        if not specs.one_vocabulary:
+            source_ids, target_ids = specs.sizes
             raise InputError(
                 "model.pointer copies source words by their ids, so both sides need one vocabulary; this source has "
-                f"{source_ids} ids and this target {target_ids}. Set tokenizer.joint = true, or model.pointer = false."
+                f"one of {source_ids} ids and this target another of {target_ids}. Set tokenizer.joint = true, or "
+                "model.pointer = false."
             )
         self.query = Linear(hidden_width, states_width)
         self.reader = Reader("scaled_dot", "softmax", states_width, states_width)

@@ -78,7 +78,7 @@ def make_front_ends(
     if specs.source is None or specs.source.kind != "frames":
         if subsampling is not None:
             raise InputError("model.subsampling is for a source of frames, and this task reads tokens. Leave it out.")
-        return make_embeddings(*specs.sizes, width, tied, make)
+        return make_embeddings(specs, width, tied, make)
     target = make(specs.target.size, width)
     output = make(specs.target.size, width) if tied in ("input", "none") else target
     return target, Subsampling(specs.source.size, width, subsampling or FACTOR), output

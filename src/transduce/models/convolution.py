@@ -96,7 +96,7 @@ class Convolution(nn.Module):
     """Implements `Encodes`, `Predicts` and `Steps` (see `transduce.models.protocols`).
 
     Raises:
-        InputError: `pointer` is set and the two vocabularies differ in size.
+        InputError: `pointer` is set and each side has a vocabulary of its own.
     """
 
     Config = ConvolutionConfig
@@ -104,7 +104,7 @@ class Convolution(nn.Module):
     def __init__(self, config: ConvolutionConfig, specs: Specs) -> None:
         super().__init__()
         width, rate = config.d_model, config.dropout
-        embeddings = make_embeddings(*specs.sizes, width, config.tied, _embedding)
+        embeddings = make_embeddings(specs, width, config.tied, _embedding)
         self.target_embedding, self.source_embedding, self.output = embeddings
         self.source_positions, self.target_positions = _positions(config), _positions(config)
         self.dropout = Dropout(rate)
@@ -114,7 +114,7 @@ class Convolution(nn.Module):
         self.encoded = NormedLinear(width, width)
         self.decoder: Sequence[DecoderBlock] = nn.ModuleList(writing)  # type: ignore[assignment]
         self.decoded = NormedLinear(width, width)
-        self.pointer = Pointer(width, width, *specs.sizes) if config.pointer else None
+        self.pointer = Pointer(width, width, specs) if config.pointer else None
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:
         """Logits (B, T, V) for the token after each target position (teacher forcing)."""

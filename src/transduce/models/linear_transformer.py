@@ -39,7 +39,7 @@ class LinearTransformer(nn.Module):
 
     def __init__(self, config: LinearTransformerConfig, specs: Specs) -> None:
         super().__init__()
-        embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
+        embeddings = make_embeddings(specs, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
         self.encoder = LinearStack(config, config.encoder_layers, side="encoder")
         self.decoder = LinearStack(config, config.decoder_layers, cross=True, side="decoder")

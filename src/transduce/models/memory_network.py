@@ -100,7 +100,7 @@ class MemoryNetwork(nn.Module):
 
     def __init__(self, config: MemoryNetworkConfig, specs: Specs) -> None:
         super().__init__()
-        source, target = specs
+        source, target = specs.source, specs.target
         if source is None or source.kind != "story" or target.kind != "label":
             raise InputError(
                 '[model] kind = "memory_network": expected a task with stories and labels; got another one.'

@@ -68,7 +68,7 @@ class NonAutoregressive(nn.Module):
     def __init__(self, config: NonAutoregressiveConfig, specs: Specs) -> None:
         super().__init__()
         self.reach = config.reach
-        embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied)
+        embeddings = make_embeddings(specs, config.d_model, config.tied)
         self.target_embedding, self.source_embedding, self.output = embeddings
         self.length_token = nn.Parameter(torch.randn(config.d_model))
         self.hidden_word = nn.Parameter(torch.randn(config.d_model))

@@ -86,7 +86,7 @@ class Rnn(nn.Module):
         layers = (config.encoder_layers, config.residual, config.dropout, config.direction)
         self.encoder = RecurrentEncoder(config.cell, config.d_model, config.hidden, *layers)
         self.decoder = {"none": NoAttention, "bahdanau": Bahdanau, "luong": Luong}[config.attention](config)
-        self.pointer = Pointer(config.d_model, config.hidden, *specs.sizes) if config.pointer else None
+        self.pointer = Pointer(config.d_model, config.hidden, specs) if config.pointer else None
         self.ctc_weight = config.ctc_weight
         self.ctc_output = make_ctc_output(config, specs, config.hidden)
 

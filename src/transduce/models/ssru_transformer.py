@@ -59,7 +59,7 @@ class SsruTransformer(nn.Module):
     def __init__(self, config: SsruTransformerConfig, specs: Specs) -> None:
         super().__init__()
         make = partial(Embedding, scaled=config.scale_embeddings)
-        embeddings = make_embeddings(*specs.sizes, config.d_model, config.tied, make)
+        embeddings = make_embeddings(specs, config.d_model, config.tied, make)
         self.target_embedding, self.source_embedding, self.output = embeddings
         if config.output_bias:
             self.output.add_bias()

@@ -75,7 +75,7 @@ class Transformer(nn.Module):
         self.output_bias, self.zero_start = config.output_bias, config.zero_start
         self.encoder = Stack(config, config.encoder_layers, side="encoder")
         self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True, side="decoder")
-        self.pointer = Pointer(config.d_model, config.d_model, *specs.sizes) if config.pointer else None
+        self.pointer = Pointer(config.d_model, config.d_model, specs) if config.pointer else None
         self.ctc_weight = config.ctc_weight
         self.ctc_output = make_ctc_output(config, specs, config.d_model)
 

@@ -92,7 +92,7 @@ def _built(recipe: Recipe, task: Task, weights: Mapping[str, Tensor | TensorInfo
     shapes = [tuple(each.shape) for each in weights.values()]
     try:
         with no_larger_than(shapes):
-            return make_model(recipe, task)
+            return make_model(recipe, task, "source_embedding.weight" not in weights)
     except InputError as error:
         raise InputError(f"the model file's config: {problem}" for problem in error.problems) from None
     except (ArithmeticError, AssertionError, IndexError, MemoryError, RuntimeError, TypeError, ValueError) as error:
@@ -106,10 +106,15 @@ def make_task(recipe: Recipe, columns: Columns) -> Task:
     return task
 
 
-def make_model(recipe: Recipe, task: Task) -> nn.Module:
-    """The untrained model of a recipe; its random start is torch's global generator's."""
+def make_model(recipe: Recipe, task: Task, shared: bool = False) -> nn.Module:
+    """The untrained model of a recipe; its random start is torch's global generator's.
+
+    shared: one embedding may serve both sides whatever their vocabularies are. Older files are of such models: all
+        vocabularies of one size passed for the same.
+    """
     kind: str = recipe.model.kind  # type: ignore[attr-defined]
-    model: nn.Module = resolve("models", kind)(recipe.model, task.specs)
+    specs = task.specs._replace(joint=None) if shared else task.specs
+    model: nn.Module = resolve("models", kind)(recipe.model, specs)
     return model
 
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,7 +11,7 @@ from torch import nn
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns, Specs
-from transduce.data.columns.packed import tokenizers_of
+from transduce.data.columns.packed import one_vocabulary, tokenizers_of
 from transduce.data.columns.tokens import Tokens
 from transduce.data.remote import located
 from transduce.data.shards import shards_of
@@ -75,8 +76,12 @@ class BaseTask:
     @property
     def specs(self) -> Specs:
         """Of the columns."""
-        source = self.columns.get("source")
-        return Specs(source.spec if source else None, self.columns["target"].spec)
+        source, target = self.columns.get("source"), self.columns["target"]
+        return Specs(source.spec if source else None, target.spec, self._joint)
+
+    @cached_property
+    def _joint(self) -> bool | None:
+        return one_vocabulary(self.columns)
 
     @property
     def held_out(self) -> dict[str, Any]:

@@ -144,17 +144,18 @@ def check_shapes(sizes: Sizes, vocabularies: tuple[int, int], weights: Mapping[s
     layers = sizes.encoder_layers + sizes.decoder_layers
     if layers > len(weights):
         raise InputError(f"the model file's config: {layers} layers, but the file has {len(weights)} weights.")
-    check_weights(dict(_shapes(sizes, vocabularies)), weights)
+    apart = "source_embedding.weight" in weights
+    check_weights(dict(_shapes(sizes, vocabularies, apart)), weights)
     wrong = [name for name, info in weights.items() if info.dtype != "F32"]
     if wrong:
         raise InputError(f'weight "{name}" is {weights[name].dtype} in the file; expected F32.' for name in wrong)
 
 
-def _shapes(sizes: Sizes, vocabularies: tuple[int, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Name and shape of every weight."""
+def _shapes(sizes: Sizes, vocabularies: tuple[int, int], apart: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Name and shape of every weight; apart: vocabularies of one size are not the same."""
     width, (source, target) = sizes.width, vocabularies
     yield "target_embedding.weight", (target, width)
-    if sizes.tied != "all" or source != target:
+    if sizes.tied != "all" or source != target or apart:
         yield "source_embedding.weight", (source, width)
     if sizes.tied == "none":
         yield "output.weight", (target, width)

@@ -17,6 +17,17 @@ def tokenizers_of(columns: Columns) -> dict[str, Tokenizer]:
     return {side: column.tokenizer for side, column in columns.items() if isinstance(column, Tokens)}
 
 
+def one_vocabulary(columns: Columns) -> bool | None:
+    """Whether each id of the source is the same token in the target; None where a side is no text."""
+    tokenizers = tokenizers_of(columns)
+    if len(tokenizers) < 2:
+        return None
+    source, target = tokenizers["source"], tokenizers["target"]
+    if source is target or source.size != target.size:
+        return source is target
+    return source.tokens(range(source.size)) == target.tokens(range(target.size))
+
+
 def pack(columns: Columns) -> Packed:
     """The tokenizers, one text where both sides share one; and the columns."""
     texts = {side: tokenizer.to_json() for side, tokenizer in tokenizers_of(columns).items()}

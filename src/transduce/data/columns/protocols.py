@@ -41,10 +41,15 @@ class ColumnSpec(NamedTuple):
 
 
 class Specs(NamedTuple):
-    """The columns that a model is built for; `source` is None for a task without a source."""
+    """The columns that a model is built for.
+
+    source: None for a task without a source.
+    joint: whether the ids of both sides are of one vocabulary; None = if they are equally many.
+    """
 
     source: ColumnSpec | None
     target: ColumnSpec
+    joint: bool | None = None
 
     @classmethod
     def of_tokens(cls, source: int | None, target: int) -> Self:
@@ -74,6 +79,12 @@ class Specs(NamedTuple):
                 'along edges, such as "graph_attention".'
             )
         return None if self.source is None else self.source.size, self.target.size
+
+    @property
+    def one_vocabulary(self) -> bool:
+        """Whether an id means the same on both sides, so that embeddings can be shared and ids copied."""
+        source, target = self.sizes
+        return source == target and self.joint is not False
 
 
 Encoded = list[int] | NDArray[np.float32]  # ids, or frames (S, F)
