@@ -122,6 +122,48 @@ def test_weights_are_kept_exactly(stores: list[Store], weight: float) -> None:
     assert (counts[0] == counts[1]) == (weight == int(weight))
 
 
+@given(seed=SEEDS, cuts=st.integers(1, 5), weight=st.sampled_from([1.0, 2.0, 0.5, 1.25]), pool=st.integers(1, 5))
+@FEW
+def test_of_an_example_that_is_cut_in_several_ways_each_showing_takes_one(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, cuts: int, weight: float, pool: int
+) -> None:
+    folder, size, other = tmp_path_factory.mktemp("cuts"), 4200, 37  # two blocks, and another corpus
+    made = [make(folder / f"{cut}.arrow", [(1 + cut, 1)] * size) for cut in range(cuts)]
+    more = [make(folder / f"more {cut}.arrow", [(1, 1)] * other) for cut in range(cuts)]
+    corpora = [*((store, weight) for store in made), *((store, 1.0) for store in more)]
+    batches = Batches(corpora, BatchConfig(tokens=300, pool=pool), seed, cuts)
+    counts = [shown(list(batches.epoch(epoch))) for epoch in (0, 1)]
+    for count in counts:
+        rows = Counter[tuple[bool, int]]()
+        for (store, row), times in count.items():
+            rows[store < cuts, row] += times
+        assert {row: rows[False, row] for row in range(other)} == dict.fromkeys(range(other), 1)
+        first = [rows[True, row] for row in range(size)]
+        assert sum(first) == int(size * weight) and max(first) - min(first) <= (weight % 1 > 0)
+        of_each = [sum(times for (store, _), times in count.items() if store == cut) for cut in range(cuts)]
+        assert max(of_each) - min(of_each) <= 4  # blocks and showings are dealt out one by one
+    assert cuts == 1 or counts[0] != counts[1]
+
+
+def test_a_cut_that_is_too_long_for_a_filter_is_left_out_once(tmp_path: Path) -> None:
+    made = [make(tmp_path / f"{cut}.arrow", [(1, 1)] * size) for cut, size in enumerate((50, 40))]
+    batches = Batches([(store, 1.0) for store in made], BatchConfig(tokens=30), 3, cuts=2)
+    every = Counter[int]()
+    for epoch in range(12):
+        count = shown(list(batches.epoch(epoch)))
+        assert set(count.values()) == {1} and all(row < (50, 40)[store] for store, row in count)
+        every.update(row for _, row in count)
+    assert all(every[row] == 12 for row in range(40)) and all(0 < every[row] < 12 for row in range(40, 50))
+
+
+def test_weights_by_which_an_epoch_would_be_empty_are_refused(tmp_path: Path) -> None:
+    made = [make(tmp_path / f"{number}.arrow", [(1, 1)] * 7) for number in range(2)]
+    with pytest.raises(InputError, match=r"the weights \(0\.1\) are so small that an epoch shows none of 7 examples"):
+        Batches([(made[0], 0.1)], BatchConfig(), 0)
+    batches = Batches([(made[0], 0.1), (made[1], 1.0)], BatchConfig(), 0)
+    assert shown(list(batches.epoch(0))) == {(1, row): 1 for row in range(7)}
+
+
 def test_batches_are_random_and_full(stores: list[Store]) -> None:
     batches = list(Batches([(stores[0], 1.0)], BatchConfig(tokens=1000), 5).epoch(0))
     longest = [max(lengths_of(stores[0], f)[batch.rows].max() for f in ("source", "target")) for batch in batches]

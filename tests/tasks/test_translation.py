@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from random_models import translator
 from transduce.core.errors import InputError
+from transduce.data.batches import BatchConfig
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.search.settings import Search
 from transduce.tasks.translation import Translation, TranslationConfig, TranslationData
@@ -95,7 +97,9 @@ def test_bpe_dropout_cuts_the_training_pairs_in_several_ways_of_one_weight(tmp_p
     data = Translation(TranslationConfig(), read, tokenizers).open(tmp_path / "cache", lambda line: None)
     rows = np.arange(50)
     cuts = [[list(ids) for ids in store.read("source", rows)] for store, _ in data.corpora]
-    assert [weight for _, weight in data.corpora] == [0.5] * 4
+    assert [weight for _, weight in data.corpora] == [2.0] * 4
+    shown = Counter(int(row) for batch in data.batches(BatchConfig(tokens=200), 1).epoch(0) for row in batch.rows)
+    assert shown == dict.fromkeys(range(50), 2)
     assert cuts[0] == tokenizers["source"].encode(lines.splitlines())
     assert all(one != other for one, other in itertools.combinations(cuts, 2))
     texts = [tokenizers["source"].decode(ids) for ids in cuts[0]]

@@ -74,10 +74,11 @@ class BatchPlan(Protocol):
 
 
 class _Visit(NamedTuple):
-    """One showing of (part of) a block in an epoch."""
+    """One showing of (part of) a block in an epoch, of the store `first` and of those that hold its rows cut anew."""
 
-    store: int
+    first: int
     block: int
+    showing: int
     share: float
 
 
@@ -97,12 +98,17 @@ class Batches:
 
     Args:
         stores: each with its weight; all must have the same fields.
+        cuts: so many stores in a row hold the same examples, cut into tokens in different ways. An example is shown as
+            often as its weight says, each time from one of them, which a random order deals out.
+
+    Raises:
+        InputError: the fields differ; the weights are so small that an epoch shows nothing.
     """
 
-    def __init__(self, stores: Sequence[tuple[Store, float]], config: BatchConfig, seed: int) -> None:
+    def __init__(self, stores: Sequence[tuple[Store, float]], config: BatchConfig, seed: int, cuts: int = 1) -> None:
         self.stores = [store for store, _ in stores]
         self._weights = [weight for _, weight in stores]
-        self._config, self._seed = config, seed
+        self._config, self._seed, self._cuts = config, seed, cuts
         fields = {store.fields for store in self.stores}
         if len(fields) != 1:
             raise InputError(
@@ -111,6 +117,12 @@ class Batches:
         if config.tokens == "auto":
             raise InputError('batch.tokens = "auto" is measured by training; give a number here.')
         self._budget = config.tokens
+        if not any(self._count(visit) for visit in self._visits()):
+            rows, told = sum(map(len, self.stores[::cuts])), ", ".join(f"{each:g}" for each in self._weights[::cuts])
+            raise InputError(
+                f"data.train: the weights ({told}) are so small that an epoch shows none of {rows:,} examples. Give "
+                "larger ones."
+            )
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Rows]:
         """The batches of an epoch, from the `start`-th on."""
@@ -131,7 +143,7 @@ class Batches:
             batches = _cut(pool, _sorted_by_length(pool, random), self._budget, random.random())
             for place in _shuffled(len(batches), random):
                 yield batches[place]
-            used = {visit.store for visit in chosen}
+            used = {store for visit in chosen for store in self._alike(visit)}
             for store in used | before:
                 self.stores[store].release()
             before = used
@@ -139,38 +151,60 @@ class Batches:
     def _visits(self) -> list[_Visit]:
         """Every block as often as its store's weight says; the last time perhaps in part."""
         return [
-            _Visit(index, block, min(1.0, weight - showing))
-            for index, (store, weight) in enumerate(zip(self.stores, self._weights, strict=True))
-            for showing in range(int(np.ceil(weight)))
-            for block in range(store.blocks)
+            _Visit(first, block, showing, min(1.0, self._weights[first] - showing))
+            for first in range(0, len(self.stores), self._cuts)
+            for showing in range(int(np.ceil(self._weights[first])))
+            for block in range(max(self.stores[store].blocks for store in range(first, first + self._cuts)))
         ]
 
     def _gather(self, visits: list[_Visit], number: int) -> _Pool:
-        chosen = [self._rows_of(visit, number) for visit in visits]
-        stores = [np.full(len(rows), visit.store) for visit, rows in zip(visits, chosen, strict=True)]
-        source, target = (
-            [self._seen(field, visit, rows) for visit, rows in zip(visits, chosen, strict=True)]
-            for field in ("source", "target")
-        )
-        rows = [rows + visit.block * BLOCK for visit, rows in zip(visits, chosen, strict=True)]
+        chosen = [
+            (store, visit.block, rows)
+            for visit in visits
+            for store, rows in zip(self._alike(visit), self._dealt(visit, number), strict=True)
+        ]
+        stores = [np.full(len(rows), store) for store, _, rows in chosen]
+        source, target = ([self._seen(field, *each) for each in chosen] for field in ("source", "target"))
+        rows = [rows + block * BLOCK for _, block, rows in chosen]
         return _Pool(Rows(np.concatenate(stores), np.concatenate(rows)), np.concatenate(source), np.concatenate(target))
+
+    def _alike(self, visit: _Visit) -> range:
+        """The stores that hold these examples."""
+        return range(visit.first, visit.first + self._cuts)
+
+    def _dealt(self, visit: _Visit, number: int) -> list[Numbers]:
+        """The rows within the block that each of these stores shows."""
+        chosen = self._rows_of(visit, number)
+        if self._cuts == 1:
+            return [chosen]
+        order = _shuffled(len(chosen), self._random(number, 3, visit.first, visit.block, visit.showing))
+        dealt = [chosen[order[cut :: self._cuts]] for cut in range(self._cuts)]
+        left = [len(self.stores[store]) - visit.block * BLOCK for store in self._alike(visit)]
+        return [rows[rows < most] for rows, most in zip(dealt, left, strict=True)]  # a cut may be too long for a filter
 
     def _rows_of(self, visit: _Visit, number: int) -> Numbers:
         """The rows within the block: all, or a random share; the blocks' shares add up to the store's."""
-        store = self.stores[visit.store]
-        first = visit.block * BLOCK
-        size = min(BLOCK, len(store) - first)
+        size = self._size(visit)
         if visit.share == 1.0:
             return np.arange(size)
-        count = int((first + size) * visit.share) - int(first * visit.share)
-        return _shuffled(size, self._random(number, 2, visit.store, visit.block))[:count]
+        return _shuffled(size, self._random(number, 2, visit.first, visit.block))[: self._count(visit)]
 
-    def _seen(self, field: str, visit: _Visit, rows: Numbers) -> Numbers:
-        store = self.stores[visit.store]
-        if field not in store.fields:
+    def _count(self, visit: _Visit) -> int:
+        """How many rows of the block are shown."""
+        first = visit.block * BLOCK
+        return int((first + self._size(visit)) * visit.share) - int(first * visit.share)
+
+    def _size(self, visit: _Visit) -> int:
+        """Rows of the block, in the longest of the stores."""
+        longest = max(len(self.stores[store]) for store in self._alike(visit))
+        return min(BLOCK, longest - visit.block * BLOCK)
+
+    def _seen(self, field: str, store: int, block: int, rows: Numbers) -> Numbers:
+        opened = self.stores[store]
+        if field not in opened.fields or not len(rows):
             return np.zeros(len(rows), dtype=np.int64)
-        added = 1 if "source" in store.fields else -1
-        return store.lengths(field, visit.block)[rows] + added
+        added = 1 if "source" in opened.fields else -1
+        return opened.lengths(field, block)[rows] + added
 
     def _random(self, *place: int) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64([self._seed, *place]))

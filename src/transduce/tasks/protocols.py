@@ -96,6 +96,7 @@ class TaskData:
     provenance: fingerprints and counts by file, for the model file.
     window: tokens of a row where training reads one running text in order, as parallel streams (`StreamBatches`); None:
         examples are shuffled.
+    cuts: so many of `corpora` in a row hold the same examples, cut into tokens in different ways.
     drawn: the batches of a training with this seed, of a task that does not cut them by length, as where examples are
         generated.
     """
@@ -105,6 +106,7 @@ class TaskData:
     tests: dict[str, Dataset]
     provenance: dict[str, Any]
     window: int | None = None
+    cuts: int = 1
     drawn: Callable[[int], BatchPlan] | None = None
 
     def batches(self, config: BatchConfig, seed: int) -> BatchPlan:
@@ -116,7 +118,7 @@ class TaskData:
         if self.drawn is not None:
             return self.drawn(seed)
         if self.window is None:
-            return Batches(self.corpora, config, seed)
+            return Batches(self.corpora, config, seed, self.cuts)
         if config.tokens == "auto" or len(self.corpora) > 1:
             raise InputError("parallel streams: expected one text, and a number as batch.tokens.")
         return StreamBatches(self.corpora[0][0], config.tokens // self.window)

@@ -152,7 +152,8 @@ class Translation(TextTask):
             validation = self._drawn(split, VALIDATION, cache)
         if split and split.count(TEST):
             tests[HELD_OUT] = self._drawn(split, TEST, cache)
-        return TaskData(corpora, validation, tests, provenance(train, self.held_out, self.root))
+        made_from = provenance(train, self.held_out, self.root)
+        return TaskData(corpora, validation, tests, made_from, cuts=data.segmentations if data.bpe_dropout else 1)
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""
@@ -164,7 +165,7 @@ class Translation(TextTask):
     def _training_stores(
         self, groups: Sequence[Sequence[Corpus]], cache: Path, tell: Tell
     ) -> list[tuple[Store, float]]:
-        """Each entry's: the tokenizers' own pieces, and with BPE-dropout others, which share its weight."""
+        """Each entry's: the tokenizers' own pieces, and with BPE-dropout others."""
         data = self.data
         seeds = [None, *range(1, data.segmentations)] if data.bpe_dropout else [None]
         cuts = [None if seed is None else (data.bpe_dropout, seed) for seed in seeds]
@@ -182,7 +183,7 @@ class Translation(TextTask):
             if data.bpe_dropout:
                 tell(f"{name}: cut into pieces in {data.segmentations} ways.")
         weights = tempered([sum(map(len, each)) for each in found], data.temperature)
-        shares = [entry.weight / len(cuts) * weight for entry, weight in zip(data.train, weights, strict=True)]
+        shares = [entry.weight * weight for entry, weight in zip(data.train, weights, strict=True)]
         return [(store, share) for each, share in zip(found, shares, strict=True) for store in each]
 
     def _encoding(self, files: PairFiles, parts: Parts | None, cut: tuple[float, int] | None, cache: Path) -> Encoding:

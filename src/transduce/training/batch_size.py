@@ -109,7 +109,7 @@ def _climb(recipe: Recipe, trained: TrainingState, task: Task, data: TaskData, l
     stores = [store for store, _ in data.corpora]
     effective = recipe.batch.effective_tokens
     load = batches_of(stores, task.columns, next(trained.model.parameters()).device)
-    whole = Batches(data.corpora, _chosen(recipe, effective, 1).batch, recipe.training.seed)
+    whole = Batches(data.corpora, _chosen(recipe, effective, 1).batch, recipe.training.seed, data.cuts)
     sample = [load(rows) for rows in islice(whole.epoch(0), SAMPLED)]
     heaviest = _heaviest(stores)
     longest = max(_positions(load(rows)) for rows in heaviest)
