@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from unicodedata import normalize
 
 import pytest
 
@@ -114,3 +115,18 @@ def test_importing_the_metrics_imports_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "cer", "wer", "ter", "exact_match", "length_match"])
+def test_references_of_separate_accents_are_met_by_composed_letters(name: str) -> None:
+    """Models write é as one character; a reference may have it as two."""
+    composed = ["Il a été élu à l'école", "Où est la forêt ?", "한국어 사전"]
+    apart = [normalize("NFD", text) for text in composed]
+    outputs = [composed[0].replace("élu", "vu"), *composed[1:]]
+    [wanted] = evaluate([name], outputs, composed, "fr")
+    for given in (outputs, [normalize("NFD", text) for text in outputs]):
+        [found] = evaluate([name], given, apart, "fr")
+        assert (found.value, found.interval) == (wanted.value, wanted.interval)
+        assert found.signature == f"{wanted.signature}|unicode:NFC"
+    [alone] = evaluate(["exact_match"], apart, composed)
+    assert alone.value == 0 and "unicode" not in alone.signature  # such references are taken as they are

@@ -1,6 +1,8 @@
 """Several metrics by name over the same sentences."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from unicodedata import is_normalized, normalize
 
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
@@ -84,7 +86,8 @@ def tallies(
     Args:
         names: of `KNOWN`.
         hypotheses: plain sentences; trees in brackets for the metrics of trees.
-        references: one a hypothesis, or several, in the same order.
+        references: one a hypothesis, or several, in the same order. Where some are not in Unicode's normal form C, all
+            texts are brought into it, and the signatures say so.
         target_language: its code, which says how words are split; without one the references' script does, but
             bleu-lc-moses needs it.
 
@@ -105,4 +108,10 @@ def tallies(
     if problems:
         raise InputError(problems)
     listed = checked_references(hypotheses, references)
-    return [KNOWN[name](hypotheses, listed, target_language) for name in names]
+    if all(is_normalized("NFC", text) for texts in listed for text in texts):
+        return [KNOWN[name](hypotheses, listed, target_language) for name in names]
+    # Models write composed letters: é as one character. References in another form could never be matched.
+    composed = [normalize("NFC", text) for text in hypotheses]
+    listed = [[normalize("NFC", text) for text in texts] for texts in listed]
+    found = [KNOWN[name](composed, listed, target_language) for name in names]
+    return [replace(tally, signature=f"{tally.signature}|unicode:NFC") for tally in found]
