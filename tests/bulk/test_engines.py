@@ -138,7 +138,7 @@ def test_a_distillation_elsewhere_leaves_the_same_files(tmp_path: Path, monkeypa
         for name, where in ((f"here-{method[:4]}", None), (f"there-{method[:4]}", placed))
     ]
     assert reports[0] == reports[1] and reports[2] == reports[3]
-    assert reports[0]["sha256"]["target.gz"] != reports[2]["sha256"]["target.gz"]  # a seed for each part
+    assert reports[0]["sha256"]["target.gz"] != reports[2]["sha256"]["source.gz"]  # a seed for each part
     assert reports[0]["counts"]["long"] == reports[1]["counts"]["long"]
 
 

@@ -37,13 +37,13 @@ def test_the_model_learns_from_texts_with_the_sources_of_a_reverse_model(
     assert sha256(tmp_path / "by_hand") == sha256(run / "reverse") == report["reverse"]["sha256"]
     texts = [line for name in ("test", "valid") for line in (tiny_corpus / f"{name}.words").read_text().splitlines()]
     found = transduce.load(run / "reverse").predict(texts, beam=2, min_length=1)
-    assert lines_of(run / "backtranslated" / "source.gz") == texts
-    assert lines_of(run / "backtranslated" / "target.gz") == [each.text for each in found]
+    assert lines_of(run / "backtranslated" / "target.gz") == texts
+    assert lines_of(run / "backtranslated" / "source.gz") == [each.text for each in found]
     assert report["backtranslations"]["lines"] == len(texts)
     resolved = tomllib.loads((run / "recipe.toml").read_text())
     real, made = resolved["data"]["train"]
     assert "backtranslation" not in resolved and "tag" not in real
-    assert (Path(made["source"]).name, Path(made["target"]).name) == ("target.gz", "source.gz")
+    assert (Path(made["source"]).name, Path(made["target"]).name) == ("source.gz", "target.gz")
     assert (made["tag"], made["weight"]) == ("<BT>", 0.5)
     assert tags_of(transduce.load(run).task.tokenizers["source"]) == ["<BT>"]
     run_training(load_recipe(run / "recipe.toml"), tmp_path / "again", shown())  # it is an ordinary recipe
@@ -88,7 +88,7 @@ def test_sampled_sources_differ_from_part_to_part(
     model = transduce.load(tiny_run)
     search = search_settings(model.recipe.search, {"method": "sample", "temperature": 3.0})
     distil(model, "", [TextFile(text="texts")], tmp_path, tmp_path / "out", search, method=BACKTRANSLATION)
-    found = lines_of(tmp_path / "out" / "target.gz")
+    found = lines_of(tmp_path / "out" / "source.gz")
     assert len({tuple(found[first : first + 4]) for first in (0, 4, 8)}) == 3
     expected = model.predict(["1 2 3 4 5 6"] * 4, method="sample", temperature=3.0, seed=search.seed + 1)
     assert found[4:8] == [each.text for each in expected]
@@ -100,12 +100,15 @@ def test_the_command_writes_what_a_recipe_can_name(tiny_run: Path, tiny_corpus: 
     done = forked.transduce(tmp_path, *command)
     assert done.code == 0, done.err
     entry = tomllib.loads(f"train = [{done.out}]")["train"]
-    assert entry == [{"source": f"{out}/target.gz", "target": f"{out}/source.gz", "tag": "<BT>"}]
+    assert entry == [{"source": f"{out}/source.gz", "target": f"{out}/target.gz", "tag": "<BT>"}]
     texts = (tiny_corpus / "test.digits").read_text().splitlines()
-    assert lines_of(out / "source.gz") == texts
-    assert lines_of(out / "target.gz") == [each.text for each in transduce.load(tiny_run).predict(texts, beam=2)]
+    assert lines_of(out / "target.gz") == texts
+    assert lines_of(out / "source.gz") == [each.text for each in transduce.load(tiny_run).predict(texts, beam=2)]
     assert forked.transduce(tmp_path, *command).out == done.out
-    assert "one word" in forked.transduce(tmp_path, *command, "--tag", "a b").err
+    for wrong in ("a b", "back", "<B T>"):
+        assert "expected one word that begins and ends with a sign" in (
+            forked.transduce(tmp_path, *command, "--tag", wrong).err
+        )
 
 
 def test_what_is_wrong_is_said_before_anything_is_trained(tiny_recipe: Path, tmp_path: Path) -> None:

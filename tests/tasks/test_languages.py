@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from rich.console import Console
 
 import transduce
@@ -16,7 +17,7 @@ from toy_trainings import trained_beside
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs, read_tagged_pairs
 from transduce.data.resegment import Resegmenter
-from transduce.data.tags import addressed, languages_of, leading_tags, tags_of, with_tags
+from transduce.data.tags import addressed, languages_of, leading_tags, require_language, tags_of, with_tags
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 from transduce.explore.exploration import explore
 from transduce.recipe.recipe import load_recipe
@@ -109,6 +110,23 @@ def test_a_tag_is_one_token_and_changes_no_other(kind: str) -> None:
     assert ids[-len(others) :] == others == tagged.encode(["Das ist."])[0]
     assert Tokenizer.from_json(tagged.to_json()).equals(tagged)
     assert leading_tags(tagged, ">>fr<< <BT>  Das >>fr<<") == ">>fr<< <BT>  " and not leading_tags(tagged, "a >>fr<<")
+
+
+@pytest.mark.parametrize("wrong", ["a", "back", "<B T>", "BT>", ""])
+def test_a_plain_word_is_no_tag(wrong: str) -> None:
+    with pytest.raises(ValidationError, match="expected one word that begins and ends with a sign, such as <BT>"):
+        PairFiles(source="a", target="b", tag=wrong)
+
+
+def test_symbols_are_no_languages_and_words_among_them_no_tags() -> None:
+    config = TokenizerConfig(kind="character", min_frequency=1, symbols="USA|EU|<[A-Z]+>")
+    tokenizer = with_tags(train_tokenizer(config, ["USA EU <V> go is it"] * 3), [">>fr<<", ">>de<<"])
+    texts = ["<V> go", "go <V>", ">>de<< go", "<V> >>de<< go"]
+    assert addressed(tokenizer, texts, "fr") == [">>fr<< <V> go", ">>fr<< go <V>", *texts[2:]]
+    with pytest.raises(InputError, match="say which, as in --to fr"):
+        require_language(tokenizer, texts[:2])
+    require_language(tokenizer, texts)
+    assert leading_tags(tokenizer, "USA is EU.") == ""
 
 
 def test_a_tag_survives_other_cuts_of_words() -> None:

@@ -21,7 +21,7 @@ def translate_back(
         ),
     ],
     text: Annotated[list[Path], typer.Option(help="A file of texts in your target language, one a line. Repeatable.")],
-    output: Annotated[Path, typer.Option(help="The folder for target.gz, source.gz and distillation.json.")],
+    output: Annotated[Path, typer.Option(help="The folder for source.gz, target.gz and distillation.json.")],
     tag: Annotated[
         str, typer.Option(help="The word that stands before these sources in training. An empty one is no tag.")
     ] = "<BT>",
@@ -43,17 +43,20 @@ def translate_back(
     from transduce.cli.text import tell
     from transduce.core.errors import InputError
     from transduce.data.corpus import PairFiles, TextFile
+    from transduce.data.tags import checked_tag
     from transduce.distillation.translations import BACKTRANSLATION
 
-    if tag and len(tag.split()) != 1:
-        raise InputError(f"--tag {tag!r}: expected one word without white space.")
+    try:
+        tag = tag and checked_tag(tag)
+    except ValueError as error:
+        raise InputError(f"--tag: {error}.") from None
     models, asked = models_and_search(model, {"beam": beam})
     texts = [TextFile(text=str(path)) for path in text]
     use = {"trust_code": trust_code, "precision": precision, "device": device}
     how: dict[str, Any] = {"batch_size": batch_size, "engine": engine, "workers": workers, "method": BACKTRANSLATION}
     told = translated(models, use, asked, texts, Path(), output, **how)
     tell(f"{told} To train on these pairs, add to the recipe's data.train:")
-    pairs = PairFiles(source=f"{output}/target.gz", target=f"{output}/source.gz", tag=tag or None)
+    pairs = PairFiles(source=f"{output}/source.gz", target=f"{output}/target.gz", tag=tag or None)
     entry = pairs.model_dump(exclude_none=True, exclude_defaults=True)
     typer.echo(
         "{ " + ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()) + " }"

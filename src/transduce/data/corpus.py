@@ -6,9 +6,9 @@ from hashlib import blake2b
 from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
@@ -17,7 +17,7 @@ from transduce.data.filters import Dropped
 from transduce.data.remote import located
 from transduce.data.rows import Row, csv_rows, jsonl_rows
 from transduce.data.store import Store
-from transduce.data.tags import language_tag, with_tags
+from transduce.data.tags import checked_tag, language_tag, with_tags
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 LINES_NAMED = 10
@@ -56,7 +56,7 @@ class PairFiles(Config):
     """How often an epoch shows each pair; see `transduce.data.batches`."""
     to: str | None = Field(default=None, pattern=r"^[^\s<>]+$")
     """Language code of the targets, for one model of several languages: before each source stands the tag >>to<<."""
-    tag: str | None = Field(default=None, pattern=r"^\S+$")
+    tag: Annotated[str, AfterValidator(checked_tag)] | None = None
     """A word of your own before each source, such as <BT> for sources that a model wrote; it becomes one token."""
 
     @model_validator(mode="after")

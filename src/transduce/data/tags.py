@@ -1,6 +1,7 @@
 """Tags before a source, which say what is wanted of it: >>fr<< for the language of the output (Johnson et al. 2017).
 
-A tag is one token of the vocabulary, which nothing cuts. It stands before the text, with a space behind it.
+A tag is one token of the vocabulary, which nothing cuts. It stands before the text, with a space behind it. It begins
+and ends with a sign, as >>fr<< and <BT> do, so that no word is mistaken for one.
 """
 
 import re
@@ -24,9 +25,23 @@ def with_tags(tokenizer: Tokenizer, tags: Iterable[str]) -> Tokenizer:
     return tokenizer.with_added(tags)
 
 
+def checked_tag(tag: str) -> str:
+    """The same. Raises ValueError for what cannot be a tag."""
+    if not _is_tag(tag):
+        raise ValueError(
+            f'expected one word that begins and ends with a sign, such as <BT>; got "{tag}". A plain word would be '
+            "taken for the tag wherever a text has it"
+        )
+    return tag
+
+
+def _is_tag(token: str) -> bool:
+    return len(token.split()) == 1 and token == token.strip() and not (token[0].isalnum() or token[-1].isalnum())
+
+
 def tags_of(tokenizer: Tokenizer) -> list[str]:
-    """The tags that it has, in the order of their ids."""
-    return [token for token in tokenizer.added if token not in SPECIAL]
+    """The tags that it has, in the order of their ids; `tokenizer.symbols` that are words are none."""
+    return [token for token in tokenizer.added if token not in SPECIAL and _is_tag(token)]
 
 
 def languages_of(tokenizer: Tokenizer) -> list[str]:
@@ -46,7 +61,7 @@ def leading_tags(tokenizer: Tokenizer, text: str) -> str:
 
 
 def addressed(tokenizer: Tokenizer | None, texts: Iterable[str], language: str) -> list[str]:
-    """The texts with the tag for outputs in `language`, each but those that have a tag already.
+    """The texts with the tag for outputs in `language`, each but those that say their language already.
 
     Raises:
         InputError: there is no such tag.
@@ -56,11 +71,15 @@ def addressed(tokenizer: Tokenizer | None, texts: Iterable[str], language: str) 
         what = f"this model writes {', '.join(known)}" if known else "this model was trained without language tags"
         raise InputError(f'to = "{language}": {what}.{suggest(language, known)}')
     tag = language_tag(language)
-    return [text if not text.strip() or leading_tags(tokenizer, text) else f"{tag} {text}" for text in texts]
+    return [f"{tag} {text}" if text.strip() and not _says_language(tokenizer, text) else text for text in texts]
+
+
+def _says_language(tokenizer: Tokenizer, text: str) -> bool:
+    return any(LANGUAGE.fullmatch(tag) for tag in leading_tags(tokenizer, text).split())
 
 
 def require_language(tokenizer: Tokenizer | None, texts: Iterable[str]) -> None:
     """Raises InputError where a model writes several languages, and none of the texts says by its tag which."""
     known = languages_of(tokenizer) if tokenizer else []
-    if tokenizer and known and not any(leading_tags(tokenizer, text) for text in texts):
+    if tokenizer and known and not any(_says_language(tokenizer, text) for text in texts):
         raise InputError(f"this model writes {', '.join(known)}: say which, as in --to {known[0]}.")

@@ -80,8 +80,7 @@ def with_pairs(recipe: Recipe, run: Path) -> Recipe:
     """The model's recipe: to its training files come the texts, with the sources that the reverse model wrote."""
     asked, table = _asked(recipe), recipe.to_table()
     del table["backtranslation"]
-    pairs = taught_pairs(run / PAIRS)
-    entry: dict[str, Any] = {"source": pairs["target"], "target": pairs["source"], "weight": asked.weight}
+    entry: dict[str, Any] = {**taught_pairs(run / PAIRS), "weight": asked.weight}
     table["data"]["train"] = [*table["data"]["train"], entry | ({"tag": asked.tag} if asked.tag else {})]
     return parse_recipe(table, recipe.name)
 

@@ -7,8 +7,10 @@ Translations are written in parts, each atomically, and an interrupted distillat
 | file | contents |
 |---|---|
 | `parts/` | the finished parts; removed at the end |
-| `source.gz`, `target.gz` | the unchanged sources, and line by line the teacher's translations |
+| `source.gz`, `target.gz` | the new pairs: the unchanged sources, and line by line the teacher's translations |
 | `distillation.json` | teacher, files, search, precision, counts; written last |
+
+Back-translation makes pairs the other way round: what was translated is their target.
 """
 
 import json
@@ -93,7 +95,7 @@ def distil(
         }
         here = Placement(LocalEngine(PredictingWorker(how, [], teacher)), [], {})
         _translate(placement or here, how, _lines(sources, root), folder / "parts", advance)
-        write_json(folder / REPORT, {**plan, **_join(_lines(sources, root), folder)})
+        write_json(folder / REPORT, {**plan, **_join(_lines(sources, root), folder, method == BACKTRANSLATION)})
     shutil.rmtree(folder / "parts", ignore_errors=True)
     report: Table = json.loads((folder / REPORT).read_text(encoding="utf-8"))
     return report
@@ -136,7 +138,7 @@ def checksum_of(files: Sequence[Path]) -> str:
 
 
 def taught_pairs(folder: Path) -> dict[str, str]:
-    """The translations in `folder` as an entry of data.train, which is valid for any data.root."""
+    """The pairs in `folder` as an entry of data.train, which is valid for any data.root."""
     here = folder.absolute().as_posix()
     return {"source": f"{here}/source.gz", "target": f"{here}/target.gz"}
 
@@ -170,6 +172,7 @@ def _plan(
     ]
     return {
         "method": method,
+        **({"translations": "source.gz"} if method == BACKTRANSLATION else {}),
         "teacher": {"name": teacher.recipe.name, "sha256": checksum},
         "sources": named,
         "lines": count_texts(sources, root),
@@ -232,11 +235,12 @@ def _translate(placement: Placement, how: Table, lines: Iterator[str], parts: Pa
         write_json(_part(parts, begun.popleft()), {"long": len(answer["told"]), "targets": answer["outputs"]})
 
 
-def _join(lines: Iterator[str], folder: Path) -> Table:
-    """The two files out of the parts, and what was counted on the way."""
+def _join(lines: Iterator[str], folder: Path, back: bool) -> Table:
+    """The two files out of the parts, and what was counted on the way; back: translations are the new sources."""
     counts = {"empty_sources": 0, "empty_targets": 0, "unfinished": 0, "long": 0}
     number = 0
-    with writing(folder / "source.gz") as source, writing(folder / "target.gz") as target:
+    names = ("source.gz", "target.gz")
+    with writing(folder / names[back]) as read, writing(folder / names[not back]) as written:
         while chunk := list(islice(lines, PART)):
             part = json.loads(_part(folder / "parts", number).read_text(encoding="utf-8"))
             counts["long"] += part["long"]
@@ -244,10 +248,10 @@ def _join(lines: Iterator[str], folder: Path) -> Table:
                 counts["empty_sources"] += not line.strip()
                 counts["empty_targets"] += bool(line.strip()) and not text
                 counts["unfinished"] += not ended
-                source.write(line.encode() + b"\n")
-                target.write(text.encode() + b"\n")
+                read.write(line.encode() + b"\n")
+                written.write(text.encode() + b"\n")
             number += 1
-    outputs = {name: fingerprint(folder / name) for name in ("source.gz", "target.gz")}
+    outputs = {name: fingerprint(folder / name) for name in names}
     return {"counts": counts, "sha256": outputs, "versions": library_versions()}
 
 

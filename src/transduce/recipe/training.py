@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from transduce.core.config import Config
+from transduce.data.tags import checked_tag
 
 
 class TrainingConfig(Config):
@@ -121,7 +122,7 @@ class Backtranslation(Config):
     """Files of texts in the target language, one a line, relative to data.root."""
     model: str | None = None
     """The reverse model: a model file or run directory. Unset: it is trained first, on the same pairs."""
-    tag: str = Field(default="<BT>", pattern=r"^\S*$")
+    tag: Annotated[str, AfterValidator(lambda tag: tag and checked_tag(tag))] = "<BT>"
     """A word before each source that the reverse model wrote, which tells it from real ones; "" for no tag."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each of these pairs; real ones have the weights of data.train."""
