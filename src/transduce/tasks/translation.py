@@ -21,6 +21,7 @@ from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, is_cached
 from transduce.data.tags import tags_of
 from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.unknown_tokens import unknown_report
 from transduce.inference.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask
@@ -178,8 +179,10 @@ class Translation(TextTask):
             name = ", ".join(str(path) for path in group[0][0].paths(self.root))
             if len(group) > 1:
                 name = f"{', '.join(entry.names.values())}: {len(group):,} files each"
-            dropped = [Dropped.from_dict(store.metadata["dropped"]) for store in found[-1][:: len(cuts)]]
-            tell(f"{name}: {Dropped.of_all(dropped).report()}")
+            own = found[-1][:: len(cuts)]
+            tell(f"{name}: {Dropped.of_all([Dropped.from_dict(each.metadata['dropped']) for each in own]).report()}")
+            if unknown := unknown_report(own):
+                tell(f"{name}: {unknown}")
             if data.bpe_dropout:
                 tell(f"{name}: cut into pieces in {data.segmentations} ways.")
         weights = tempered([sum(map(len, each)) for each in found], data.temperature)
