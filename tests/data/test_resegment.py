@@ -33,6 +33,32 @@ def test_on_real_text_too(data_root: Path) -> None:
     assert Resegmenter(bpe, 0.0, 1).encode(lines) == bpe.encode(lines)
 
 
+def test_bytes_in_which_a_foreign_tokenizer_spells_a_character_stay_whole() -> None:
+    """As in the tokenizers of Llama and of SentencePiece with byte_fallback."""
+    from tokenizers import Tokenizer as Inner
+    from tokenizers import decoders, models, pre_tokenizers
+
+    names = ["<pad>", "<s>", "</s>", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), *"▁abcx<>0C3A9", "ab", "▁a"]
+    vocabulary = {name: index for index, name in enumerate(dict.fromkeys(names))}
+    merges = [("a", "b"), ("▁", "a")]
+    inner = Inner(models.BPE(vocab=vocabulary, merges=merges, unk_token="<unk>", byte_fallback=True))
+    inner.pre_tokenizer = pre_tokenizers.Metaspace()
+    inner.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    foreign = Tokenizer.from_json(inner.to_str())
+    texts = ["ab é cab", "abé", "<0xC3>"]
+    assert Resegmenter(foreign, 0.0, 1).encode(texts) == foreign.encode(texts)
+    cut = Resegmenter(foreign, 0.9, 1).encode(["ab é cab"] * 20)
+    assert {foreign.decode(ids) for ids in cut} == {foreign.decode(foreign.encode(["ab é cab"])[0])}
+    assert len(set(map(tuple, cut))) > 1
+
+
+def test_a_run_without_spaces_that_is_very_long_keeps_its_pieces(bpe: Tokenizer) -> None:
+    """Cutting it anew would take time by the square of its length; 200,000 characters end in no time."""
+    run, short = "low" * 67_000, "lowest" * 60
+    long, brief = Resegmenter(bpe, 0.5, 1).encode([run, short])
+    assert long == bpe.encode([run])[0] and brief != bpe.encode([short])[0]
+
+
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.99])
 def test_whatever_the_pieces_they_spell_the_text(bpe: Tokenizer, rate: float) -> None:
     cut = Resegmenter(bpe, rate, 7).encode(TEXTS)

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from transduce.core.errors import InputError
 from transduce.data.tokenizer import Tokenizer
 
+LONGEST = 500  # characters of a word that is cut anew, which takes time by their square; longer ones stay as they are
+BYTES = {f"<0x{byte:02X}>" for byte in range(256)}  # what a foreign tokenizer spells unknown characters with
+
 
 def cut_anew(
     source: Tokenizer, target: Tokenizer, rate: float, seed: int
@@ -45,7 +48,8 @@ class Resegmenter:
         self.unknown = tokenizer.unknown
         self._tokenizer, self._rate = tokenizer, rate
         self._ids: dict[str, int] = model["vocab"]
-        self._pieces = {index: piece for piece, index in self._ids.items()}
+        spelt = BYTES if model.get("byte_fallback") else set()
+        self._pieces = {index: piece for piece, index in self._ids.items() if piece not in spelt}
         pairs = [tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in model["merges"]]
         self._rank = {pair: rank for rank, pair in enumerate(pairs)}
         self._random = random.Random(seed).random
@@ -57,8 +61,10 @@ class Resegmenter:
 
     def _cut(self, word: list[int]) -> list[int]:
         if self.unknown in word or not all(index in self._pieces for index in word):
-            return word  # what merges do not make: an unknown character, an added token
+            return word  # what merges do not make: an unknown character, its bytes, an added token
         pieces = list("".join(self._pieces[index] for index in word))
+        if len(pieces) > LONGEST:
+            return word
         while (place := self._next_merge(pieces)) is not None:
             pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
         return [self._ids[piece] for piece in pieces]
