@@ -98,3 +98,21 @@ def test_a_line_that_fits_stays_whole_and_lines_stay_apart() -> None:
 @pytest.mark.parametrize("unit", [" ", "a. ", ". ", "。", "\n", "x", '." '])
 def test_no_text_takes_long(unit: str) -> None:
     assert grows_as_a_line(lambda size: segments(unit * (size // len(unit)), lambda line: False), 5_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "outputs", "expected"),
+    [
+        ("Hello. How are you?", ["你好。", "你好吗？"], "你好。你好吗？"),
+        ("Hello.\nHow are you?", ["你好。", "你好吗？"], "你好。\n你好吗？"),
+        ("Hello.  How?", ["你好。", "怎么样？"], "你好。  怎么样？"),  # somebody's own layout
+        ("Hello. See Tom.", ["你好。", "Tom 来了。"], "你好。 Tom 来了。"),
+        ("你好。 你好吗？", ["你好。", "你好吗？"], "你好。 你好吗？"),
+        ("你好。你好吗？", ["Hello.", "How are you?"], "Hello. How are you?"),
+        ("你好。你好吗？", ["안녕.", "잘 지내?"], "안녕. 잘 지내?"),
+        ("Hello. How?", ["안녕.", "잘 지내?"], "안녕. 잘 지내?"),
+        ("Hello. How?", ["สวัสดี", "สบายดีไหม"], "สวัสดี สบายดีไหม"),  # Thai has a space between sentences
+    ],
+)
+def test_outputs_stand_beside_each_other_as_their_script_has_it(text: str, outputs: list[str], expected: str) -> None:
+    assert rejoined(text, sentences(text), outputs) == expected

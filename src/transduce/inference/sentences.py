@@ -16,6 +16,7 @@ Split = Literal["auto", "sentences", "none"]
 
 LINES = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 SPACE = re.compile(r"\s|[\ud800-\udfff]")  # what sentencex is shown as a space
+HANGUL = re.compile(r"[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]")
 NO_SENTENCE = re.compile(r"\W*(?:\d+|[^\W\d_])\W*")  # "1.", "M.": the next words belong to it
 ENDED = re.compile(r"[.!?…。！？｡؟۔।॥።][\"'”’»)\]」』）]*$")
 GOES_ON = {"fr": re.compile(r"(?:^|\W)M\.$")}  # Monsieur, which sentencex does not know
@@ -65,14 +66,19 @@ def sentences(text: str, language: str = "") -> list[Segment]:
 def rejoined(text: str, cut: Sequence[Segment], outputs: Sequence[str]) -> str:
     """`text` with each segment replaced and everything between them unchanged.
 
-    Where nothing stands between two, as in Chinese, a space is put between outputs in a script that has spaces.
+    Where nothing stands between two, as in Chinese, a space is put between outputs in a script that has spaces; and the
+    one space that other scripts have there is left out between outputs in Chinese or Japanese.
     """
     parts: list[str] = []
     done = 0
     for segment, output in zip(cut, outputs, strict=True):
         between = text[done : segment.start]
-        if parts and not between and _runs_on(text[done - 1], text[done]) and not _runs_on(parts[-1][-1:], output[:1]):
-            between = " "
+        if parts and between in ("", " "):
+            read, written = (text[done - 1], text[segment.start]), (parts[-1][-1:], output[:1])
+            if not between and _runs_on(*read) and not _runs_on(*written):
+                between = " "
+            elif between and not _runs_on(*read) and all(map(_wide, written)):
+                between = ""
         parts += [between, output]
         done = segment.end
     return "".join([*parts, text[done:]])
@@ -164,11 +170,12 @@ def _ends(text: str, start: int, end: int, code: str) -> Iterator[int]:
 
 def _runs_on(*chars: str) -> bool:
     """Whether one of the characters is of a script that writes no spaces between words."""
-    return any(
-        unicodedata.east_asian_width(char) in "WF" or "\u0e00" <= char <= "\u109f" or "\u1780" <= char <= "\u17ff"
-        for char in chars
-        if char
-    )
+    return any(_wide(char) or "\u0e00" <= char <= "\u109f" or "\u1780" <= char <= "\u17ff" for char in chars if char)
+
+
+def _wide(char: str) -> bool:
+    """Whether it is of Chinese or Japanese, whose sentences stand side by side; those of Korean do not."""
+    return char != "" and unicodedata.east_asian_width(char) in "WF" and not HANGUL.match(char)
 
 
 def _between(breaks: re.Pattern[str], text: str) -> Iterator[Span]:
