@@ -1,6 +1,7 @@
 """From files to a training: look at the data, decide, measure the speed, fit it into the time, promise."""
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,12 +52,13 @@ def make_plan(
     """Decide everything that `named` and `overrides` leave open.
 
     Args:
-        minutes: the time that it may take; None: as much as the data deserves, an hour at most.
+        minutes: the time that it may take, planning included; None: as much as the data deserves, an hour at most.
         name: of the training.
 
     Raises:
         InputError: what `resolve_inputs` refuses; a wrong override; too little time.
     """
+    begun = time.monotonic()
     given = apply_overrides({}, overrides)
     inputs = resolve_inputs(named)
     train = (PairFiles.model_validate(inputs.train),)
@@ -65,13 +67,14 @@ def make_plan(
     facts = facts_of(train, Path(), inputs.languages)
     for line in facts.to_lines():
         display.tell(line)
-    planner = _Planner(name or inputs.name, inputs, facts, given, display)
+    planner = _Planner(name or inputs.name, inputs, facts, given, display, begun)
     return planner.plan(minutes)
 
 
 class _Planner:
-    def __init__(self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display) -> None:
+    def __init__(self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display, begun: float) -> None:
         self.name, self.inputs, self.facts, self.given, self.display = name, inputs, facts, given, display
+        self.since = begun
         training = given.get("training", {})
         self.start: str | None = training.get("start") if isinstance(training, dict) else None
         self.begun = load_model_file(self.start).config["model"] if self.start else {}
@@ -83,7 +86,7 @@ class _Planner:
         wanted = self.given.get("training", {}).get("updates")
         while size is not None:
             speed = self._measured(size)
-            limit = _fitting(speed, FULL * 60 * (minutes or USUAL))
+            limit = _fitting(speed, self._left(minutes))
             deserved = deserved_updates(self.facts)
             lower = None if wanted or self.start or "model" in self.given else smaller(size)
             if wanted or limit >= ENOUGH * deserved or lower is None:
@@ -98,6 +101,11 @@ class _Planner:
         else:
             updates, reason = self._updates(deserved, limit, minutes)
         return self._made(size, updates, reason, minutes, speed)
+
+    def _left(self, minutes: float | None) -> float:
+        """Seconds for training and tests: of a time that is given, what planning has left of it."""
+        used = time.monotonic() - self.since if minutes else 0.0
+        return FULL * 60 * (minutes or USUAL) - used
 
     def _updates(self, deserved: int, limit: int, minutes: float | None) -> tuple[int, str]:
         if limit < 1:
@@ -120,7 +128,7 @@ class _Planner:
             return measure(parse_recipe({"name": self.name, **table}, self.name), self.display)
 
     def _made(self, size: Size | None, updates: int, reason: str, minutes: float | None, speed: Speed) -> TrainingPlan:
-        limit = None if minutes is None else FULL * minutes - (speed.tests + speed.start) / 60
+        limit = None if minutes is None else (self._left(minutes) - speed.tests - speed.start) / 60
         table, decisions = self._table(size, updates, reason, limit)
         promised = promise(speed, table["training"]["updates"], table["training"]["validate_every"])
         return TrainingPlan(self.name, table, decisions, promised)
