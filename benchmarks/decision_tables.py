@@ -19,8 +19,10 @@ USUAL = "as-decided"
 
 def section(records: Sequence[Record], letters: dict[str, str]) -> str:
     """Of docs/results.md; letters: what each signature is called there."""
-    told = f"Minutes of each training:\n\n{promises_table(records)}"
-    return "\n\n".join(["", scores_table(records, letters).rstrip(), told.rstrip(), _how(records)]) + "\n"
+    parts = ["", scores_table(records, letters).rstrip()]
+    if timed := [record for record in records if not record["busy"]]:
+        parts += ["Minutes, where no other work ran beside:", promises_table(timed).rstrip()]
+    return "\n\n".join([*parts, _how(records)]) + "\n"
 
 
 def scores_table(records: Sequence[Record], letters: dict[str, str]) -> str:

@@ -56,6 +56,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--variants", nargs="+", choices=[*VARIANTS], default=[*VARIANTS], help="by default all")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--both", action="append", default=[], metavar="KEY=VALUE", help="set for all trainings")
+    parser.add_argument("--busy", action="store_true", help="other work ran meanwhile, so the times say nothing")
     parser.add_argument("--record", action="store_true", help="put the scores on record for docs/results.md")
     asked = parser.parse_intermixed_args()
     try:
@@ -79,6 +80,7 @@ def measured(recipe: Recipe, asked: argparse.Namespace) -> dict[str, Any]:
     return {
         "recipe": recipe.name,
         "threads": asked.threads,
+        "busy": asked.busy,
         "seconds": sum(each["took_seconds"] for each in found.values()),
         "metric": usual["best"],
         "scores": usual["scores"],

@@ -97,11 +97,19 @@ def test_records_make_one_table_of_scores_and_one_of_times(tmp_path: Path, monke
         training = {"change": [], "updates": 1200, "parameters": 34000, "promised_seconds": 60.0, "took_seconds": 66.0}
         scores = [{"metric": key, "name": key, "signature": f"of {key}"} for key in (metric, "loss")]
         found = {name: {**training, "validation": {metric: 12.34, "loss": 0.1234}} for name in names}
-        record = {**about, "recipe": recipe, "metric": metric, "scores": scores, "trainings": found}
+        record = {
+            **about,
+            "recipe": recipe,
+            "metric": metric,
+            "scores": scores,
+            "trainings": found,
+            "busy": recipe == "text",
+        }
         (records / f"{recipe}.json").write_text(json.dumps(record), encoding="utf-8")
     page = page_of_results(monkeypatch, tmp_path, DECISIONS=records).page()
     assert "|  | `text`: bleu (1) | `text`: loss (3) | `words`: exact_match (2) | `words`: loss (3) |" in page
     assert "| as decided | 12.3 | 0.123 | 12.3 | 0.123 |" in page
     assert "| `larger` |  |  | 12.3 | 0.123 |" in page
     assert "| `words` | `larger` | 1,200 | 34,000 | 1.0 | 1.1 | 1.10 |" in page
+    assert "| `text` | as decided |" not in page  # its times say nothing
     assert "| exact_match (2) | `of exact_match` |" in page
