@@ -174,3 +174,56 @@ def test_characters_where_words_are_not_written_apart(tmp_path: Path) -> None:
     held = {source[:-1] for source, _ in parts(split, pairs)[TEST]}
     assert not held & {source[:-1] for source, _ in parts(split, pairs)[TRAIN]}
     assert len(list(read_pairs(files, tmp_path))) == 500
+
+
+def both_ways(folder: Path, pairs: list[Pair], named: bool) -> tuple[list[PairFiles], list[Pair]]:
+    """The pairs in one file, read in both directions: by the languages' names, or by the columns alone."""
+    files = write(folder, pairs)
+    turned = files.model_copy(update={"source_column": 1, "target_column": 0})
+    if named:
+        files, turned = files.model_copy(update={"to": "fr"}), turned.model_copy(update={"to": "en"})
+    return [files, turned], [*pairs, *((target, source) for source, target in pairs)]
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("amount", [8, 80])
+def test_in_both_directions_no_text_is_nearly_the_same_on_any_side(tmp_path: Path, named: bool, amount: int) -> None:
+    files, pairs = both_ways(tmp_path, corpus(400), named)
+    split = split_pairs(files, tmp_path, HoldOut(validation=amount // 2, test=amount // 2))
+    found = parts(split, pairs)
+    assert "in any direction" in split.report()
+    assert amount <= len(found[VALIDATION]) + len(found[TEST]) <= 2 * amount
+    for one, other in ((TRAIN, VALIDATION), (TRAIN, TEST), (VALIDATION, TEST)):
+        held = [text for pair in found[other] for text in pair]
+        for text in {text for pair in found[one] for text in pair}:
+            assert all(jaccard(text, each) <= 0.7 for each in held), text
+
+
+def test_in_both_directions_few_targets_leave_the_rarer_text_to_decide(tmp_path: Path) -> None:
+    pairs = [(" ".join(sources), ("yes", "no")[number % 2]) for number, sources in enumerate(pairwise(WORDS))]
+    files, pairs = both_ways(tmp_path, pairs, named=True)
+    split = split_pairs(files, tmp_path, HoldOut(test=6))
+    found = parts(split, pairs)
+    assert 5 <= len(found[TEST]) <= 8
+    assert {frozenset(pair) for pair in found[TRAIN]}.isdisjoint(frozenset(pair) for pair in found[TEST])
+    assert "the rarer of their two texts" in split.report()
+
+
+def test_characters_of_one_language_are_not_compared_by_the_words_of_another(tmp_path: Path) -> None:
+    drawn = random.Random(3)
+    signs = [chr(code) for code in range(0x4E00, 0x4E80)]
+    texts = ["".join(drawn.choice(signs) for _ in range(20)) for _ in range(300)]
+    targets = [" ".join(drawn.choice(WORDS) for _ in range(9)) for _ in range(500)]
+    files, pairs = both_ways(
+        tmp_path, list(zip([*texts, *(text[:-1] + "龘" for text in texts[:200])], targets, strict=True)), named=True
+    )
+    found = parts(split_pairs(files, tmp_path, HoldOut(test=60)), pairs)
+    held, trained = ({text[:-1] for pair in found[part] for text in pair} for part in (TEST, TRAIN))
+    assert held
+    assert not held & trained
+
+
+def test_what_is_copied_from_one_column_is_one_direction(tmp_path: Path) -> None:
+    (tmp_path / "copied.tsv").write_text("".join(f"{word}\n" for word in WORDS))
+    split = split_pairs([PairFiles(tsv="copied.tsv", target_column=0)], tmp_path, HoldOut(test=6))
+    assert "any direction" not in split.report()

@@ -7,6 +7,9 @@ What belongs together stays on one side:
 2. pairs one side of which shares more than 0.7 of its n-grams with a held-out one; see `near_duplicates`. They go
    to the side of the held-out ones, and so do theirs.
 
+Where the files are of several directions (`to` differs, or the targets of one are the sources of another), the same
+text and near-duplicates are looked for on both sides: what is a reference in one direction is no source of another.
+
 Where texts are made from few templates, that would hold out much more than was asked for, or nothing: then (2) is left
 out and only the same text belongs together, or only the same source; which of these it was, is told.
 
@@ -14,9 +17,10 @@ Memory is a few numbers a pair, and the held-out texts; time is linear.
 """
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,7 +33,7 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.files import fingerprint
-from transduce.data.near_duplicates import NearDuplicates, normalized, written_apart
+from transduce.data.near_duplicates import Index, NearDuplicatePairs, indices_of, normalized
 
 TRAIN, VALIDATION, TEST = 0, 1, 2
 PASSES = 8  # over the corpus in search of near-duplicates of near-duplicates
@@ -120,18 +124,15 @@ def part_of(pairs: Iterator[tuple[int, str, str]], parts: Parts, part: int) -> I
 def _split(corpora: tuple[PairFiles, ...], root: Path, amounts: HoldOut, prints: tuple[str, ...]) -> Split:
     """prints: of the files, which may change under the same names."""
 
-    def read() -> Iterator[tuple[str, str]]:
-        return ((source, target) for files in corpora for _, source, target in read_pairs(files, root))
-
     sizes = [sum(1 for _ in read_pairs(files, root)) for files in corpora]
-    wanted = amounts.counts(sum(sizes))
+    pairs, wanted = _Pairs(corpora, root, sum(sizes)), amounts.counts(sum(sizes))
     names = ", ".join(str(path) for files in corpora for path in files.paths(root))
     if sum(wanted) >= sum(sizes):
         raise InputError(
             f"{names}: data.hold_out: expected fewer than there are; got {sum(wanted):,} of {sum(sizes):,} pairs."
         )
     for draw in (_near, _exact, _same_source):
-        if (found := draw(read, sum(sizes), wanted)) is not None:
+        if (found := draw(pairs, wanted)) is not None:
             parts, near, together = found
             cut = np.cumsum(sizes)[:-1]
             return Split(tuple(np.split(parts, cut)), sum(wanted), near, together)
@@ -141,19 +142,64 @@ def _split(corpora: tuple[PairFiles, ...], root: Path, amounts: HoldOut, prints:
     )
 
 
-Read = Callable[[], Iterator[tuple[str, str]]]
+@dataclass(frozen=True)
+class _Pairs:
+    """All pairs of some entries, in the files' order; read as often as needed."""
+
+    entries: tuple[PairFiles, ...]
+    root: Path
+    count: int
+
+    def read(self) -> Iterator[tuple[int, str, str]]:
+        """(number of the entry, source, target)."""
+        for number, files in enumerate(self.entries):
+            yield from ((number, source, target) for _, source, target in read_pairs(files, self.root))
+
+    @cached_property
+    def directions(self) -> int:
+        """How many there may be. With one, sources are not compared with targets."""
+        languages = len({files.to for files in self.entries})
+        return max(languages * (languages - 1), 2 if _turned(self.entries) else 1)
+
+    @cached_property
+    def indices(self) -> list[tuple[Index, Index]]:
+        """In which indices the sources and the targets of each entry are looked for."""
+        step = max(1, self.count // LOOKED_AT)  # files may be sorted by length
+        if self.directions == 1:
+            return indices_of(islice(self.read(), 0, None, step), len(self.entries), sides_apart=True)
+        each = (replace(self, entries=(files,)).read() for files in self.entries)
+        sample = ((entry, *pair[1:]) for entry, some in enumerate(each) for pair in islice(some, 0, None, step))
+        return indices_of(sample, len(self.entries), sides_apart=False)
+
+    def together(self, what: str) -> str:
+        """What is kept on one side, in words."""
+        return what if self.directions == 1 else f"{what}, in any direction"
+
+
+def _turned(entries: Sequence[PairFiles]) -> bool:
+    """Whether the targets of one are sources of another."""
+    sources = defaultdict[tuple[str, int | str], set[int]](set)
+    for entry, files in enumerate(entries):
+        name = next(iter(files.names.values()))
+        for column in files.sources:
+            sources[name, column].add(entry)
+    targets = ((*files.names.values(),)[-1] for files in entries)
+    columns = (0 if files.of_two_files else files.target_column for files in entries)
+    return any(sources.get(side, set()) - {entry} for entry, side in enumerate(zip(targets, columns, strict=True)))
+
+
 Found = tuple[Parts, int, str] | None
 
 
-def _near(read: Read, pairs: int, wanted: tuple[int, int]) -> Found:
+def _near(pairs: _Pairs, wanted: tuple[int, int]) -> Found:
     """With near-duplicates; None where they are too many."""
-    groups = _Groups(read, normalized, pairs)
+    groups = _Groups(pairs, normalized)
     held = groups.draw(sum(wanted), half=True)
     if held is None:
         return None
     drawn, new, links = int(held[groups.labels].sum()), held.copy(), list[tuple[int, int]]()
     for _ in range(PASSES):
-        found = _links(read, groups.labels, held, new)
+        found = _links(pairs, groups.labels, new)
         links += found
         near = np.zeros_like(held)
         near[[label for label, _ in found]] = True
@@ -165,26 +211,29 @@ def _near(read: Read, pairs: int, wanted: tuple[int, int]) -> Found:
             break
     else:
         return None  # one is like the next, and that like another: there is no end
-    together = "pairs whose source or target is the same or nearly so"
+    together = pairs.together("pairs whose source or target is the same or nearly so")
     parts = groups.shared(held, links, wanted)
     return parts, int((parts != TRAIN).sum()) - drawn, together
 
 
-def _exact(read: Read, pairs: int, wanted: tuple[int, int]) -> Found:
-    groups = _Groups(read, _same, pairs)
+def _exact(pairs: _Pairs, wanted: tuple[int, int]) -> Found:
+    groups = _Groups(pairs, _same)
     held = groups.draw(sum(wanted), half=True)
     if held is None:
         return None
-    together = "pairs whose source or target is the same (the texts are too much alike to keep more together)"
-    return groups.shared(held, [], wanted), 0, together
+    together = pairs.together("pairs whose source or target is the same")
+    return groups.shared(held, [], wanted), 0, f"{together} (the texts are too much alike to keep more together)"
 
 
-def _same_source(read: Read, pairs: int, wanted: tuple[int, int]) -> Found:
-    groups = _Groups(read, _same, pairs, sources_alone=True)
+def _same_source(pairs: _Pairs, wanted: tuple[int, int]) -> Found:
+    """In several directions: the same text on the side that is rarer, which is that of both a pair and its reverse."""
+    groups = _Groups(pairs, _same, one_side=True)
     held = groups.draw(sum(wanted), half=False)
     if held is None:
         return None
     together = "pairs with the same source (many have the same target)"
+    if pairs.directions > 1:
+        together = "pairs that share the rarer of their two texts (many share the other), in any direction"
     return groups.shared(held, [], wanted), 0, together
 
 
@@ -197,13 +246,14 @@ class _Groups:
 
     Args:
         same: texts that are equal after it are one.
+        one_side: only the sources count, or of several directions the rarer text of each pair.
     """
 
-    def __init__(self, read: Read, same: Key, pairs: int, sources_alone: bool = False) -> None:
-        sides = np.fromiter((_hash(same(text)) for pair in read() for text in pair), np.uint64, 2 * pairs)
-        sides = sides.reshape(-1, 2)
-        numbered = [np.unique(sides[:, side], return_inverse=True)[1] for side in ((0,) if sources_alone else (0, 1))]
-        self.labels = _components(numbered)
+    def __init__(self, pairs: _Pairs, same: Key, one_side: bool = False) -> None:
+        hashes = (_hash(same(text)) for _, *pair in pairs.read() for text in pair)
+        sides = np.fromiter(hashes, np.uint64, 2 * pairs.count).reshape(-1, 2)
+        self.labels = _components(_numbered(sides, pairs.directions > 1, one_side))
+        self.usual = pairs.directions  # pairs that say the same, if each direction has one
         self.keys = np.full(int(self.labels.max()) + 1, np.iinfo(np.uint64).max)
         mixed = sides[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ sides[:, 1]
         np.minimum.at(self.keys, self.labels, mixed)
@@ -214,7 +264,7 @@ class _Groups:
 
         half: None where most pairs are in large groups.
         """
-        large = self.sizes > max(1, wanted // 10)
+        large = self.sizes > max(self.usual, wanted // 10)
         if half and 2 * self.sizes[large].sum() > self.sizes.sum():
             return None
         order = np.argsort(self.keys, kind="stable")
@@ -244,11 +294,23 @@ class _Groups:
         return part[self.labels]
 
 
+def _numbered(sides_N2: NDArray[np.uint64], either: bool, one_side: bool) -> list[Numbers]:
+    """By which numbers pairs are linked: those with an equal one. either: a text is the same on either side."""
+    if not either:
+        source, target = (np.unique(sides_N2[:, side], return_inverse=True)[1] for side in (0, 1))
+        return [source] if one_side else [source, target + len(target)]
+    _, numbers, counts = np.unique(sides_N2, return_inverse=True, return_counts=True)
+    source, target = numbers.reshape(-1, 2).T
+    if not one_side:
+        return [source, target]
+    often = counts[source] * len(counts) + source, counts[target] * len(counts) + target
+    return [np.where(often[0] < often[1], source, target)]
+
+
 def _components(numbered: list[Numbers]) -> Numbers:
-    """Labels from 0 of rows that are linked by an equal number in one of the columns."""
-    leaders = list(range(len(numbered[0])))
+    """Labels from 0 of rows that are linked by an equal number, in the same column or in two."""
+    leaders, first = list(range(len(numbered[0]))), dict[int, int]()
     for column in numbered:
-        first: dict[int, int] = {}
         for row, number in enumerate(column.tolist()):
             other = first.setdefault(number, row)
             if other != row:
@@ -256,17 +318,13 @@ def _components(numbered: list[Numbers]) -> Numbers:
     return np.unique([_leader(leaders, row) for row in range(len(leaders))], return_inverse=True)[1]
 
 
-def _links(read: Read, labels: Numbers, held: NDArray[np.bool_], new: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def _links(pairs: _Pairs, labels: Numbers, new: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """(label of a pair, label of a new held-out pair that it nearly repeats), over all pairs."""
-    looked = list(islice(read(), 0, None, max(1, len(labels) // LOOKED_AT)))  # files may be sorted by length
-    apart = [written_apart([pair[side] for pair in looked]) for side in (0, 1)]
     of, wanted = labels.tolist(), new[labels].tolist()
-    chosen = [(row, pair) for row, (pair, is_new) in enumerate(zip(read(), wanted, strict=True)) if is_new]
-    indices = [NearDuplicates(((row, pair[side]) for row, pair in chosen), apart[side]) for side in (0, 1)]
-    found = set[tuple[int, int]]()
-    for row, pair in enumerate(read()):
-        for index, text in zip(indices, pair, strict=True):
-            found |= {(of[row], of[other]) for other in index.of(text) if of[other] != of[row]}
+    chosen = ((row, at, pair) for row, (at, *pair) in enumerate(pairs.read()) if wanted[row])
+    index, found = NearDuplicatePairs(chosen, pairs.indices), set[tuple[int, int]]()
+    for row, (at, *pair) in enumerate(pairs.read()):
+        found |= {(of[row], of[other]) for other in index.of(at, pair) if of[other] != of[row]}
     return sorted(found)
 
 

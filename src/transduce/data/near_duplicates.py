@@ -16,6 +16,7 @@ TENTHS = 7  # the threshold
 WORD = re.compile(r"[^\W\d_]+")
 Gram = tuple[str, str]
 Grams = frozenset[Gram]
+Index = tuple[int, bool]  # the side that it is of, 0 where it is of both; whether by words
 
 
 def normalized(text: str) -> str:
@@ -43,27 +44,29 @@ class NearDuplicates:
     """An index of chosen texts.
 
     Args:
-        chosen: by the number that they are found by.
+        chosen: with the number that each is found by; several may have one number.
         by_words: whether n-grams are of words, or of characters.
     """
 
     def __init__(self, chosen: Iterable[tuple[int, str]], by_words: bool) -> None:
+        texts = list(chosen)
         self._by_words = by_words
-        self._chosen = {number: grams(text, by_words) for number, text in chosen}
-        self._often = Counter(gram for each in self._chosen.values() for gram in each)
+        self._numbers = [number for number, _ in texts]
+        self._chosen = [grams(text, by_words) for _, text in texts]
+        self._often = Counter(gram for each in self._chosen for gram in each)
         self._index: defaultdict[Gram, list[int]] = defaultdict(list)
-        for number, each in self._chosen.items():
+        for place, each in enumerate(self._chosen):
             for gram in self._prefix(each):
-                self._index[gram].append(number)
+                self._index[gram].append(place)
 
     def of(self, text: str) -> Iterator[int]:
         """The numbers of the chosen texts that `text` nearly repeats."""
         units = grams.__wrapped__(text, self._by_words)
-        for number in {number for gram in self._prefix(units) for number in self._index.get(gram, ())}:
-            other = self._chosen[number]
+        for place in {place for gram in self._prefix(units) for place in self._index.get(gram, ())}:
+            other = self._chosen[place]
             common = len(units & other)
             if 10 * common > TENTHS * (len(units) + len(other) - common):
-                yield number
+                yield self._numbers[place]
 
     def _prefix(self, units: Grams) -> list[Gram]:
         """Of the n-grams as many of the rarest as one must be among if they are shared; the unknown are left out."""
@@ -74,3 +77,45 @@ class NearDuplicates:
         if left <= 0:
             return []
         return sorted(known, key=lambda gram: (often[gram], gram))[:left]
+
+
+def indices_of(sample: Iterable[tuple[int, str, str]], entries: int, sides_apart: bool) -> list[tuple[Index, Index]]:
+    """In which indices the sources and the targets of each entry are looked for.
+
+    Args:
+        sample: (number of the entry, source, target).
+        sides_apart: sources are not compared with targets. Else with all whose n-grams are of the same units.
+    """
+    texts = defaultdict[tuple[int, int], list[str]](list)
+    for entry, *pair in sample:
+        for side in (0, 1):
+            texts[0 if sides_apart else entry, side].append(pair[side])
+    apart = {key: written_apart(each) for key, each in texts.items()}
+    if sides_apart:
+        return [((0, apart[0, 0]), (1, apart[0, 1]))] * entries
+    return [((0, apart.get((entry, 0), True)), (0, apart.get((entry, 1), True))) for entry in range(entries)]
+
+
+class NearDuplicatePairs:
+    """Indices of chosen pairs, for those one side of which nearly repeats one of theirs.
+
+    Args:
+        chosen: (number that it is found by, number of its entry, both sides).
+        indices: of each entry, see `indices_of`.
+    """
+
+    def __init__(
+        self, chosen: Iterable[tuple[int, int, Sequence[str]]], indices: Sequence[tuple[Index, Index]]
+    ) -> None:
+        texts = defaultdict[Index, list[tuple[int, str]]](list)
+        for number, entry, pair in chosen:
+            for index, text in zip(indices[entry], pair, strict=True):
+                texts[index].append((number, text))
+        self._of = indices
+        self._indices = {index: NearDuplicates(each, index[1]) for index, each in texts.items()}
+
+    def of(self, entry: int, pair: Sequence[str]) -> Iterator[int]:
+        """The numbers of the chosen pairs that a pair of this entry nearly repeats; some may come twice."""
+        for index, text in zip(self._of[entry], pair, strict=True):
+            if index in self._indices:
+                yield from self._indices[index].of(text)
