@@ -9,7 +9,7 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
-from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Split, split_pairs
+from transduce.data.hold_out import LEFT_OUT, TEST, TRAIN, VALIDATION, HoldOut, Split, split_pairs
 from transduce.recipe.recipe import parse_recipe
 
 WORDS = [
@@ -227,3 +227,60 @@ def test_what_is_copied_from_one_column_is_one_direction(tmp_path: Path) -> None
     (tmp_path / "copied.tsv").write_text("".join(f"{word}\n" for word in WORDS))
     split = split_pairs([PairFiles(tsv="copied.tsv", target_column=0)], tmp_path, HoldOut(test=6))
     assert "any direction" not in split.report()
+
+
+def machine_made(pairs: list[Pair], seed: int = 7) -> list[Pair]:
+    """New targets with new sources; each tenth has the target of a given pair, each tenth nearly so, or its source."""
+    drawn = random.Random(seed)
+    made = list[Pair]()
+    for number, (source, target) in enumerate(pairs):
+        new = [" ".join(drawn.choice(WORDS) for _ in range(drawn.randint(8, 20))) for _ in range(2)]
+        repeated = {0: (new[0], target + "."), 1: (new[0], target + " ba"), 2: (source, new[1])}
+        made.append(repeated.get(number % 10, (new[0], new[1])))
+    return made
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_pairs_with_a_tag_are_not_drawn_and_change_nothing(tmp_path: Path, first: bool) -> None:
+    pairs, amounts = corpus(), HoldOut(validation=0.05, test=0.05)
+    files, made = write(tmp_path, pairs), machine_made(pairs)
+    tagged = write(tmp_path, made, "made.tsv").model_copy(update={"tag": "<BT>"})
+    alone = split_pairs([files], tmp_path, amounts)
+    entries = [tagged, files] if first else [files, tagged]
+    split = split_pairs(entries, tmp_path, amounts)
+    at = entries.index(tagged)
+    assert split.parts[1 - at].tolist() == alone.parts[0].tolist()
+    held = [pair for pair, part in zip(pairs, alone.parts[0].tolist(), strict=True) if part != TRAIN]
+    near = [any(jaccard(one[side], other[side]) > 0.7 for side in (0, 1) for other in held) for one in made]
+    assert split.parts[at].tolist() == [LEFT_OUT if each else TRAIN for each in near]
+    assert sum(near) > 10
+    told = (
+        f"None is drawn from the 800 pairs with a tag; {sum(near)} of them are too much like a held-out pair, and are"
+    )
+    assert split.report() == f"{alone.report()} {told} left out of training."
+
+
+def test_pairs_with_a_tag_in_the_other_direction_are_left_out_where_they_repeat(tmp_path: Path) -> None:
+    pairs = corpus(400)
+    (files, turned), _ = both_ways(tmp_path, pairs, named=True)
+    turned = turned.model_copy(update={"tag": "<BT>"})
+    amounts = HoldOut(test=40)
+    alone, split = split_pairs([files], tmp_path, amounts), split_pairs([files, turned], tmp_path, amounts)
+    assert split.parts[0].tolist() == alone.parts[0].tolist()
+    assert [part == LEFT_OUT for part in split.parts[1].tolist()] == [part == TEST for part in split.parts[0].tolist()]
+
+
+def test_pairs_with_a_tag_that_share_the_source_are_left_out_where_that_decides(tmp_path: Path) -> None:
+    pairs = [(" ".join(sources), ("yes", "no")[number % 2]) for number, sources in enumerate(pairwise(WORDS))]
+    files, tagged = write(tmp_path, pairs), write(tmp_path, pairs, "made.tsv").model_copy(update={"tag": "<BT>"})
+    split = split_pairs([files, tagged], tmp_path, HoldOut(test=6))
+    assert [part == LEFT_OUT for part in split.parts[1].tolist()] == [part == TEST for part in split.parts[0].tolist()]
+
+
+def test_where_all_have_a_tag_it_says_nothing(tmp_path: Path) -> None:
+    pairs = corpus()
+    files = write(tmp_path, pairs)
+    alone, tagged = (
+        split_pairs([files.model_copy(update={"tag": tag})], tmp_path, HoldOut(test=40)) for tag in (None, "<news>")
+    )
+    assert (tagged.report(), tagged.parts[0].tolist()) == (alone.report(), alone.parts[0].tolist())

@@ -16,7 +16,8 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import PairFiles, provenance, read_pairs, read_tagged_pairs, train_pair_tokenizers
 from transduce.data.encoding import open_examples, open_pairs_store, pairs_store_key
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
-from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Parts, Split, part_of, split_pairs
+from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Split, part_of, split_pairs
+from transduce.data.pair_groups import Parts
 from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, is_cached
 from transduce.data.tags import tags_of
@@ -61,8 +62,8 @@ class TranslationData(Config):
     test: dict[str, PairFiles] = Field(default_factory=dict)
     """By name; scored once, at the end."""
     hold_out: HoldOut | None = None
-    """In the place of files for validation and test: how many training pairs are drawn for them. A number alone: those
-    for validation."""
+    """In the place of files for validation and test: how many training pairs are drawn for them, none from files
+    with a `tag`. A number alone: those for validation."""
     filters: FilterConfig = FilterConfig()
     """Which training pairs are dropped."""
     temperature: float = Field(default=1.0, ge=1)

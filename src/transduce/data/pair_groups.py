@@ -1,0 +1,159 @@
+"""Pairs that stay together, as one of their texts is the same: those linked by it have one label."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.near_duplicates import Index, indices_of
+
+LOOKED_AT = 1000  # texts that say whether words are written apart
+Hashes = NDArray[np.uint64]
+Numbers = NDArray[np.int64]
+Parts = NDArray[np.uint8]
+Key = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """All pairs of some entries, in the files' order; read as often as needed."""
+
+    entries: tuple[PairFiles, ...]
+    root: Path
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, entries: tuple[PairFiles, ...], root: Path) -> "Pairs":
+        """They are counted."""
+        return cls(entries, root, tuple(sum(1 for _ in read_pairs(files, root)) for files in entries))
+
+    def __add__(self, other: "Pairs") -> "Pairs":
+        return Pairs((*self.entries, *other.entries), self.root, (*self.sizes, *other.sizes))
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(self.sizes)
+
+    def by_entry(self, parts: Parts) -> list[Parts]:
+        """What there is a number a pair of, cut into one array an entry."""
+        return np.split(parts, np.cumsum(self.sizes)[:-1]) if self.sizes else []
+
+    def read(self) -> Iterator[tuple[int, str, str]]:
+        """(number of the entry, source, target)."""
+        for number, files in enumerate(self.entries):
+            yield from ((number, source, target) for _, source, target in read_pairs(files, self.root))
+
+    @cached_property
+    def directions(self) -> int:
+        """How many there may be. With one, sources are not compared with targets."""
+        languages = len({files.to for files in self.entries})
+        return max(languages * (languages - 1), 2 if _turned(self.entries) else 1)
+
+    @cached_property
+    def indices(self) -> list[tuple[Index, Index]]:
+        """In which indices the sources and the targets of each entry are looked for."""
+        step = max(1, self.count // LOOKED_AT)  # files may be sorted by length
+        if self.directions == 1:
+            return indices_of(islice(self.read(), 0, None, step), len(self.entries), sides_apart=True)
+        each = (replace(self, entries=(files,)).read() for files in self.entries)
+        sample = ((entry, *pair[1:]) for entry, some in enumerate(each) for pair in islice(some, 0, None, step))
+        return indices_of(sample, len(self.entries), sides_apart=False)
+
+    def together(self, what: str) -> str:
+        """What is kept on one side, in words."""
+        return what if self.directions == 1 else f"{what}, in any direction"
+
+
+def _turned(entries: Sequence[PairFiles]) -> bool:
+    """Whether the targets of one are sources of another."""
+    sources = defaultdict[tuple[str, int | str], set[int]](set)
+    for entry, files in enumerate(entries):
+        name = next(iter(files.names.values()))
+        for column in files.sources:
+            sources[name, column].add(entry)
+    targets = ((*files.names.values(),)[-1] for files in entries)
+    columns = (0 if files.of_two_files else files.target_column for files in entries)
+    return any(sources.get(side, set()) - {entry} for entry, side in enumerate(zip(targets, columns, strict=True)))
+
+
+class Groups:
+    """Pairs that stay together, as a label each: those with one source or one target, whoever links them.
+
+    Args:
+        same: texts that are equal after it are one.
+        one_side: only the sources count, or of several directions the rarer text of each pair.
+    """
+
+    def __init__(self, pairs: Pairs, same: Key, one_side: bool = False) -> None:
+        hashes = (text_hash(same(text)) for _, *pair in pairs.read() for text in pair)
+        sides = np.fromiter(hashes, np.uint64, 2 * pairs.count).reshape(-1, 2)
+        self.same, self.texts = same, _linking(sides, pairs.directions > 1, one_side)
+        self.labels = _components(self.texts, pairs.directions > 1)
+        self.usual = pairs.directions  # pairs that say the same, if each direction has one
+        self.keys = np.full(int(self.labels.max()) + 1, np.iinfo(np.uint64).max)
+        mixed = sides[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ sides[:, 1]
+        np.minimum.at(self.keys, self.labels, mixed)
+        self.sizes = np.bincount(self.labels)
+
+    def draw(self, wanted: int, half: bool) -> NDArray[np.bool_] | None:
+        """Which labels are held out: by their hashes, until there are enough pairs. Large groups stay.
+
+        half: None where most pairs are in large groups.
+        """
+        large = self.sizes > max(self.usual, wanted // 10)
+        if half and 2 * self.sizes[large].sum() > self.sizes.sum():
+            return None
+        order = np.argsort(self.keys, kind="stable")
+        order = order[~large[order]] if half else order
+        fits = np.cumsum(self.sizes[order])
+        chosen = order[: int(np.searchsorted(fits, wanted)) + 1]
+        if not len(chosen) or len(chosen) == len(self.sizes) or self.sizes[chosen].sum() > 2 * wanted:
+            chosen = chosen[:-1]
+        held = np.zeros(len(self.sizes), bool)
+        held[chosen] = True
+        return held if len(chosen) >= min(2, wanted) else None
+
+
+def _linking(sides_N2: Hashes, either: bool, one_side: bool) -> list[Hashes]:
+    """The texts by which pairs are linked. either: a text is the same on either side."""
+    source, target = sides_N2.T
+    if not one_side:
+        return [source, target]
+    if not either:
+        return [source]
+    _, numbers, counts = np.unique(sides_N2, return_inverse=True, return_counts=True)
+    often = counts[numbers.reshape(-1, 2)]
+    return [np.where((often[:, 0] < often[:, 1]) | ((often[:, 0] == often[:, 1]) & (source < target)), source, target)]
+
+
+def _components(columns: Sequence[Hashes], either: bool) -> Numbers:
+    """Labels from 0 of rows that are linked by an equal number in one of the columns; either: or in two of them."""
+    leaders, first = list(range(len(columns[0]))), dict[int, int]()
+    for column in columns:
+        first = first if either else {}
+        for row, number in enumerate(column.tolist()):
+            other = first.setdefault(number, row)
+            if other != row:
+                leaders[leader(leaders, row)] = leader(leaders, other)
+    return np.unique([leader(leaders, row) for row in range(len(leaders))], return_inverse=True)[1]
+
+
+def leader(leaders: list[int], label: int) -> int:
+    """The one label that stands for all that are linked with `label`; the way to it gets shorter."""
+    while leaders[label] != label:
+        leaders[label] = leaders[leaders[label]]
+        label = leaders[label]
+    return label
+
+
+def text_hash(text: str) -> int:
+    """64 bits of a hash."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
