@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.hold_out import LEFT_OUT, TEST, TRAIN, VALIDATION, HoldOut, Split, split_pairs
+from transduce.data.near_duplicates import NearDuplicatePairs
 from transduce.recipe.recipe import parse_recipe
 
 WORDS = [
@@ -284,3 +286,41 @@ def test_where_all_have_a_tag_it_says_nothing(tmp_path: Path) -> None:
         split_pairs([files.model_copy(update={"tag": tag})], tmp_path, HoldOut(test=40)) for tag in (None, "<news>")
     )
     assert (tagged.report(), tagged.parts[0].tolist()) == (alone.report(), alone.parts[0].tolist())
+
+
+def test_where_all_are_alike_the_search_ends_when_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strings over four letters all have the same bigrams: after twice the pairs that are wanted, no more are read."""
+    drawn = random.Random(4)
+    pairs = [("".join(drawn.choices("acgt", k=100)), "".join(drawn.choices("acgt", k=100))) for _ in range(1000)]
+    looked: list[int] = []
+    of = NearDuplicatePairs.of
+
+    def counted(self: NearDuplicatePairs, entry: int, pair: Sequence[str]) -> Iterator[int]:
+        looked.append(entry)
+        return of(self, entry, pair)
+
+    monkeypatch.setattr(NearDuplicatePairs, "of", counted)
+    split = split_pairs([write(tmp_path, pairs)], tmp_path, HoldOut(validation=20, test=20))
+    assert "too much alike" in split.report()
+    assert (split.count(VALIDATION), split.count(TEST)) == (20, 20)
+    assert len(looked) < 200
+
+
+def test_one_that_is_near_to_two_held_out_pairs_keeps_them_together(tmp_path: Path) -> None:
+    """Chains of texts: each is near to the next, and no further one. All of a chain are in one part."""
+    drawn = random.Random(9)
+    chains = [[" ".join(f"w{drawn.randrange(10**6)}x" for _ in range(30))] for _ in range(150)]
+    for chain in chains:
+        for _ in range(2):
+            words = chain[-1].split()
+            chain.append(" ".join(["new" + chr(97 + drawn.randrange(26)) * 3, *words[1:-4], *words[:1]]))
+    pairs = [(text, f"{number}-{at}") for number, chain in enumerate(chains) for at, text in enumerate(chain)]
+    pairs = [(re.sub(r"\d", lambda digit: chr(97 + int(digit[0])), source), target) for source, target in pairs]
+    pairs = [(source, re.sub(r"\d", lambda digit: chr(97 + int(digit[0])), target)) for source, target in pairs]
+    split = split_pairs([write(tmp_path, pairs)], tmp_path, HoldOut(validation=30, test=30))
+    found = parts(split, pairs)
+    for one, other in ((TRAIN, VALIDATION), (TRAIN, TEST), (VALIDATION, TEST)):
+        assert not [1 for here in found[one] for there in found[other] if jaccard(here[0], there[0]) > 0.7]
+    assert split.near > 10

@@ -17,7 +17,7 @@ from.
 Where texts are made from few templates, that would hold out much more than was asked for, or nothing: then (2) is left
 out and only the same text belongs together, or only the same source; which of these it was, is told.
 
-Memory is a few numbers a pair, and the held-out texts; time is linear.
+Memory is a few numbers a pair, and the held-out texts; time is linear in the pairs for as many held out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from transduce.core.config import Config
@@ -36,7 +35,7 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles
 from transduce.data.files import fingerprint
 from transduce.data.near_duplicates import NearDuplicatePairs, normalized
-from transduce.data.pair_groups import Groups, Numbers, Pairs, Parts, leader, text_hash
+from transduce.data.pair_groups import Groups, Links, Mask, Pairs, Parts, text_hash
 
 TRAIN, VALIDATION, TEST, LEFT_OUT = 0, 1, 2, 3
 PASSES = 8  # over the corpus in search of near-duplicates of near-duplicates
@@ -173,16 +172,13 @@ def _near(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
     held = groups.draw(sum(wanted), half=True)
     if held is None:
         return None
-    drawn, new, links = int(held[groups.labels].sum()), held.copy(), list[tuple[int, int]]()
+    drawn, new, links = int(held[groups.labels].sum()), held.copy(), Links(len(held))
     for _ in range(PASSES):
-        found = _links(pairs, groups.labels, new)
-        links += found
-        near = np.zeros_like(held)
-        near[[label for label, _ in found]] = True
+        near = _linked(pairs, groups, held, new, links, 2 * sum(wanted))
+        if near is None:
+            return None
         new = near & ~held
         held |= new
-        if held[groups.labels].sum() > 2 * sum(wanted):
-            return None
         if not new.any():
             break
     else:
@@ -199,7 +195,7 @@ def _exact(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
         return None
     together = pairs.together("pairs whose source or target is the same")
     together += " (the texts are too much alike to keep more together)"
-    return _Found(_shared(groups, held, [], wanted), 0, together, groups)
+    return _Found(_shared(groups, held, Links(len(held)), wanted), 0, together, groups)
 
 
 def _same_source(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
@@ -211,7 +207,7 @@ def _same_source(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
     together = "pairs with the same source (many have the same target)"
     if pairs.directions > 1:
         together = "pairs that share the rarer of their two texts (many share the other), in any direction"
-    return _Found(_shared(groups, held, [], wanted), 0, together, groups)
+    return _Found(_shared(groups, held, Links(len(held)), wanted), 0, together, groups)
 
 
 def _left_out(found: _Found, pairs: Pairs, tagged: Pairs) -> Parts:
@@ -234,16 +230,11 @@ def _same(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _shared(
-    groups: Groups, held: NDArray[np.bool_], links: Sequence[tuple[int, int]], wanted: tuple[int, int]
-) -> Parts:
+def _shared(groups: Groups, held: Mask, links: Links, wanted: tuple[int, int]) -> Parts:
     """Each pair's part: linked labels together, each time to the part that lacks more of what it is to have."""
-    leaders = list(range(len(held)))
-    for one, other in links:
-        leaders[leader(leaders, one)] = leader(leaders, other)
     clusters: dict[int, list[int]] = {}
     for label in np.flatnonzero(held)[np.argsort(groups.keys[held], kind="stable")].tolist():
-        clusters.setdefault(leader(leaders, label), []).append(label)
+        clusters.setdefault(links.leader(label), []).append(label)
     part, have = np.zeros(len(held), np.uint8), [0, 0]
     for labels in clusters.values():
         left = [(goal - got) / goal if goal else -np.inf for goal, got in zip(wanted, have, strict=True)]
@@ -253,11 +244,21 @@ def _shared(
     return part[groups.labels]
 
 
-def _links(pairs: Pairs, labels: Numbers, new: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """(label of a pair, label of a new held-out pair that it nearly repeats), over all pairs."""
-    of, wanted = labels.tolist(), new[labels].tolist()
+def _linked(pairs: Pairs, groups: Groups, held: Mask, new: Mask, links: Links, most: int) -> Mask | None:
+    """The labels of pairs that nearly repeat a new held-out pair, which `links` learns; None: too many would be held.
+
+    most: pairs that are held out in the end.
+    """
+    of, wanted, sizes = groups.labels.tolist(), new[groups.labels].tolist(), groups.sizes.tolist()
     chosen = ((row, at, pair) for row, (at, *pair) in enumerate(pairs.read()) if wanted[row])
-    index, found = NearDuplicatePairs(chosen, pairs.indices), set[tuple[int, int]]()
+    index, near, count = NearDuplicatePairs(chosen, pairs.indices), np.zeros_like(held), int(groups.sizes[held].sum())
     for row, (at, *pair) in enumerate(pairs.read()):
-        found |= {(of[row], of[other]) for other in index.of(at, pair) if of[other] != of[row]}
-    return sorted(found)
+        others = {of[other] for other in index.of(at, pair)} - {of[row]}
+        if others and not near[of[row]]:
+            near[of[row]] = True
+            count += 0 if held[of[row]] else sizes[of[row]]
+        if count > most:
+            return None
+        for other in others:
+            links.join(of[row], other)
+    return near

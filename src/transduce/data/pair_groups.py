@@ -18,6 +18,7 @@ LOOKED_AT = 1000  # texts that say whether words are written apart
 Hashes = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 Parts = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
 Key = Callable[[str], str]
 
 
@@ -103,7 +104,7 @@ class Groups:
         np.minimum.at(self.keys, self.labels, mixed)
         self.sizes = np.bincount(self.labels)
 
-    def draw(self, wanted: int, half: bool) -> NDArray[np.bool_] | None:
+    def draw(self, wanted: int, half: bool) -> Mask | None:
         """Which labels are held out: by their hashes, until there are enough pairs. Large groups stay.
 
         half: None where most pairs are in large groups.
@@ -136,22 +137,33 @@ def _linking(sides_N2: Hashes, either: bool, one_side: bool) -> list[Hashes]:
 
 def _components(columns: Sequence[Hashes], either: bool) -> Numbers:
     """Labels from 0 of rows that are linked by an equal number in one of the columns; either: or in two of them."""
-    leaders, first = list(range(len(columns[0]))), dict[int, int]()
+    links, first = Links(len(columns[0])), dict[int, int]()
     for column in columns:
         first = first if either else {}
         for row, number in enumerate(column.tolist()):
             other = first.setdefault(number, row)
             if other != row:
-                leaders[leader(leaders, row)] = leader(leaders, other)
-    return np.unique([leader(leaders, row) for row in range(len(leaders))], return_inverse=True)[1]
+                links.join(row, other)
+    return np.unique([links.leader(row) for row in range(len(columns[0]))], return_inverse=True)[1]
 
 
-def leader(leaders: list[int], label: int) -> int:
-    """The one label that stands for all that are linked with `label`; the way to it gets shorter."""
-    while leaders[label] != label:
-        leaders[label] = leaders[leaders[label]]
-        label = leaders[label]
-    return label
+class Links:
+    """Which of N things are linked, also by way of others: a number each (union-find)."""
+
+    def __init__(self, count: int) -> None:
+        self._leaders = list(range(count))
+
+    def join(self, one: int, other: int) -> None:
+        """Link two, and all that are linked with either."""
+        self._leaders[self.leader(one)] = self.leader(other)
+
+    def leader(self, one: int) -> int:
+        """The one that stands for all that are linked with `one`; the way to it gets shorter."""
+        leaders = self._leaders
+        while leaders[one] != one:
+            leaders[one] = leaders[leaders[one]]
+            one = leaders[one]
+        return one
 
 
 def text_hash(text: str) -> int:
