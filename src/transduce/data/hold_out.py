@@ -35,7 +35,7 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles
 from transduce.data.files import fingerprint
 from transduce.data.near_duplicates import NearDuplicatePairs, normalized
-from transduce.data.pair_groups import Groups, Links, Mask, Pairs, Parts, text_hash
+from transduce.data.pair_groups import Groups, Links, Mask, Pairs, Parts, same_text, text_hash
 
 TRAIN, VALIDATION, TEST, LEFT_OUT = 0, 1, 2, 3
 PASSES = 8  # over the corpus in search of near-duplicates of near-duplicates
@@ -189,7 +189,7 @@ def _near(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
 
 
 def _exact(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
-    groups = Groups(pairs, _same)
+    groups = Groups(pairs, same_text)
     held = groups.draw(sum(wanted), half=True)
     if held is None:
         return None
@@ -200,7 +200,7 @@ def _exact(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
 
 def _same_source(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
     """In several directions: the same text on the side that is rarer, which is that of both a pair and its reverse."""
-    groups = Groups(pairs, _same, one_side=True)
+    groups = Groups(pairs, same_text, one_side=True)
     held = groups.draw(sum(wanted), half=False)
     if held is None:
         return None
@@ -224,10 +224,6 @@ def _left_out(found: _Found, pairs: Pairs, tagged: Pairs) -> Parts:
         if same or any(True for _ in index.of(len(pairs.entries) + entry, pair)):
             out[row] = LEFT_OUT
     return out
-
-
-def _same(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _shared(groups: Groups, held: Mask, links: Links, wanted: tuple[int, int]) -> Parts:

@@ -166,6 +166,11 @@ class Links:
         return one
 
 
+def same_text(text: str) -> str:
+    """What is equal of texts that are the same but for case and white space."""
+    return " ".join(text.casefold().split())
+
+
 def text_hash(text: str) -> int:
     """64 bits of a hash."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

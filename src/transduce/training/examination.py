@@ -1,6 +1,7 @@
 """Text pairs are looked at before a model learns from them: what is certainly wrong is refused, the rest told.
 
-It is the doctor's examination without test sets, of a sample where a corpus is large, done once for the same files.
+It is the doctor's examination, of a sample where a corpus is large, done once for the same files. What of the named
+validation and tests is in the training data is told, too; see `overlap`.
 """
 
 import json
@@ -22,6 +23,7 @@ from transduce.data.files import fingerprint, read_blocks
 from transduce.data.shards import sampled_shards
 from transduce.data.store import cache_key
 from transduce.recipe.recipe import Recipe
+from transduce.training.overlap import known_overlap, warnings
 
 VERSION = 3  # of what is found: raise it where the doctor learns to see more
 SAMPLED, STRETCH = 30_000, 1_500  # lines that are looked at; so many at a time, since a slip shows in neighbours alone
@@ -54,6 +56,8 @@ def examine_data(recipe: Recipe, cache: Path, warn: Tell, force: bool = False) -
         advice = "`transduce doctor` says more and can write a cleaned copy; --force trains anyway."
         raise InputError([*certain, advice])
     for sentence in chain(certain, doubtful):
+        warn(sentence)
+    for sentence in warnings(known_overlap(recipe, cache)):  # what cannot be read is an error of the training
         warn(sentence)
 
 

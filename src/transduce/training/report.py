@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.inference.likelihood import (
     dataset_likelihood,
@@ -24,6 +25,7 @@ from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions, machine, peak_memory_bytes, source_commit
 from transduce.search.dispatch import quickest
 from transduce.tasks.protocols import Dataset, Task, TaskData, Tell
+from transduce.training.overlap import known_overlap
 from transduce.training.progress import Progress
 from transduce.training.run_directory import without_folders
 from transduce.training.validation import spread
@@ -73,6 +75,8 @@ def make_report(
         "data": without_folders({**data.provenance, "train": _training_files(data)}),
         "environment": {"machine": machine(), "versions": library_versions(), "commit": source_commit()},
     }
+    if repeated := known_overlap(recipe, cache_folder()):
+        report["in_training"] = repeated
     baseline = _baseline(task, data, tell)  # last: its memory and time are not the training's
     return report | ({"baseline": baseline} if baseline else {})
 
