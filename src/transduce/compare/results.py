@@ -122,11 +122,11 @@ def _tallies(finished: FinishedRun, comparison: ComparisonConfig, task: Task, da
     assert finished.measured
     found: dict[Key, Tally] = {}
     for test, measured in finished.measured["tests"].items():
-        references = data.tests[test].references
+        references, language = data.tests[test].references, data.tests[test].language
         for search in comparison.config.searches if references else ():
             path = finished.run / "outputs" / measured["decoding"][search]["outputs"]
             outputs = path.read_text(encoding="utf-8").split("\n")[:-1]
-            for metric, tally in task.tallies(outputs, references, comparison.metrics).items():
+            for metric, tally in task.tallies(outputs, references, comparison.metrics, language).items():
                 found[Key(test, search, metric)] = tally
         found[Key(test, "", "perplexity")] = _perplexity(measured["likelihood"], task)
         if task.kinds["target"] == "vectors":

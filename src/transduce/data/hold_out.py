@@ -53,7 +53,8 @@ class HoldOut(Config):
     validation: Amount = 0
     """How many pairs pick the best weights; below 1: their share of all that are drawn from."""
     test: Amount = 0
-    """How many pairs are the test set `held_out`; below 1: their share of all that are drawn from."""
+    """How many pairs are the test set `held_out`; below 1: their share of all that are drawn from. Of several target
+    languages, each is a set of its own: `held_out.fr`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -123,6 +124,11 @@ def split_pairs(corpora: Sequence[PairFiles], root: Path, amounts: HoldOut) -> S
     return _split(tuple(corpora), root, amounts, prints)
 
 
+def drawn_from(entries: Sequence[PairFiles]) -> list[PairFiles]:
+    """Those without a tag; all where there are none."""
+    return [files for files in entries if files.tag is None] or list(entries)
+
+
 def part_of(pairs: Iterator[tuple[int, str, str]], parts: Parts, part: int) -> Iterator[tuple[int, str, str]]:
     """The pairs of one part, out of all in the files' order."""
     return (pair for pair, belongs in zip(pairs, parts.tolist(), strict=True) if belongs == part)
@@ -131,8 +137,9 @@ def part_of(pairs: Iterator[tuple[int, str, str]], parts: Parts, part: int) -> I
 @lru_cache(maxsize=4)
 def _split(corpora: tuple[PairFiles, ...], root: Path, amounts: HoldOut, prints: tuple[str, ...]) -> Split:
     """prints: of the files, which may change under the same names."""
-    numbers = [number for number, files in enumerate(corpora) if files.tag is None] or list(range(len(corpora)))
-    others = [number for number in range(len(corpora)) if number not in set(numbers)]
+    chosen = set(drawn_from(corpora))
+    numbers = [number for number, files in enumerate(corpora) if files in chosen]
+    others = [number for number, files in enumerate(corpora) if files not in chosen]
     pairs, tagged = (Pairs.of(tuple(corpora[number] for number in each), root) for each in (numbers, others))
     wanted = amounts.counts(pairs.count)
     names = ", ".join(str(path) for files in pairs.entries for path in files.paths(root))

@@ -3,8 +3,8 @@
 Shapes: S sentences, N counts a sentence (for BLEU: lengths, matched n-grams, n-grams).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from transduce.metrics.score import Score
@@ -44,6 +44,26 @@ class Tally:
 
         interval = bootstrap_interval(self.statistics_SN, self.figure)
         return Score(self.value, self.signature, interval, self.name, self.lower_is_better, self.note)
+
+
+def pooled(tallies: "Sequence[Tally]") -> Tally:
+    """One metric over several corpora together, each with its own rules, such as how words are split.
+
+    What differs in the signatures is named for each: tok:13a+zh.
+    """
+    import numpy as np
+
+    signatures = list(dict.fromkeys(each.signature for each in tallies))
+    fields = zip(*(signature.split("|") for signature in signatures), strict=True)  # a metric has always the same
+    signature = "|".join(_joined(list(dict.fromkeys(values))) for values in fields)
+    note = " ".join(dict.fromkeys(each.note for each in tallies if each.note))
+    statistics_SN = np.concatenate([each.statistics_SN for each in tallies])
+    return replace(tallies[0], signature=signature, statistics_SN=statistics_SN, note=note)
+
+
+def _joined(values: list[str]) -> str:
+    key = values[0].partition(":")[0]
+    return "+".join([values[0], *(value.removeprefix(f"{key}:") for value in values[1:])])
 
 
 def mean_tally(name: str, signature: str, values: list[float]) -> Tally:

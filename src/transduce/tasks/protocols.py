@@ -36,6 +36,7 @@ class Dataset:
     several: all references of each, where some have more than one, the one in `texts` first.
     groups: what each of `texts` belongs to, such as one of several tasks, for a table of scores; none: to nothing.
     language: code of the references' language, where a model writes several; None: the recipe's.
+    languages: that of each of `texts`, where they are not all of one.
     """
 
     store: Store
@@ -43,6 +44,7 @@ class Dataset:
     several: list[list[str]] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
     language: str | None = None
+    languages: list[str | None] = field(default_factory=list)
 
     @property
     def references(self) -> list[list[str]]:

@@ -1,12 +1,14 @@
 """Text pairs: one line in, one line out. Translation, transliteration, pronunciation, dates, queries."""
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from transduce.core.config import Config
@@ -16,7 +18,7 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import PairFiles, provenance, read_pairs, read_tagged_pairs, train_pair_tokenizers
 from transduce.data.encoding import open_examples, open_pairs_store, pairs_store_key
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
-from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Split, part_of, split_pairs
+from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Split, drawn_from, part_of, split_pairs
 from transduce.data.pair_groups import Parts
 from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, is_cached
@@ -30,7 +32,7 @@ from transduce.tasks.encoding_processes import Encoding, opened
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 Corpus = tuple[PairFiles, Parts | None]  # and where its pairs belong
-HELD_OUT = "held_out"  # the test set of pairs that were drawn
+HELD_OUT = "held_out"  # the test set of pairs that were drawn; of several languages "held_out.zh" and so on
 
 
 class TranslationConfig(Config):
@@ -87,8 +89,9 @@ class TranslationData(Config):
     def _held_out_once(self) -> Self:
         if self.hold_out and self.hold_out.validation and self.validation:
             raise ValueError("validation and hold_out both give validation pairs: leave out either")
-        if self.hold_out and self.hold_out.test and HELD_OUT in self.test:
-            raise ValueError(f"hold_out.test is the test set {HELD_OUT}; give the other one another name")
+        drawn = {HELD_OUT, *held_out_names(self.train).values()}
+        if self.hold_out and self.hold_out.test and (taken := sorted(drawn & self.test.keys())):
+            raise ValueError(f"hold_out.test is the test set {taken[0]}; give the other one another name")
         return self
 
     def split(self) -> Split | None:
@@ -153,7 +156,7 @@ class Translation(TextTask):
         if split and split.count(VALIDATION):
             validation = self._drawn(split, VALIDATION, cache)
         if split and split.count(TEST):
-            tests[HELD_OUT] = self._drawn(split, TEST, cache)
+            tests |= self._drawn_tests(split, cache)
         made_from = provenance(train, self.held_out, self.root)
         return TaskData(corpora, validation, tests, made_from, cuts=data.segmentations if data.bpe_dropout else 1)
 
@@ -206,22 +209,35 @@ class Translation(TextTask):
         both = (self.source, self.target)
         return open_pairs_store(files, self.root, both, filters, cache, resegment=resegment, held_out=held_out)
 
-    def _drawn(self, split: Split, part: int, cache: Path) -> Dataset:
-        """A part that was drawn, of all training files."""
-        train, root = self.data.corpora(), self.root
+    def _drawn_tests(self, split: Split, cache: Path) -> dict[str, Dataset]:
+        """A test set for each language that is written, as their words are not counted alike."""
+        corpora = self.data.corpora()
+        drawn = {files.to for files, parts in zip(corpora, split.parts, strict=True) if TEST in parts}
+        names = held_out_names(corpora)
+        return {name: self._drawn(split, TEST, cache, {to}) for to, name in names.items() if to in drawn}
+
+    def _drawn(self, split: Split, part: int, cache: Path, languages: set[str | None] | None = None) -> Dataset:
+        """A part that was drawn, of all training files, or of those in some languages."""
+        root, chosen = self.root, list[tuple[PairFiles, Parts]]()
+        for files, parts in zip(self.data.corpora(), split.parts, strict=True):
+            if part in parts and (languages is None or files.to in languages):
+                chosen.append((files, parts))
+        train = [files for files, _ in chosen]
 
         def read() -> Iterator[tuple[int, str, str]]:
-            for files, parts in zip(train, split.parts, strict=True):
+            for files, parts in chosen:
                 yield from part_of(read_tagged_pairs(files, root), parts, part)
 
         paths = [path for files in train for path in files.paths(root)]
-        drawn = [hashlib.sha256(parts.tobytes()).hexdigest() for parts in split.parts]
+        drawn = [hashlib.sha256(parts.tobytes()).hexdigest() for _, parts in chosen]
         kept = [[files.columns, files.read_as, files.tags] for files in train]
         settings = {"pairs": kept, "drawn": drawn, "part": part}
         store = open_examples(paths, read, self.columns, NO_LIMITS, cache, settings)
-        languages = {files.to for files in train}
-        language = languages.pop() if len(languages) == 1 else None
-        return Dataset(store, [(source, target) for _, source, target in read()], language=language)
+        texts = [(source, target) for _, source, target in read()]
+        if len({files.to for files in train}) == 1:
+            return Dataset(store, texts, language=train[0].to)
+        spoken = [files.to for files, parts in chosen for _ in range(np.count_nonzero(parts == part))]
+        return Dataset(store, texts, languages=spoken)
 
     def _held_out(self, name: str, files: PairFiles, cache: Path, tell: Tell) -> Dataset:
         store = self._store(files, NO_LIMITS, cache)
@@ -248,6 +264,13 @@ class Translation(TextTask):
         ]
         if problems:
             raise InputError(problems)
+
+
+def held_out_names(train: Sequence[PairFiles]) -> dict[str | None, str]:
+    """What the test sets of drawn pairs are called, by language; `held_out` where there is one alone, or no name."""
+    languages = {files.to: re.sub(r"[^\w-]", "_", files.to or "") for files in drawn_from(train)}
+    several = len(languages) > 1
+    return {to: f"{HELD_OUT}.{name}" if several and name else HELD_OUT for to, name in languages.items()}
 
 
 def tempered(sizes: Sequence[int], temperature: float) -> list[float]:

@@ -28,7 +28,7 @@ from transduce.tasks.protocols import Dataset, Task, TaskData, Tell
 from transduce.training.overlap import known_overlap
 from transduce.training.progress import Progress
 from transduce.training.run_directory import without_folders
-from transduce.training.validation import spread
+from transduce.training.validation import spread, spread_tallies
 
 
 def make_report(
@@ -86,9 +86,7 @@ def _signatures(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) ->
     decoded = recipe.training.decode_sentences
     texts = spread(data.validation.texts, decoded) if data.validation else []
     references = [reference for _, reference in texts]
-    every = spread(data.validation.references, decoded) if data.validation else []
-    language = data.validation.language if data.validation else None
-    scores = task.tallies(references, every, language=language) if references else {}
+    scores = spread_tallies(task, data.validation, references) if data.validation and references else {}
     method = f"search:{quickest(model).method}|" if isinstance(task, Generates) else ""
     searched = f"{method}sentences:at most {decoded}"
     found = {name: f"{score.signature}|{searched}" for name, score in scores.items()}

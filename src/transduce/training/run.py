@@ -66,7 +66,7 @@ from transduce.training.run_directory import (
     without_folders,
 )
 from transduce.training.signals import stop_on_signals
-from transduce.training.validation import Validator, spread, target_entropy
+from transduce.training.validation import Validator, spread, spread_tallies, target_entropy
 
 NOTED_SENTENCES = 100  # references that a metric's note is looked for in
 
@@ -257,8 +257,10 @@ def _check_metrics(recipe: Recipe, task: Task, data: TaskData, display: Display)
     best, directions = recipe.training.best, {"loss": True, "perplexity": True}
     decoded = min(recipe.training.decode_sentences, NOTED_SENTENCES)
     references = [reference for _, reference in spread(data.validation.texts, decoded)] if data.validation else []
-    references = references or [task.any_output]
-    counted = task.tallies(references, references)  # an unknown metric is refused
+    if data.validation and references:
+        counted = spread_tallies(task, data.validation, references)
+    else:
+        counted = task.tallies([task.any_output], [task.any_output])  # an unknown metric is refused
     for note in dict.fromkeys(tally.note for tally in counted.values() if tally.note):
         display.tell(note)
     if data.validation and recipe.training.decode_sentences:

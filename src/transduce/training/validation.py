@@ -14,6 +14,7 @@ from transduce.data.columns import Column
 from transduce.data.store import Store
 from transduce.inference.likelihood import dataset_likelihood
 from transduce.inference.teacher_forcing import exposure, reports_exposure
+from transduce.metrics.tally import Tally, pooled
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.search.settings import Search
@@ -56,8 +57,7 @@ class Validator:
         predictions = self.group.share_out(sources, predict)
         outputs = [each.text for each in predictions]
         if texts:
-            every = spread(self.dataset.references, self.config.decode_sentences)
-            scores = self.task.tallies(outputs, every, language=self.dataset.language)
+            scores = spread_tallies(self.task, self.dataset, outputs)
             metrics |= {name: tally.value for name, tally in scores.items()}
             if reports_exposure(self.task, self.model, self.config.exposure_bias):
                 found = exposure(self.model, self.task, texts, predictions).tallies()
@@ -77,6 +77,18 @@ def spread(texts: list[Item], count: int) -> list[Item]:
     if count >= len(texts):
         return texts
     return [texts[place * len(texts) // count] for place in range(count)]
+
+
+def spread_tallies(task: Task, dataset: Dataset, outputs: list[str]) -> dict[str, Tally]:
+    """What the recipe's metrics count of outputs for so many texts, spread over all; each language by its own rules."""
+    references, languages = spread(dataset.references, len(outputs)), spread(dataset.languages, len(outputs))
+    if not languages:
+        return task.tallies(outputs, references, language=dataset.language)
+    found = []
+    for language in sorted(set(languages), key=str):
+        rows = [row for row, each in enumerate(languages) if each == language]
+        found.append(task.tallies([outputs[row] for row in rows], [references[row] for row in rows], language=language))
+    return {name: pooled([each[name] for each in found]) for name in found[0]}
 
 
 def target_entropy(store: Store, target: Column) -> float:
