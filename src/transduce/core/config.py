@@ -12,20 +12,28 @@ class Config(BaseModel):
     """A frozen set of settings. A default is written once: in the subclass, beside the class that reads it.
 
     A key for a list also accepts a single entry. A key for named tables also accepts a single unnamed table, which gets
-    the name of the key. "none" unsets an optional key.
+    the name of the key. "none" unsets an optional key. Numbers are finite, and texts can be written in UTF-8.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
     def _as_written(cls, table: Any) -> Any:
         if not isinstance(table, dict):
             return table
+        _refuse_half_characters(table)
         fields = cls.model_fields
         return {
             key: _read(key, value, fields[key].annotation) if key in fields else value for key, value in table.items()
         }
+
+
+def _refuse_half_characters(table: dict[str, Any]) -> None:
+    """Raises ValueError for text that UTF-8 does not have, as Python reads a file's name of other bytes."""
+    for key, value in table.items():
+        if isinstance(value, str) and any("\ud800" <= each <= "\udfff" for each in value):
+            raise ValueError(f"{key}: {value!a} is not UTF-8, so no recipe can name it. Rename the file")
 
 
 def _read(key: str, value: Any, annotation: Any) -> Any:

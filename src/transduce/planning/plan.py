@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.atomic import write_json
+from transduce.core.config import UNSET
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
 from transduce.core.overrides import apply_overrides
@@ -59,7 +60,7 @@ def make_plan(
         InputError: what `resolve_inputs` refuses; a wrong override; too little time.
     """
     begun = time.monotonic()
-    given = apply_overrides({}, overrides)
+    given = _checked(apply_overrides({}, overrides))
     inputs = resolve_inputs(named)
     train = (PairFiles.model_validate(inputs.train),)
     for note in inputs.notes:
@@ -71,12 +72,34 @@ def make_plan(
     return planner.plan(minutes)
 
 
+def _checked(given: Table) -> Table:
+    """`given`, from which a `training.start` that is unset is taken out.
+
+    Raises:
+        InputError: what is looked at before a recipe is made, which tells all else, is of the wrong kind.
+    """
+    training = given.get("training", {})
+    if not isinstance(training, dict):
+        raise InputError(f"training={training}: expected a key of this section, as in training.updates=2000.")
+    start, updates = training.get("start"), training.get("updates")
+    problems = []
+    if start is not None and not isinstance(start, str):
+        problems.append(f"training.start={start}: expected the name of a model file or a run directory.")
+    if updates is not None and (not isinstance(updates, int) or isinstance(updates, bool)):
+        problems.append(f"training.updates={updates}: expected a whole number.")
+    if problems:
+        raise InputError(problems)
+    if start == UNSET:
+        del training["start"]
+    return given
+
+
 class _Planner:
     def __init__(self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display, begun: float) -> None:
         self.name, self.inputs, self.facts, self.given, self.display = name, inputs, facts, given, display
         self.since = begun
         training = given.get("training", {})
-        self.start: str | None = training.get("start") if isinstance(training, dict) else None
+        self.start: str | None = training.get("start")
         self.begun = load_model_file(self.start).config["model"] if self.start else {}
         self.keeps = self.start is not None and training.get("start_tokenizer", "keep") == "keep"
 
@@ -97,7 +120,7 @@ class _Planner:
             )
             size = lower
         if wanted:
-            updates, reason = int(wanted), GIVEN
+            updates, reason = wanted, GIVEN
         else:
             updates, reason = self._updates(deserved, limit, minutes)
         return self._made(size, updates, reason, minutes, speed)
