@@ -117,3 +117,54 @@ def test_what_is_no_zip_is_told(tmp_path: Path) -> None:
 def test_files_that_are_none_are_refused(keys: dict[str, object], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         PairFiles.model_validate(keys)
+
+
+def test_a_cell_may_be_long(tmp_path: Path) -> None:
+    text = "word " * 40_000  # more than Python's own limit of 131,072 characters
+    (tmp_path / "a.csv").write_text(f"source,target\n{text},x\n", encoding="utf-8")
+    assert of(tmp_path, csv="a.csv") == [(2, text, "x")]
+
+
+def test_csv_with_bare_carriage_returns_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"source,target\ra,b\rc,d\r")
+    with pytest.raises(InputError, match=r"a\.csv, line 1: .*bare carriage return.*tr "):
+        of(tmp_path, csv="a.csv")
+
+
+def csv_of_rows(folder: Path, rows: dict[int, str]) -> None:
+    """600 rows, of which some are others; row n is line n + 1."""
+    lines = [rows.get(number, f"words {number},maneno {number}") for number in range(1, 601)]
+    (folder / "a.csv").write_text("".join(f"{line}\n" for line in ["source,target", *lines]), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("rows", "line", "last"),
+    [
+        ({100: '"Yes, he said,ndiyo', 450: '"No, he said,hapana'}, 101, 451),  # begin and begin
+        ({100: '"Yes,ndiyo', 450: 'he said no",hapana'}, 101, 451),  # begin and end: well formed, but holds rows
+        ({100: '"Yes,ndiyo', 101: '"No,hapana'}, 101, 102),
+        ({580: '"Yes,ndiyo'}, 581, 601),  # closed by nothing
+    ],
+)
+def test_a_quote_that_nothing_closes_swallows_no_rows(
+    rows: dict[int, str], line: int, last: int, tmp_path: Path
+) -> None:
+    csv_of_rows(tmp_path, rows)
+    with pytest.raises(InputError, match=rf"a\.csv, line {line}: a cell begins with a quote .* up to line {last}\."):
+        of(tmp_path, csv="a.csv")
+
+
+def test_a_cell_may_have_lines(tmp_path: Path) -> None:
+    """Paragraphs are no rows, though some have commas."""
+    text = "\n".join(["Dear all", "", "first, second", "", "one, two, three", "Yours"])
+    (tmp_path / "a.csv").write_text(f'source,target\n"{text}",letter\na,b\n', encoding="utf-8")
+    assert of(tmp_path, csv="a.csv") == [(7, text, "letter"), (8, "a", "b")]
+
+
+def test_half_characters_of_json_are_refused(tmp_path: Path) -> None:
+    whole = '{"source": "\\ud83d\\ude00 caf\\u00e9", "target": "b"}'
+    (tmp_path / "a.jsonl").write_text(f"{whole}\n", encoding="utf-8")
+    assert of(tmp_path, jsonl="a.jsonl") == [(1, "😀 café", "b")]
+    (tmp_path / "b.jsonl").write_text(f'{whole}\n{{"source": "x \\ud83d", "target": "y"}}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"b\.jsonl, line 2: expected text; got half a character"):
+        of(tmp_path, jsonl="b.jsonl")

@@ -4,15 +4,14 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines, text_lines
 
-if TYPE_CHECKING:
-    from _csv import Reader
-
 NAMED = 5  # lines of a message
+LONGEST_CELL = 1 << 24  # characters, in a .csv
+ROWS_IN_A_CELL = 3  # lines that are rows of the .csv, from which a cell is taken to have swallowed them
 Key = int | str  # a column's number from 0, or its name
 Row = tuple[int, list[str]]  # line number from 1, the columns asked for, in their order
 
@@ -23,36 +22,90 @@ def tsv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
 
 
 def csv_header(path: Path) -> list[str]:
-    """The names of a .csv's columns."""
-    return next(_csv(path), [])
+    """The names of a .csv's columns. Raises InputError where its first row cannot be read."""
+    return next((row for _, row in _csv(path)), [])
 
 
 def csv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
-    """Of a .csv. Raises InputError for columns that its header does not have, naming lines with fewer."""
-    read = _csv(path)
-    header = next(read, [])
+    """Of a .csv; a row has the number of its last line.
+
+    Raises InputError for columns that its header does not have, naming lines with fewer; for a quote that swallows
+    rows.
+    """
+    rows = _csv(path)
+    header = next((row for _, row in rows), [])
     places = {name: place for place, name in enumerate(header)}
     found = [places.get(key, key) if isinstance(key, str) else key for key in keys]
     if wrong := [each for each in found if isinstance(each, str)]:
         raise InputError(
             f"{path}: expected columns {', '.join(wrong)}; its header has {', '.join(header) or 'nothing'}."
         )
-    return _picked(path, found, ((read.line_num, row) for row in read))
+    return _picked(path, found, rows)
 
 
-def _csv(path: Path) -> "Reader":
+def _csv(path: Path) -> Iterator[Row]:
     """Its rows, the header first. Where that has no comma, as Excel writes in many countries, semicolons or tabs."""
     first = next(iter(read_lines(path)), "")
     between = next((each for each in ",;\t" if each in first), ",")
-    return csv.reader((line + "\n" for line in read_lines(path)), delimiter=between)
+    lines = list[str]()  # of one row
+    reader = csv.reader(_noted(read_lines(path), lines), delimiter=between)
+    csv.field_size_limit(LONGEST_CELL)
+    width = 0
+    while True:
+        before = reader.line_num
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise InputError(f"{path}, line {before + 1}: {_unreadable(error, lines)}") from error
+        if row is None:
+            return
+        width = width or len(row)
+        if len(lines) > 1 and _swallowed(lines, between, width):
+            raise InputError(f"{path}, line {before + 1}: {_open_quote(before + 1, reader.line_num)}")
+        lines.clear()
+        yield reader.line_num, row
+
+
+def _noted(lines: Iterable[str], noted: list[str]) -> Iterator[str]:
+    for line in lines:
+        noted.append(line + "\n")
+        yield noted[-1]
+
+
+def _unreadable(error: csv.Error, lines: Sequence[str]) -> str:
+    """Why a row cannot be read, and what to do."""
+    if "field larger" in str(error):
+        return f"a cell has more than {LONGEST_CELL:,} characters. Is a quote in it that nothing closes?"
+    if "\r" in lines[-1].rstrip("\r\n"):
+        return "its lines end in a bare carriage return. Write them with line feeds: tr '\\r' '\\n' < OLD > NEW."
+    return f"expected a row of a .csv; it cannot be read: {error}."
+
+
+def _swallowed(lines: Sequence[str], between: str, width: int) -> bool:
+    """Whether a cell of several lines is one by a stray quote: it is not closed well, or what it holds are rows."""
+    try:
+        [*csv.reader(lines, delimiter=between, strict=True)]
+        rows = [len(row) for row in csv.reader(lines[1:-1], delimiter=between)]
+    except csv.Error:
+        return True
+    return len(rows) >= ROWS_IN_A_CELL and {*rows} == {width}
+
+
+def _open_quote(first: int, last: int) -> str:
+    return (
+        f'a cell begins with a quote (") and would hold all up to line {last}. Write a quote that belongs to the text '
+        f'twice, in a cell between quotes: """Yes"", she said."; or delete it.'
+    )
 
 
 def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
     """Of objects, one a line; `translation.en` is the key of an object in an object. Blank lines are none.
 
-    Raises InputError for lines that are no objects, lack a key, or have something else than text or a number there.
+    Raises InputError for lines that are no objects, lack a key, or have something else than text or a number there; for
+    half characters, which JSON can write and UTF-8 cannot.
     """
     wrong: list[tuple[int, str]] = []
+    halves: list[int] = []
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
@@ -63,8 +116,15 @@ def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
             found = [None]
         if None in found:
             wrong.append((number, line))
-        elif not wrong:
+        elif "\\u" in line and not all(_is_whole(str(each)) for each in found):
+            halves.append(number)
+        elif not wrong and not halves:
             yield number, [str(each) for each in found]
+    if halves and not wrong:
+        raise InputError(
+            f"{path}, {_lines(halves)}: expected text; got half a character, such as \\ud83d without the \\ude00 that "
+            "makes it 😀. Correct or delete it."
+        )
     if wrong:
         (number, line), wanted = wrong[0], ", ".join(f'"{key}": ..' for key in keys)
         others = _others(line, keys)
@@ -83,6 +143,14 @@ def _value(row: Any, key: str) -> str | int | float | None:
         return _value(row[outer], inner)
     value = row[key]
     return value if isinstance(value, str | int | float) else None
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _others(line: str, keys: Sequence[str]) -> str:
