@@ -89,3 +89,15 @@ def test_only_training_files_may_be_cut(root: Path) -> None:
         parse_recipe({"data": data, "name": "x"}, "here")
     with pytest.raises(InputError, match="pairs, separator: a teacher translates whole files"):
         training_sources([PairFiles(tsv="columns", separator=" OUT: ", pairs=3)])
+
+
+def test_blank_lines_between_objects_are_no_pairs(tmp_path: Path) -> None:
+    objects = [f'{{"source": "s{number}", "target": "t{number}"}}\n' for number in range(1, 51)]
+    (tmp_path / "dense.jsonl").write_text("".join(objects))
+    (tmp_path / "blank.jsonl").write_text("\n".join(objects) + "\n\n")
+    dense, blank = ([*read_pairs(PairFiles(jsonl=f"{name}.jsonl", pairs=40), tmp_path)] for name in ("dense", "blank"))
+    assert len(dense) == 40
+    assert [each[1:] for each in blank] == [each[1:] for each in dense]
+    assert [number for number, *_ in blank] == [2 * number - 1 for number, *_ in dense]  # their lines
+    with pytest.raises(InputError, match="has 50 pairs"):
+        read_pairs(PairFiles(jsonl="blank.jsonl", pairs=51), tmp_path)

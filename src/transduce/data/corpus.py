@@ -264,16 +264,20 @@ def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
     pairs = _read_two(*paths) if files.of_two_files else _read_columns(files, *paths)
     if files.pairs is None:
         return pairs
-    chosen = _chosen(files.pairs, paths[0])
-    return (pair for pair in pairs if pair[0] in chosen)
+    chosen = _chosen(files.pairs, _count_pairs(files, paths[0]), paths[0])
+    return (pair for number, pair in enumerate(pairs, 1) if number in chosen)
 
 
-def _chosen(count: int, path: Path) -> set[int]:
-    """The numbers, from 1, of so many lines: those whose hashes are smallest."""
-    lines = count_lines(path)
-    if count > lines:
-        raise InputError(f"{path} has {lines:,} pairs; data.train.pairs asks for {count:,}.")
-    return set(nsmallest(count, range(1, lines + 1), key=_hashed))
+def _count_pairs(files: PairFiles, path: Path) -> int:
+    """Of files that may name `pairs`. Blank lines between objects are none."""
+    return count_lines(path) if files.jsonl is None else sum(1 for line in read_lines(path) if line.strip())
+
+
+def _chosen(count: int, pairs: int, path: Path) -> set[int]:
+    """The numbers, from 1, of `count` of the pairs: those whose hashes are smallest."""
+    if count > pairs:
+        raise InputError(f"{path} has {pairs:,} pairs; data.train.pairs asks for {count:,}.")
+    return set(nsmallest(count, range(1, pairs + 1), key=_hashed))
 
 
 def _hashed(number: int) -> bytes:
