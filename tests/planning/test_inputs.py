@@ -99,6 +99,28 @@ def test_a_folder_brings_its_held_out_parts(folder: Path) -> None:
     assert [*inputs.tests] == ["test_2016"]
 
 
+def parallel(folder: Path, *stems: str) -> Inputs:
+    folder.mkdir()
+    for stem in ("train", *stems):
+        for language, lines in (("en", ENGLISH), ("sw", SWAHILI)):
+            (folder / f"{stem}.{language}").write_text(text(lines), encoding="utf-8")
+    return resolve_inputs(Named(folder))
+
+
+def test_of_several_validations_one_is_taken_and_told(tmp_path: Path) -> None:
+    inputs = parallel(tmp_path / "p", "dev", "valid", "val2")
+    assert inputs.validation == {"source": str(tmp_path / "p/valid.en"), "target": str(tmp_path / "p/valid.sw")}
+    [note] = inputs.notes
+    assert "p: valid is the validation; val2 and dev are not used. To take another: data.validation=" in note
+    assert not parallel(tmp_path / "q", "dev", "test").notes
+
+
+def test_every_test_set_has_a_name_of_its_own(tmp_path: Path) -> None:
+    tests = parallel(tmp_path / "p", "test.a", "test_a", "test-a").tests
+    files = {name: Path(each["source"]).name for name, each in tests.items()}
+    assert files == {"test_a": "test_a.en", "test_a_2": "test-a.en", "test_a_3": "test.a.en"}
+
+
 def test_the_name_of_an_archive_says_its_direction(folder: Path) -> None:
     assert resolve_inputs(Named(folder / "sw-en.txt.zip")).languages == ("sw", "en")
 

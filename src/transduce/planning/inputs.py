@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import chain, combinations, count
 from pathlib import Path
 from typing import Any
 
@@ -240,10 +240,40 @@ def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
         names = ", ".join(sorted(train or both))
         raise InputError(f"{named.source}: expected one pair of files in {one} and {other} to train on; found {names}.")
     files = {stem: {"source": str(found[one]), "target": str(found[other])} for stem, found in sorted(chosen.items())}
-    validation = [files[stem] for stem in files if _part(stem) == "validation"]
-    tests = {re.sub(r"\W+", "_", stem): files[stem] for stem in files if _part(stem) == "test"}
+    validation = sorted((stem for stem in files if _part(stem) == "validation"), key=_usual_validation)
+    tests = [stem for stem in files if _part(stem) == "test"]
     name = _name(Path(named.source.name if train[0] == "train" else train[0]), (one, other))
-    return Inputs(name, files[train[0]], (one, other), validation[0] if len(validation) == 1 else None, tests)
+    return Inputs(
+        name,
+        files[train[0]],
+        (one, other),
+        files[validation[0]] if validation else None,
+        {name: files[stem] for name, stem in _by_name(tests).items()},
+        (_of_several(named.source, *validation),) if len(validation) > 1 else (),
+    )
+
+
+def _usual_validation(stem: str) -> int:
+    """The place of its beginning among the names of validations."""
+    return next(place for place, name in enumerate(PARTS["validation"]) if stem.lower().startswith(name))
+
+
+def _of_several(folder: Path, chosen: str, *others: str) -> str:
+    return (
+        f"{folder}: {chosen} is the validation; {' and '.join(others)} {'is' if len(others) == 1 else 'are'} not used. "
+        'To take another: data.validation=\'{ source = "..", target = ".." }\'.'
+    )
+
+
+def _by_name(stems: Iterable[str]) -> dict[str, str]:
+    """By names for a recipe. Where test.a is beside test_a, which has its name already, it is test_a_2."""
+    named = dict[str, str]()
+    for plain, stem in sorted(
+        ((re.sub(r"\W+", "_", stem), stem) for stem in stems), key=lambda each: each[0] != each[1]
+    ):
+        further = (f"{plain}_{number}" for number in count(2))
+        named[next(name for name in chain([plain], further) if name not in named)] = stem
+    return named
 
 
 def _languages(named: Named, stems: dict[str, dict[str, Path]]) -> tuple[str, str]:

@@ -51,4 +51,4 @@ def value_in_toml(value: Any) -> str:
 
 
 def _key(key: str) -> str:
-    return ".".join(part if BARE.fullmatch(part) else json.dumps(part) for part in key.split("."))
+    return ".".join(part if BARE.fullmatch(part) else value_in_toml(part) for part in key.split("."))
