@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
-from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -12,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
+from transduce.data.chosen_pairs import chosen_numbers
 from transduce.data.files import count_lines, fingerprint, read_lines, text_lines
 from transduce.data.filters import Dropped
 from transduce.data.remote import located
@@ -264,24 +263,13 @@ def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
     pairs = _read_two(*paths) if files.of_two_files else _read_columns(files, *paths)
     if files.pairs is None:
         return pairs
-    chosen = _chosen(files.pairs, _count_pairs(files, paths[0]), paths[0])
+    chosen = chosen_numbers(files.pairs, _count_pairs(files, paths[0]), paths[0])
     return (pair for number, pair in enumerate(pairs, 1) if number in chosen)
 
 
 def _count_pairs(files: PairFiles, path: Path) -> int:
     """Of files that may name `pairs`. Blank lines between objects are none."""
     return count_lines(path) if files.jsonl is None else sum(1 for line in read_lines(path) if line.strip())
-
-
-def _chosen(count: int, pairs: int, path: Path) -> set[int]:
-    """The numbers, from 1, of `count` of the pairs: those whose hashes are smallest."""
-    if count > pairs:
-        raise InputError(f"{path} has {pairs:,} pairs; data.train.pairs asks for {count:,}.")
-    return set(nsmallest(count, range(1, pairs + 1), key=_hashed))
-
-
-def _hashed(number: int) -> bytes:
-    return blake2b(str(number).encode(), digest_size=8).digest()
 
 
 def read_tagged_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
