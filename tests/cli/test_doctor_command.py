@@ -104,12 +104,95 @@ def test_columns_are_named_as_in_a_recipe(sides: tuple[Path, Path], tmp_path: Pa
             run(*wrong)
 
 
+@pytest.fixture
+def rows(sides: tuple[Path, Path]) -> list[tuple[str, str]]:
+    return [*zip(*(path.read_text().splitlines() for path in sides), strict=True)]
+
+
+@pytest.fixture
+def inputs(sides: tuple[Path, Path], rows: list[tuple[str, str]], tmp_path: Path) -> Path:
+    """The same pairs in every kind of file that `transduce train` takes, with the first 20 as a test set."""
+    (tmp_path / "x.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows))
+    (tmp_path / "two.csv").write_text("en,sw\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    (tmp_path / "three.csv").write_text("id,en,sw\n" + "".join(f"{n},{a},{b}\n" for n, (a, b) in enumerate(rows)))
+    objects = (json.dumps({"source": a, "target": b}) for a, b in rows)
+    (tmp_path / "x.jsonl").write_text("".join(f"{each}\n" for each in objects))
+    for stem, some in (("train", rows), ("test", rows[:20]), ("test_new", [("a11 a12", "b11 b12")] * 3)):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        for side, language in enumerate(("en", "sw")):
+            (tmp_path / "folder" / f"{stem}.{language}").write_text("".join(f"{pair[side]}\n" for pair in some))
+    (tmp_path / "r.toml").write_text(
+        f'[data]\nroot = "{tmp_path}"\ntrain = {{ tsv = "x.tsv" }}\n'
+        '[data.test.first]\nsource = "folder/test.en"\ntarget = "folder/test.sw"\n'
+        '[data.test.new]\nsource = "folder/test_new.en"\ntarget = "folder/test_new.sw"\n'
+    )
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "recipe.toml").write_text((tmp_path / "r.toml").read_text())
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--source", "x.tsv"),
+        ("two.csv",),
+        ("--source", "two.csv"),
+        ("three.csv", "--source-column", "en", "--target-column", "sw"),
+        ("--source", "three.csv", "--source-column", "1", "--target-column", "2"),
+        ("x.jsonl",),
+    ],
+)
+def test_what_trains_is_examined(inputs: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(inputs)
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert (found["lines"], found["findings"]) == ({"source": 300, "target": 300}, [])
+
+
+@pytest.mark.parametrize("examinee", ["folder", "r.toml", "run"])
+def test_test_sets_that_are_known_are_looked_for(inputs: Path, examinee: str) -> None:
+    done = run(inputs / examinee, "--json")
+    found = json.loads(done.stdout)
+    name = "test" if examinee == "folder" else "first"
+    leaked = {(each["kind"], each["side"]): each["count"] for each in found["findings"]}
+    assert leaked[("test_pair_in_train", f"test {name} source")] == 20
+    assert [kind for kind, _ in leaked if "train" in kind] == ["test_pair_in_train", "test_source_in_train"]
+    assert (done.exit_code, found["would_drop"]["in_test_set"]) == (1, 20)
+    new = "test_new" if examinee == "folder" else "new"
+    assert found["lines"][f"test {new} target"] == 3
+
+
+def test_of_several_files_each_is_examined(inputs: Path) -> None:
+    recipe = inputs / "two.toml"
+    text = (inputs / "r.toml").read_text().replace("{ tsv", '[{ source = "train.a", target = "train.b" }, { tsv')
+    recipe.write_text(text.replace('"x.tsv" }', '"x.tsv" }]'))
+    assert [each["lines"]["source"] for each in json.loads(run(recipe, "--json").stdout)] == [300, 300]
+    with pytest.raises(InputError, match="are for one corpus"):
+        run(recipe, "--clean-source", inputs / "c.a", "--clean-target", inputs / "c.b")
+    cleaned = run(inputs / "r.toml", "--clean-source", inputs / "c.a", "--clean-target", inputs / "c.b", "--json")
+    assert json.loads(cleaned.stdout)["cleaned"]["written"] == 280
+
+
+def test_what_is_neither_pairs_nor_a_recipe_of_pairs(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "empty.tsv").touch()
+    (tmp_path / "nothing").mkdir()
+    for wrong, said in (
+        (("--source", sides[0]), r"(?s)target is missing.*single text: --text"),
+        ((tmp_path / "empty.tsv",), "empty.tsv: the file is empty"),
+        ((tmp_path / "nothing",), "holds neither a recipe.toml nor files such as train.en"),
+        ((tmp_path / "gone.csv",), "gone.csv: no such file"),
+    ):
+        with pytest.raises(InputError, match=said):
+            run(*wrong)
+
+
 def test_all_wrong_arguments_at_once() -> None:
     with pytest.raises(InputError) as caught:
         run("--text", "a", "--source", "b", "--clean-source", "c", "--test-target", "d")
     assert len(caught.value.problems) == 5
-    with pytest.raises(InputError, match="--source and --target go together"):
+    with pytest.raises(InputError, match="a: no such file"):
         run("--source", "a")
+    with pytest.raises(InputError, match="--target needs --source"):
+        run("--target", "a")
     with pytest.raises(InputError, match="Give one of"):
         run()
 
@@ -147,9 +230,9 @@ kind = "rnn"
     assert shown.exit_code == 1 and "test.tsv, 2 recordings" in shown.stdout.replace("\n", "")
 
 
-def test_a_recipe_stands_alone_and_is_of_speech(tmp_path: Path, sides: tuple[Path, Path]) -> None:
-    recipe = Path(__file__).parents[2] / "recipes" / "multi30k-de-en.toml"
-    with pytest.raises(InputError, match="expected a recipe of speech_recognition"):
+def test_a_recipe_stands_alone_and_is_of_pairs_or_speech(sides: tuple[Path, Path]) -> None:
+    recipe = Path(__file__).parents[2] / "recipes" / "poems-tang.toml"
+    with pytest.raises(InputError, match="expected a recipe of translation or speech_recognition"):
         run(recipe)
     with pytest.raises(InputError, match="give no other files beside it"):
         run(recipe, "--source", sides[0])

@@ -9,20 +9,28 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from transduce.cli import options
+from transduce.cli import data_files, examined, options
 from transduce.core.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from transduce.data.doctor import Cleaned, Report
+    from transduce.data.doctor import Cleaned, Report, ScannedFile
     from transduce.data.doctor.scan import Progress, Scanner
+    from transduce.planning.inputs import Named
+    from transduce.tasks.speech_recognition import SpeechData
 
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 LINES_SHOWN = 5
 BIG = 10_000_000  # bytes on disk from which progress is shown
 
-SourceFile = Annotated[Path | None, typer.Option(help="The source side, one sentence a line; plain, .gz, .xz or .zst.")]
+SourceFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="The source side, one sentence a line; plain, .gz, .xz or .zst. Or both sides: a .tsv, .csv, .jsonl, a "
+        ".zip of OPUS, a folder, or the common beginning of two names."
+    ),
+]
 TargetFile = Annotated[Path | None, typer.Option(help="The target side, line for line.")]
 PlainText = Annotated[Path | None, typer.Option(help="A single text, as for a language model, instead of two sides.")]
 TestSource = Annotated[
@@ -33,23 +41,40 @@ TestTsv = Annotated[Path | None, typer.Option(help="A test set as a tab-separate
 TestTarget = Annotated[Path | None, typer.Option(help="The target side of the test set.")]
 CleanSource = Annotated[Path | None, typer.Option(help="Write the cleaned source side to this file.")]
 CleanTarget = Annotated[Path | None, typer.Option(help="Write the cleaned target side to this file.")]
-SpeechRecipe = Annotated[
+Examinee = Annotated[
     Path | None,
     typer.Argument(
-        help="A recipe of speech recognition, whose recordings are examined instead of texts; or a .tsv, as with --tsv."
+        metavar="[FILE]",
+        help="A recipe of translation or speech recognition, or a run directory, whose files are examined; or pairs, "
+        "as with --source.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print only the report, as JSON.")]
+SourceColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="The column of the source in one file: its number from 0, or its name in .csv and .jsonl. Repeatable: "
+        "several columns are joined."
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="How many workers read lines side by side, with --engine ray. By default one a processor there."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only the report, as JSON; of several files, a list.")]
 
 
 def doctor(
-    recipe: SpeechRecipe = None,
+    recipe: Examinee = None,
     *,
     source: SourceFile = None,
     target: TargetFile = None,
     tsv: options.Tsv = None,
-    source_column: options.SourceColumn = None,
-    target_column: options.TargetColumn = None,
+    source_column: SourceColumns = None,
+    target_column: data_files.TargetColumn = None,
+    source_separator: data_files.Separator = None,
+    languages: data_files.Languages = None,
     text: PlainText = None,
     column: TextColumn = None,
     test_source: TestSource = None,
@@ -58,7 +83,7 @@ def doctor(
     clean_source: CleanSource = None,
     clean_target: CleanTarget = None,
     engine: options.Engine = "local",
-    workers: options.Workers = None,
+    workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
     """Find errors in a corpus before you train on it.
@@ -66,54 +91,139 @@ def doctor(
         transduce doctor --source train.en --target train.sw
 
     It finds shifted lines, copies, duplicates, bad characters, damaged encodings, wrong scripts, mixed simplified and
-    traditional Chinese and leaked test sets, and can write a cleaned copy.
+    traditional Chinese and leaked test sets, and can write a cleaned copy. Pairs are named as for `transduce train`:
+    two files, one file with columns, a folder; or the recipe.
 
-    Given a recipe of speech recognition, as in `transduce doctor recipes/fsdd.toml`, it tells the durations of its
+    Of a recipe of speech recognition, as in `transduce doctor recipes/fsdd.toml`, it tells the durations of its
     recordings, and finds silence, clipping, missing texts, leaks and files that cannot be read.
 
     Exit code 0: no finding of severity "error". 1: at least one. 2: wrong arguments or files.
     """
     held_out, cleans = (test_source, test_target), (clean_source, clean_target)
-    if recipe is not None and ".tsv" in recipe.suffixes and tsv is None:
-        recipe, tsv = None, recipe
+    if recipe is not None and tsv is None and source is None and examined.is_data(recipe):
+        recipe, source = None, recipe
+    if source is not None and target is None and tsv is None and ".tsv" in source.suffixes:
+        source, tsv = None, source
+    named = data_files.named_files(
+        source or tsv or Path(), target, source_column, target_column, source_separator, languages
+    )
     if recipe is not None:
-        _check_alone(recipe, [source, target, tsv, text, test_tsv, *held_out, *cleans])
-        _tell(_of_recordings(recipe), None, as_json)
+        _check_alone(recipe, [source, target, tsv, text, test_tsv, *held_out])
+        _of_recipe(recipe, cleans, _scanner(engine, workers), as_json)
         return
     _check_arguments((source, target), tsv, text, held_out, cleans)
-    places = source_column, target_column
-    _check_columns(tsv, text, test_tsv, (test_source, test_target), places, column)
-    from transduce.cli.text import libraries_on_stderr
-    from transduce.data.doctor import ScannedFile, clean, columns_of, examine, examine_text
-    from transduce.data.doctor.lines import as_text_file
+    _check_columns((source, target), tsv, text, test_tsv, held_out, named, column)
+    scanner = _scanner(engine, workers)
+    if text:
+        _tell([_of_text(text, column, test_source, scanner)], None, as_json)
+        return
+    corpus = _corpus(named, tsv)
+    tests = _columns(test_tsv, named) if test_tsv else held_out
+    _examine([corpus], tests, cleans, scanner, as_json)
+
+
+def _scanner(engine: options.Engine, workers: int | None) -> "Scanner":
+    """What reads the lines. Raises InputError for workers of no engine."""
     from transduce.data.doctor.scan import scan
 
-    cleaned, scanner = None, cast("Scanner", scan)
     if engine == "local" and workers:
         raise InputError("--workers is for --engine ray: the doctor reads a corpus in this process otherwise.")
-    if engine != "local":
-        from transduce.bulk.engine import engine_of
-        from transduce.bulk.scanning import scanner_on
+    if engine == "local":
+        return cast("Scanner", scan)
+    from transduce.bulk.engine import engine_of
+    from transduce.bulk.scanning import scanner_on
 
-        scanner = scanner_on(engine_of(engine, workers=workers))
-    with libraries_on_stderr(), _progress([path for path in (source, target, tsv, text) if path]) as progress:
-        if text:
-            report = examine_text(ScannedFile(text, column), test_source, progress, scanner)
-        else:
-            sides = columns_of(tsv, *places) if tsv else tuple(as_text_file(path) for path in (source, target) if path)
-            tests = columns_of(test_tsv, *places) if test_tsv else (test_source, test_target)
-            report = examine(sides[0], sides[1], tests[0], tests[1], progress, scanner)
-            if clean_source and clean_target:
-                cleaned = clean(sides[0], sides[1], clean_source, clean_target, report, progress=progress)
-    _tell(report, cleaned, as_json)
+    return scanner_on(engine_of(engine, workers=workers))
 
 
-def _tell(report: "Report", cleaned: "Cleaned | None", as_json: bool) -> None:
-    if as_json:
-        _print_json(report, cleaned)
+def _corpus(named: "Named", tsv: Path | None) -> "examined.ExaminedPairs":
+    if tsv and _places(named) is not None and named.separator is None:
+        return examined.ExaminedPairs(_columns(tsv, named))
+    try:
+        return examined.of_named(named)
+    except InputError as error:
+        raise InputError([*error.problems, *_single(named)]) from error
+
+
+def _single(named: "Named") -> list[str]:
+    """Advice where one text is named that has no other side."""
+    alone = named.target is None and named.source.is_file() and not examined.is_data(named.source)
+    return ["To examine a single text: --text."] if alone else []
+
+
+def _places(named: "Named") -> "tuple[int | None, int | None] | None":
+    """The columns of a tab-separated file, if there is one a side."""
+    keys = *(named.columns or (None,)), named.target_column
+    if len(keys) != 2 or any(isinstance(key, str) for key in keys):
+        return None
+    return cast("tuple[int | None, int | None]", keys)
+
+
+def _columns(tsv: Path, named: "Named") -> "tuple[ScannedFile, ScannedFile]":
+    """The sides of a tab-separated file. Raises InputError for columns that it does not have."""
+    from transduce.data.doctor import columns_of
+
+    places = _places(named)
+    if places is None:
+        raise InputError("--test-tsv: expected at most one --source-column, and numbers.")
+    return columns_of(tsv, *places)
+
+
+def _of_text(text: Path, column: int | None, test: Path | None, scanner: "Scanner") -> "Report":
+    from transduce.cli.text import libraries_on_stderr
+    from transduce.data.doctor import ScannedFile, examine_text
+
+    with libraries_on_stderr(), _progress([text]) as progress:
+        return examine_text(ScannedFile(text, column), test, progress, scanner)
+
+
+def _of_recipe(path: Path, cleans: "Two", scanner: "Scanner", as_json: bool) -> None:
+    """All files that a recipe names."""
+    from transduce.tasks.speech_recognition import SpeechData
+    from transduce.tasks.translation import TranslationData
+
+    data = examined.recipe_at(path).data
+    if isinstance(data, SpeechData):
+        if any(cleans):
+            raise InputError("--clean-source and --clean-target are for pairs of texts, not for recordings.")
+        _tell([_of_recordings(data)], None, as_json)
+    elif isinstance(data, TranslationData):
+        _examine(examined.of_data(data), (None, None), cleans, scanner, as_json)
     else:
-        _print_tables(report, cleaned)
-    if report.has_errors:
+        raise InputError(f"{path}: expected a recipe of translation or speech_recognition. {examined.ADVICE}")
+
+
+def _examine(
+    corpora: "list[examined.ExaminedPairs]",
+    tests: "tuple[Path | ScannedFile | None, Path | ScannedFile | None]",
+    cleans: "Two",
+    scanner: "Scanner",
+    as_json: bool,
+) -> None:
+    """Examine each corpus, tell what was found, and write the cleaned copy of one."""
+    from transduce.cli.text import libraries_on_stderr
+    from transduce.data.doctor import clean, examine
+
+    cleaned, reports = None, []
+    if any(cleans) and len(corpora) > 1:
+        raise InputError("--clean-source and --clean-target are for one corpus; name it with --source and --target.")
+    for note in (note for each in corpora for note in each.notes):
+        typer.echo(note, err=True)
+    with libraries_on_stderr(), _progress([side.path for each in corpora for side in each.sides]) as progress:
+        for each in corpora:
+            reports.append(examine(*each.sides, tests[0], tests[1], progress, scanner, each.tests))
+        if cleans[0] and cleans[1]:
+            cleaned = clean(*corpora[0].sides, cleans[0], cleans[1], reports[0], progress=progress)
+    _tell(reports, cleaned, as_json)
+
+
+def _tell(reports: "list[Report]", cleaned: "Cleaned | None", as_json: bool) -> None:
+    if as_json:
+        _print_json(reports, cleaned)
+    else:
+        for report in reports:
+            _print_tables(report, cleaned)
+    if any(report.has_errors for report in reports):
         raise typer.Exit(1)
 
 
@@ -122,19 +232,11 @@ def _check_alone(recipe: Path, others: list[Path | None]) -> None:
         raise InputError(f"{recipe}: a recipe names its files itself: give no other files beside it.")
 
 
-def _of_recordings(path: Path) -> "Report":
+def _of_recordings(data: "SpeechData") -> "Report":
     """Of all files that a recipe of speech recognition names."""
     from transduce.data.doctor import examine_recordings
     from transduce.data.recordings import RecordingFile
-    from transduce.recipe.recipe import load_recipe
-    from transduce.tasks.speech_recognition import SpeechData
 
-    advice = "For files of text give --source and --target, --tsv or --text."
-    if path.is_file() and path.suffix != ".toml":
-        raise InputError(f"{path}: expected a recipe of speech_recognition (.toml) or a .tsv. {advice}")
-    data = load_recipe(path).data
-    if not isinstance(data, SpeechData):
-        raise InputError(f"{path}: expected a recipe of speech_recognition. {advice}")
     files: dict[str, RecordingFile] = {"train": data.train[0]}
     files |= {f"train {number}": file for number, file in enumerate(data.train[1:], 2)}
     files |= {"validation": data.validation} if data.validation else {}
@@ -151,8 +253,8 @@ def _check_arguments(sides: Two, tsv: Path | None, text: Path | None, tests: Two
     problems: list[str] = []
     if sum((any(sides), tsv is not None, text is not None)) != 1:
         problems.append("Give one of: --source and --target, --tsv, or --text.")
-    elif any(sides) and not all(sides):
-        problems.append("--source and --target go together; for a single file give --text.")
+    elif any(sides) and not sides[0]:
+        problems.append("--target needs --source; for a single file give --text.")
     if any(cleaned) and not all(cleaned):
         problems.append("--clean-source and --clean-target go together.")
     if text and any(cleaned):
@@ -166,17 +268,18 @@ def _check_arguments(sides: Two, tsv: Path | None, text: Path | None, tests: Two
 
 
 def _check_columns(
+    sides: Two,
     tsv: Path | None,
     text: Path | None,
     test_tsv: Path | None,
     tests: Two,
-    places: tuple[int | None, int | None],
+    named: "Named",
     column: int | None,
 ) -> None:
     problems: list[str] = []
-    if any(place is not None for place in places) and not tsv:
+    if (named.columns or named.target_column is not None) and (all(sides) or text):
         problems.append(
-            "--source-column and --target-column choose columns of a tab-separated file: name it with --tsv."
+            "--source-column and --target-column choose columns of one file: name it with --tsv or --source."
         )
     if column is not None and not text:
         problems.append("--column goes with --text; with --tsv use --source-column and --target-column.")
@@ -219,9 +322,9 @@ def _progress(paths: list[Path], unit: str = "lines") -> "Iterator[Progress]":
         yield advance
 
 
-def _print_json(report: "Report", cleaned: "Cleaned | None") -> None:
-    answer = report.to_dict() | {"cleaned": cleaned.to_dict() if cleaned else None}
-    typer.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+def _print_json(reports: "list[Report]", cleaned: "Cleaned | None") -> None:
+    answers = [report.to_dict() | {"cleaned": cleaned.to_dict() if cleaned else None} for report in reports]
+    typer.echo(json.dumps(answers if len(answers) > 1 else answers[0], ensure_ascii=False, indent=2))
 
 
 def _print_tables(report: "Report", cleaned: "Cleaned | None") -> None:

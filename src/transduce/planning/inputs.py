@@ -94,13 +94,22 @@ def resolve_inputs(named: Named) -> Inputs:
     Raises:
         InputError: files that are missing, empty, or do not fit together, or no target is named. All at once.
     """
-    inputs = _two_files(named) if named.target is not None else _one(named)
+    inputs = named_inputs(named)
     problems = list[str]()
     for files in (inputs.train, inputs.validation, *inputs.tests.values()):
         problems += _problems(files) if files else []
     if problems:
         raise InputError(problems)
     return inputs
+
+
+def named_inputs(named: Named) -> Inputs:
+    """The same, of which only what says how they are meant is read: names, headers, a first line.
+
+    Raises:
+        InputError: files that are missing, or no target is named.
+    """
+    return _two_files(named) if named.target is not None else _one(named)
 
 
 def _problems(files: dict[str, Any]) -> list[str]:

@@ -5,8 +5,8 @@ validation and tests is in the training data is told, too; see `overlap`.
 """
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ import numpy as np
 
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.corpus import PairFiles
 from transduce.data.doctor import Finding, Report, Severity, examine
 from transduce.data.doctor.lines import LineSample
+from transduce.data.doctor.pair_files import sides_of
 from transduce.data.doctor.writing import extras
 from transduce.data.files import fingerprint, read_blocks
 from transduce.data.shards import sampled_shards
@@ -48,7 +49,7 @@ def examine_data(recipe: Recipe, cache: Path, warn: Tell, force: bool = False) -
     _check_files(recipe, root, train)
     certain, doubtful = list[str](), list[str]()
     for files in train:
-        if isinstance(files, PairFiles) and files.separator is None:  # the doctor knows tabs alone
+        if isinstance(files, PairFiles) and files.separator is None:
             found = _remembered(files, root, cache)
             certain += found["certain"]
             doubtful += found["doubtful"]
@@ -88,35 +89,11 @@ def _remembered(files: PairFiles, root: Path, cache: Path) -> dict[str, list[str
     try:
         found = json.loads(note.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        found = _examined(_sides(files, root))
+        found = _examined(sides_of(files, root))
         note.parent.mkdir(parents=True, exist_ok=True)
         write_json(note, found)
     name = " and ".join(map(str, paths))
     return {how: [f"{name}: {sentence}" for sentence in found[how]] for how in ("certain", "doubtful")}
-
-
-@dataclass(frozen=True)
-class _PairSide(LineSample):
-    """One side of pairs, whatever kind of file they stand in."""
-
-    files: PairFiles | None = None
-    root: Path = Path()
-    side: int = 0
-
-    def whole(self) -> Iterator[bytes]:
-        """The texts of this side, each in one line; those that were several columns as they are learnt."""
-        assert self.files is not None
-        return (pair[self.side].replace("\n", " ").encode() for _, *pair in read_pairs(self.files, self.root))
-
-
-def _sides(files: PairFiles, root: Path) -> tuple[LineSample, LineSample]:
-    paths, target = files.paths(root), files.target_column
-    if files.of_two_files:
-        return LineSample(paths[0]), LineSample(paths[1])
-    if files.tsv is not None and isinstance(files.source_column, int) and isinstance(target, int):
-        return LineSample(paths[0], files.source_column), LineSample(paths[0], target)
-    source = _PairSide(paths[0], files=files, root=root)
-    return source, replace(source, side=1)
 
 
 def _examined(sides: tuple[LineSample, LineSample]) -> dict[str, list[str]]:

@@ -1,5 +1,6 @@
 """The examination: scan every file once, find where the sides slip, run every check, fetch examples."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def examine(
     test_target: File | None = None,
     progress: Progress = in_silence,
     scanner: Scanner = scan,
+    tests: Mapping[str, tuple[File, File | None]] | None = None,
 ) -> Report:
     """Examine a parallel corpus, and what of a test set has leaked into it.
 
@@ -51,6 +53,7 @@ def examine(
         test_target: its target side.
         progress: called with what is being done and how many lines more of it are done.
         scanner: reads the two sides.
+        tests: further test sets, by name.
 
     Raises:
         InputError: a file is missing or damaged, a side has no lines, or the test sides differ in length.
@@ -66,12 +69,14 @@ def examine(
         findings += check_side(side, role)
     findings += check_pairs(paired)
     drop = reasons_to_drop(paired)
-    if test_source is not None:
-        tests = _test_sides(test_source, test_target, progress)
-        findings += _leaks(paired, tests)
-        if "test target" in tests:
-            drop["in_test_set"] = np.isin(paired.exact, _pair_hashes(tests))
-        files, sides = files | {role: side.file for role, side in tests.items()}, sides | tests
+    sets: dict[str, tuple[File, File | None]] = {} if test_source is None else {"test": (test_source, test_target)}
+    for name, both in {**sets, **{f"test {name}": both for name, both in (tests or {}).items()}}.items():
+        tested = _test_sides(name, *both, progress)
+        findings += _leaks(paired, tested, name)
+        if f"{name} target" in tested:
+            leaked = np.isin(paired.exact, _pair_hashes(tested, name))
+            drop["in_test_set"] = drop["in_test_set"] | leaked if "in_test_set" in drop else leaked
+        files, sides = files | {role: side.file for role, side in tested.items()}, sides | tested
     findings = _with_examples(findings, files, paired)
     lines = {role: len(side) for role, side in sides.items()}
     return Report(files, lines, worst_first(findings), alignment, pairs, drop, not_looked_for=_not_looked_for(sides))
@@ -87,7 +92,7 @@ def examine_text(
     if test is not None:
         sides["test source"] = tested = _scanned(as_text_file(test), progress)
         files["test source"] = tested.file
-        findings += check_leak(sides["text"].exact, tested.exact, tested, "line", Severity.WARNING)
+        findings += check_leak(sides["text"].exact, tested.exact, tested, "line", Severity.WARNING, "test")
     lines = {role: len(side) for role, side in sides.items()}
     findings = worst_first(_with_examples(findings, files, None))
     return Report(files, lines, findings, not_looked_for=_not_looked_for(sides))
@@ -120,10 +125,10 @@ def _scanned(file: ScannedFile, progress: Progress, by_character: bool = False, 
     return side
 
 
-def _test_sides(source: File, target: File | None, progress: Progress) -> dict[str, ScannedSide]:
-    tests = {"test source": _scanned(as_text_file(source), progress)}
+def _test_sides(name: str, source: File, target: File | None, progress: Progress) -> dict[str, ScannedSide]:
+    tests = {f"{name} source": _scanned(as_text_file(source), progress)}
     if target is not None:
-        tests["test target"] = _scanned(as_text_file(target), progress)
+        tests[f"{name} target"] = _scanned(as_text_file(target), progress)
         lines = [len(side) for side in tests.values()]
         if lines[0] != lines[1]:
             raise InputError(
@@ -133,16 +138,16 @@ def _test_sides(source: File, target: File | None, progress: Progress) -> dict[s
     return tests
 
 
-def _leaks(paired: Paired, tests: dict[str, ScannedSide]) -> list[Finding]:
-    source = tests["test source"]
-    findings = check_leak(paired.source.exact, source.exact, source, "source", Severity.WARNING)
-    if "test target" in tests:
-        findings += check_leak(paired.exact, _pair_hashes(tests), source, "pair", Severity.ERROR)
+def _leaks(paired: Paired, tests: dict[str, ScannedSide], name: str) -> list[Finding]:
+    source = tests[f"{name} source"]
+    findings = check_leak(paired.source.exact, source.exact, source, "source", Severity.WARNING, name)
+    if f"{name} target" in tests:
+        findings += check_leak(paired.exact, _pair_hashes(tests, name), source, "pair", Severity.ERROR, name)
     return findings
 
 
-def _pair_hashes(tests: dict[str, ScannedSide]) -> Hashes:
-    return pair_hash(tests["test source"].exact, tests["test target"].exact)
+def _pair_hashes(tests: dict[str, ScannedSide], name: str) -> Hashes:
+    return pair_hash(tests[f"{name} source"].exact, tests[f"{name} target"].exact)
 
 
 def _with_examples(findings: list[Finding], files: dict[str, ScannedFile], paired: Paired | None) -> list[Finding]:

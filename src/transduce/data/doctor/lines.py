@@ -94,10 +94,13 @@ def columns_of(
     0 and 1.
 
     Raises:
-        InputError: the first line has too few columns.
+        InputError: the file is empty; the first line has too few columns.
     """
     path = Path(tsv)
-    names = [cell.strip().lower() for cell in next(read_raw_lines(path), b"").split(b"\t")]
+    first = next(read_raw_lines(path), None)
+    if first is None:
+        raise InputError(f"{path}: the file is empty; expected lines of text.")
+    names = [cell.strip().lower() for cell in first.split(b"\t")]
     columns = 0 if source_column is None else source_column, 1 if target_column is None else target_column
     if len(names) <= max(columns):
         raise InputError(

@@ -147,13 +147,17 @@ def repeated_lines(side: ScannedSide, role: str) -> list[Finding]:
     ]
 
 
-def check_leak(train: Hashes, test: Hashes, test_source: ScannedSide, what: str, worst: Severity) -> list[Finding]:
+def check_leak(
+    train: Hashes, test: Hashes, test_source: ScannedSide, what: str, worst: Severity, name: str
+) -> list[Finding]:
     """Lines of the test set that the training set has, word for word; empty ones aside.
 
-    `what` is `source`, `pair` or `line`; `worst` is the severity when there are too many for an accident.
+    `what` is `source`, `pair` or `line`; `worst` is the severity when there are too many for an accident; `name` is
+    `test`, or `test NAME` of one among several.
     """
     rows = np.flatnonzero(np.isin(test, train) & (test_source.length > 0))
     severity = worst if len(rows) > MANY * len(test) else Severity.WARNING
-    sentence = f"{len(rows):,} of the test set's {len(test):,} {what}s are in the training set too."
-    first = test_source.file.first_line
-    return about_rows(f"test_{what}_in_train", severity, sentence, rows, side="test source", first_line=first)
+    called = name.replace("test", "test set", 1)
+    sentence = f"{len(rows):,} of the {called}'s {len(test):,} {what}s are in the training set too."
+    first, role = test_source.file.first_line, f"{name} source"
+    return about_rows(f"test_{what}_in_train", severity, sentence, rows, side=role, first_line=first)

@@ -64,7 +64,8 @@ class Report:
     """The whole examination.
 
     Args:
-        files: what was examined, by role (`source`, `target`, `text`, `test source`, `test target`).
+        files: what was examined, by role (`source`, `target`, `text`, `test source`, `test target`; of
+            several test sets `test NAME source`).
         lines: how many lines each of them has.
         findings: worst first.
         alignment: the stretches over which the two sides run parallel; None for a single file.

@@ -1,0 +1,72 @@
+"""Which pairs `transduce doctor` examines: those that `transduce train` would learn from."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transduce.core.errors import InputError
+
+if TYPE_CHECKING:
+    from transduce.data.doctor import ScannedFile
+    from transduce.planning.inputs import Named
+    from transduce.recipe.recipe import Recipe
+    from transduce.tasks.translation import TranslationData
+
+Sides = tuple["ScannedFile", "ScannedFile"]
+
+
+@dataclass(frozen=True)
+class ExaminedPairs:
+    """One training corpus. tests: by name. notes: what to tell, in sentences."""
+
+    sides: Sides
+    tests: dict[str, Sides] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def is_data(path: Path) -> bool:
+    """Whether pairs lie at a path, where a recipe may be named too."""
+    from transduce.planning.inputs import is_data, looks_like_data
+
+    return is_data(path) or looks_like_data(path)
+
+
+def of_named(named: "Named") -> ExaminedPairs:
+    """What is named on the command line. Raises InputError for files that are missing, or not of two sides."""
+    from transduce.data.corpus import PairFiles
+    from transduce.data.doctor.pair_files import sides_of
+    from transduce.planning.inputs import named_inputs
+
+    inputs = named_inputs(named)
+    try:
+        train, *tests = [PairFiles.model_validate(each) for each in (inputs.train, *inputs.tests.values())]
+    except ValueError as error:
+        raise InputError(f"{named.source}: {str(error).split('Value error, ')[-1].split(' [type')[0]}.") from error
+    sides: list[Sides] = [sides_of(files, Path()) for files in tests]
+    return ExaminedPairs(sides_of(train, Path()), dict(zip(inputs.tests, sides, strict=True)), inputs.notes)
+
+
+def of_data(data: "TranslationData") -> list[ExaminedPairs]:
+    """What a recipe names. Raises InputError for patterns that no files match."""
+    from transduce.data.doctor.pair_files import sides_of
+
+    root = Path(data.root)
+    tests: dict[str, Sides] = {name: sides_of(files, root) for name, files in data.test.items()}
+    return [ExaminedPairs(sides_of(files, root), tests) for files in data.corpora()]
+
+
+def recipe_at(path: Path) -> "Recipe":
+    """A recipe, or that of a run directory. Raises InputError for anything else."""
+    from transduce.recipe.recipe import load_recipe
+    from transduce.training.run_directory import RESOLVED
+
+    if path.is_dir():
+        if not (path / RESOLVED).exists():
+            raise InputError(f"{path}: holds neither a recipe.toml nor files such as train.en and train.sw.")
+        return load_recipe(path / RESOLVED)
+    if path.is_file() and path.suffix != ".toml":
+        raise InputError(f"{path}: expected a recipe (.toml), a run directory or pairs. {ADVICE}")
+    return load_recipe(path)
+
+
+ADVICE = "For files of text give --source and --target, --tsv or --text."

@@ -1,0 +1,39 @@
+"""The two sides of pairs in any kind of file, as lines that can be examined."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.doctor.lines import LineSample
+
+
+@dataclass(frozen=True)
+class PairSide(LineSample):
+    """One side of pairs, each text in one line; several columns are joined as they are learnt."""
+
+    files: PairFiles | None = None
+    root: Path = Path()
+    side: int = 0
+
+    def whole(self) -> Iterator[bytes]:
+        """The texts of this side. Raises InputError as `read_pairs`."""
+        assert self.files is not None
+        return (pair[self.side].replace("\n", " ").encode() for _, *pair in read_pairs(self.files, self.root))
+
+    def __str__(self) -> str:
+        return f"{self.path}, {'target' if self.side else 'source'}"
+
+
+def sides_of(files: PairFiles, root: Path) -> tuple[LineSample, LineSample]:
+    """Source and target. Lines of text files and cells of single columns may be anything, which is examined.
+
+    Other sides raise InputError, when they are read, for rows that are none.
+    """
+    paths, target = files.paths(root), files.target_column
+    if files.of_two_files:
+        return LineSample(paths[0]), LineSample(paths[1])
+    if files.tsv is not None and isinstance(files.source_column, int) and files.separator is None:
+        return LineSample(paths[0], files.source_column), LineSample(paths[0], int(target))
+    source = PairSide(paths[0], header=files.csv is not None, files=files, root=root)
+    return source, replace(source, side=1)
