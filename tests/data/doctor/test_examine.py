@@ -46,7 +46,7 @@ def test_a_clean_corpus_has_no_findings(corpus: Corpus, write: Write) -> None:
         ("\u2029", "paragraph separator", Severity.WARNING),
         ("\x85", "next line", Severity.WARNING),
         ("\x0c", "other control character", Severity.WARNING),
-        ("\ufffd", "replacement character", Severity.NOTE),
+        ("\ufffd", "replacement character", Severity.WARNING),
     ],
 )
 def test_odd_characters(corpus: Corpus, write: Write, character: str, name: str, severity: Severity) -> None:

@@ -1,5 +1,6 @@
 """Damaged encodings, mixed Chinese, and untranslated or foreign lines in scripts without spaces."""
 
+import gzip
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from transduce.data.doctor import Severity, clean, examine, examine_text
+from transduce.data.doctor.gbk import read_as_gbk
+from transduce.data.doctor.writing import repaired
 
 Corpus = tuple[list[str], list[str]]
 Write = Callable[..., Path]
@@ -97,3 +100,32 @@ def test_what_is_not_looked_for_is_told(write: Write) -> None:
 def test_a_control_character_is_told_in_a_sentence(write: Write) -> None:
     [finding] = examine_text(write("a.txt", ["a\x07b", "c"])).findings
     assert finding.sentence == "1 line of the text with another control character inside."
+
+
+def as_gbk(text: str) -> str:
+    """UTF-8, read as GBK; bytes without a partner become U+FFFD."""
+    return text.encode().decode("gbk", "replace")
+
+
+def test_utf8_that_was_read_as_gbk_is_found_and_repaired_where_nothing_is_lost(write: Write) -> None:
+    whole, cut = "这什么都能说明", "今天天气很好。"
+    damaged = ["杩欎粈涔堥兘璇存槑", as_gbk(cut), as_gbk("Ещё"), as_gbk("Привет всем")]
+    lines = [*SIMPLIFIED, *damaged]
+    report = examine(write("a.txt", [f"This is line {n}." for n, _ in enumerate(lines)]), write("b.txt", lines))
+    [finding] = report.of_kind("gbk")
+    first = len(SIMPLIFIED) + 1
+    assert (finding.severity, finding.lines) == (Severity.WARNING, [first, first + 1, first + 3])  # the third is short
+    assert repaired(damaged[0]) == "这什么都说明"
+    assert repaired(as_gbk("Привет всем")) == "Привет всем"
+    assert repaired(as_gbk(whole)) == as_gbk(whole)  # 21 bytes: the last one is lost
+
+
+def test_chinese_text_is_not_taken_for_damaged(data_root: Path) -> None:
+    with gzip.open(data_root / "tatoeba_eng_cmn" / "cmn.txt.gz", "rt", encoding="utf-8") as file:
+        chinese = [line.split("\t")[1] for line in file]
+    with gzip.open(data_root / "poems_tang" / "train.tsv.gz", "rt", encoding="utf-8") as file:
+        chinese += list(file)
+    assert len(chinese) > 50_000
+    assert not [text for text in chinese if read_as_gbk(text)]
+    damaged = [as_gbk(text) for text in chinese if 6 <= len(text) < 40]
+    assert sum(map(read_as_gbk, damaged)) > 0.85 * len(damaged)

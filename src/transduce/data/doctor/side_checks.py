@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from transduce.data.doctor.characters import ODD_NAMES, OTHER_CONTROL
 from transduce.data.doctor.report import Finding, Mask, Severity, about_rows
 from transduce.data.doctor.scan import ScannedSide
-from transduce.data.doctor.writing import MOJIBAKE, SIMPLIFIED, TRADITIONAL, is_chinese
+from transduce.data.doctor.writing import GBK, MOJIBAKE, SIMPLIFIED, TRADITIONAL, is_chinese
 
 Letters = NDArray[np.int32]
 
@@ -16,7 +16,7 @@ MANY_MIXED = 0.01  # share of the Chinese lines that are written the other way, 
 COMMON_SCRIPT = 0.1  # share of the lines from which a script belongs to the side
 LONG = 1_000  # characters
 LONG_TIMES_MEDIAN = 20
-QUIET = {"tab": Severity.NOTE, "replacement character (U+FFFD)": Severity.NOTE}
+QUIET = {"tab": Severity.NOTE}
 
 
 def check_side(side: ScannedSide, role: str) -> list[Finding]:
@@ -50,12 +50,18 @@ def mojibake_mask(side: ScannedSide) -> Mask:
 
 
 def mojibake(side: ScannedSide, role: str) -> list[Finding]:
-    """Damaged encodings that can be repaired, as `clean` does."""
+    """Damaged encodings, which `clean` repairs as far as it can be done."""
     rows = np.flatnonzero(mojibake_mask(side))
     sentence = (
         f'{{lines}} of the {role} decoded by the wrong encoding, such as "Ã©" for "é"; a cleaned copy repairs them.'
     )
-    return about_rows("mojibake", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line)
+    found = about_rows("mojibake", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line)
+    rows = np.flatnonzero(side.marks & GBK)
+    sentence = (
+        f'{{lines}} of the {role} in UTF-8 that was read as GBK, such as "杩欎粈涔" for "这什么". Get the file as it '
+        "was: a cleaned copy repairs only lines of which nothing was lost."
+    )
+    return found + about_rows("gbk", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line)
 
 
 def mixed_chinese(side: ScannedSide, role: str) -> list[Finding]:

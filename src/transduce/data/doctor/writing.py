@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.core.extras import installing
+from transduce.data.doctor.gbk import read_as_gbk, without_gbk
 
 Marks = NDArray[np.uint8]
 Convert = Callable[[str], str]
 
-TRADITIONAL, SIMPLIFIED, KANA, HAN, MOJIBAKE, SUSPECT = (np.uint8(1 << bit) for bit in range(6))
+TRADITIONAL, SIMPLIFIED, KANA, HAN, MOJIBAKE, SUSPECT, GBK = (np.uint8(1 << bit) for bit in range(7))
 HAN_LETTER = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 KANA_LETTER = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
 WRONGLY_DECODED = re.compile(r"[\u00c2-\u00c5\u00d0\u00d1\u00e2\u00e3][\u0080-\u00bf\u0152-\u0192\u02c6\u2013-\u2122]")
@@ -56,7 +57,7 @@ def extras() -> Extras:
 
 def marks_of(texts: Sequence[str]) -> Marks:
     """What each line shows, as bits: TRADITIONAL or SIMPLIFIED characters (the more frequent, or both), KANA, HAN, and
-    MOJIBAKE that ftfy can repair; SUSPECT where it should look and is not installed."""
+    MOJIBAKE that ftfy can repair; SUSPECT where it should look and is not installed; GBK, what was read as that."""
     marks = np.zeros(len(texts), np.uint8)
     others = [(place, text) for place, text in enumerate(texts) if not text.isascii()]
     known = extras()
@@ -65,6 +66,9 @@ def marks_of(texts: Sequence[str]) -> Marks:
             marks[place] |= KANA
         if HAN_LETTER.search(text):
             marks[place] |= HAN
+            if read_as_gbk(text):
+                marks[place] |= GBK
+                continue
         if known.repair and known.repair(text) != text:
             marks[place] |= MOJIBAKE
         elif not known.repair and WRONGLY_DECODED.search(text):
@@ -89,8 +93,8 @@ def _changed(lines: Sequence[str], convert: Convert) -> NDArray[np.int64]:
 
 
 def repaired(text: str) -> str:
-    """The text as it was before it was decoded by the wrong encoding, as far as ftfy knows and is installed."""
-    repair = extras().repair
+    """The text as it was before it was decoded by the wrong encoding, as far as it can be told; mostly by ftfy."""
+    repair, text = extras().repair, without_gbk(text)
     return text if repair is None or text.isascii() else repair(text)
 
 
