@@ -1,5 +1,6 @@
 """What a corpus is, in numbers, is not decided by a few odd lines of it."""
 
+import gzip
 import random
 import re
 from collections.abc import Callable
@@ -10,7 +11,8 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import BETWEEN_COLUMNS, PairFiles
-from transduce.planning.facts import facts_of
+from transduce.planning.decisions import decide
+from transduce.planning.facts import Facts, facts_of
 
 WORDS = [f"word{number}" for number in range(500)]
 
@@ -76,3 +78,39 @@ def test_what_stands_in_words_does_not_part_tags(tmp_path: Path) -> None:
     facts = facts_of(three_columns(tmp_path / "a.tsv", rows), Path())
     assert facts.tags is not None
     assert re.findall(facts.tags.pattern, "so, so | ADV;CMP") == [" | ADV", ";CMP"]
+
+
+def facts_of_pairs(path: Path, pairs: list[tuple[str, str]]) -> Facts:
+    return facts_of(written(path, pairs), Path())
+
+
+def lines_of_gzip(path: Path) -> list[str]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return file.read().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("count", [100, 300, 1500])
+def test_text_whose_words_stand_apart_is_running_text(count: int, data_root: Path, tmp_path: Path) -> None:
+    """As others have segmented it, with punctuation as words of its own."""
+    folder = data_root / "small_parallel_enja"
+    english, japanese = (lines_of_gzip(folder / f"train.{code}.gz")[:count] for code in ("en", "ja"))
+    facts = facts_of_pairs(tmp_path / "a.tsv", list(zip(english, japanese, strict=True)))
+    assert (facts.source.kind, facts.target.kind) == ("sentences", "sentences")
+    assert next(each.value for each in decide(facts) if each.key == "task.metrics") == ["bleu", "chrf"]
+
+
+@pytest.mark.parametrize("count", [60, 500, 3000])
+def test_chinese_with_spaces_between_characters_is_running_text(count: int, data_root: Path, tmp_path: Path) -> None:
+    rows = [line.split("\t") for line in lines_of_gzip(data_root / "tatoeba_eng_cmn" / "cmn.txt.gz")]
+    rows = rows[:: len(rows) // count][:count]
+    facts = facts_of_pairs(tmp_path / "a.tsv", [(english, " ".join(chinese)) for english, chinese, *_ in rows])
+    assert facts.target.kind == "sentences"
+
+
+def test_commands_and_formulas_are_small_sets_of_words(data_root: Path, tmp_path: Path) -> None:
+    scan = [line[4:].split(" OUT: ") for line in lines_of_gzip(data_root / "scan" / "tasks_train_simple.txt.gz")]
+    cogs = [line.split("\t")[:2] for line in lines_of_gzip(data_root / "cogs" / "train.tsv.gz")]  # "A dog slept ."
+    queries = [(f"where is town{n}", f"SELECT A FROM T WHERE NAME = town{n} ;") for n in range(60)]  # many new words
+    for name, rows in (("scan", scan), ("cogs", cogs), ("sql", queries)):
+        facts = facts_of_pairs(tmp_path / f"{name}.tsv", [(source, target) for source, target in rows])
+        assert (facts.source.kind, facts.target.kind) == ("closed", "closed"), name

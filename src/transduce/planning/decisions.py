@@ -7,7 +7,7 @@ docs/planning.md.
 import math
 from typing import Any, NamedTuple
 
-from transduce.planning.facts import Facts, SideFacts
+from transduce.planning.facts import FEW_NEW, Facts, SideFacts
 
 HELD_OUT = (0.05, 1000)  # the share of the pairs in validation, and in the test; at most so many
 PIECES = 1.3  # tokens for a word, where words are cut into pieces
@@ -18,7 +18,6 @@ SIZES = (  # positions of an epoch from which a model is so wide and deep
     (5_000_000, 256, 4),
     (50_000_000, 512, 6),
 )
-NEW_WORDS = 0.02  # expected in a further text; with more, words are cut into pieces
 MANY_CHARACTERS = 300  # from so many on, an alphabet is of signs for words or syllables
 
 
@@ -168,7 +167,7 @@ def _unit(facts: Facts, side: SideFacts) -> tuple[str, str]:
         return "whitespace", f"symbols with spaces between, {side.types} different ones, such as phones"
     if facts.of_words and side.characters <= 60:
         return "character", "single words are spelt letter by letter"
-    if side.kind == "closed" and side.new < NEW_WORDS:
+    if side.kind == "closed" and side.new < FEW_NEW:
         return "whitespace", f"only {side.types:,} different words"
     if side.kind == "unspaced" and facts.pairs < 300_000:
         return "character", "no spaces between words, and too little text to learn words from"

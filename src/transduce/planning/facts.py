@@ -20,6 +20,9 @@ UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 ENDING = re.compile(r"\w[.,!?;:]+$")
+END_APART = re.compile(r"""(?:^|\s)[.!?…。！？]+(?:\s*["'”’」』）)]+)*\s*$""")
+MOSTLY_UNSPACED = 0.3
+FEW_NEW = 0.02  # new words of a further text, below which its words are a small set
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class SideFacts:
     letters: different characters once accents, and the letters of Korean syllables, stand apart.
     unspaced: share of characters of scripts that put no spaces between words.
     closing: share of words that a full stop or another mark sticks to.
+    ended: share of texts that end in a full stop or the like, as a word of its own.
     new: words of a further text that no text here has, on average; as many as occur once, for each text (Good 1953).
     """
 
@@ -44,6 +48,7 @@ class SideFacts:
     closing: float = 0.0
     letters: int = 0
     new: float = 0.0
+    ended: float = 0.0
 
     @property
     def composed(self) -> bool:
@@ -53,15 +58,24 @@ class SideFacts:
     @property
     def kind(self) -> str:
         """words (one a text), symbols and closed (small sets, with spaces between), unspaced, or sentences."""
-        if self.unspaced > 0.3 and (self.words <= 1.2 or self.word_length > 4):  # else somebody has put the spaces
+        if self.unspaced > MOSTLY_UNSPACED and (
+            self.words <= 1.2 or self.word_length > 4
+        ):  # else somebody has put the spaces
             return "unspaced"
         if self.words <= 1.2:
             return "words"
+        if self._is_cut_text:
+            return "sentences"
         if self.word_length <= 2.5 and self.types <= 300:
             return "symbols"
         if self.types <= 2000 and self.closing < 0.01:
             return "closed"
         return "sentences"
+
+    @property
+    def _is_cut_text(self) -> bool:
+        """Whether it is running text between whose words, and before whose full stops, somebody has put spaces."""
+        return self.new >= FEW_NEW and (self.unspaced > MOSTLY_UNSPACED or self.ended > 0.5)
 
 
 @dataclass(frozen=True)
@@ -157,6 +171,7 @@ def _side(texts: Sequence[str]) -> SideFacts:
         types=len(words),
         unspaced=sum(often for each, often in characters.items() if UNSPACED.match(each)) / total,
         closing=sum(often for word, often in words.items() if ENDING.search(word)) / count,
+        ended=sum(bool(END_APART.search(text)) for text in texts) / len(texts),
         new=sum(often == 1 for often in words.values()) / len(texts),
         letters=len({letter for each in characters for letter in unicodedata.normalize("NFD", each)}),
     )
