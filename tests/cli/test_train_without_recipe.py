@@ -147,3 +147,16 @@ def test_all_that_is_wrong_is_told_at_once(run: Run, tiny_corpus: Path, tmp_path
         for told in wanted:
             assert told in done.err, (arguments, done.err)
         assert not (tmp_path / "r").exists()
+
+
+def test_a_file_that_is_not_there_is_no_recipe(run: Run, tmp_path: Path) -> None:
+    said = [run("train", *option, tmp_path / "gone.tsv") for option in ((), ("--source",))]
+    assert [each.code for each in said] == [2, 2]
+    assert said[0].err == said[1].err
+    assert "gone.tsv: no such file" in said[0].err
+
+
+def test_what_results_go_to_is_called_run(run: Run, files: tuple[str, ...]) -> None:
+    done = run("train", *files, "--output", "x")
+    assert done.code == 2
+    assert "--run" in done.err

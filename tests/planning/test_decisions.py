@@ -149,3 +149,18 @@ def test_a_smaller_model_is_the_next_size() -> None:
 
 def test_half_of_multi30k_has_about_the_tokens_that_it_has() -> None:
     assert 200_000 < positions(replace(CORPORA["sentences"], pairs=15_000)) < 300_000
+
+
+def reason(facts: Facts, key: str) -> str:
+    return next(each.reason for each in decide(facts) if each.key == key)
+
+
+def test_reasons_are_those_of_the_case() -> None:
+    chinese = replace(CORPORA["Chinese"], target=replace(CHINESE, repeated=2_100))
+    assert "texts and their titles" in reason(CORPORA["titles"], "data.filters.max_ratio")
+    assert "a syllable or a word, one of the other a letter" in reason(chinese, "data.filters.max_ratio")
+    vocabulary = reason(chinese, "tokenizer.target.vocabulary")
+    assert vocabulary == "the 2,100 characters that occur twice, of 3,000"
+    assert reason(CORPORA["pronunciation"], "tokenizer.source.vocabulary") == "all 40 characters"
+    assert reason(chinese, "task.target") == "the target's file is called so"
+    assert reason(replace(chinese, languages_named=True), "task.target") == "by --languages"

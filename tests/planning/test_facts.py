@@ -114,3 +114,8 @@ def test_commands_and_formulas_are_small_sets_of_words(data_root: Path, tmp_path
     for name, rows in (("scan", scan), ("cogs", cogs), ("sql", queries)):
         facts = facts_of_pairs(tmp_path / f"{name}.tsv", [(source, target) for source, target in rows])
         assert (facts.source.kind, facts.target.kind) == ("closed", "closed"), name
+
+
+def test_characters_that_occur_twice_are_counted(tmp_path: Path) -> None:
+    facts = facts_of_pairs(tmp_path / "a.tsv", [("ab", "x"), ("ac", "y"), ("ad", "y")])
+    assert (facts.source.alphabet, facts.source.repeated, facts.target.repeated) == (4, 1, 1)

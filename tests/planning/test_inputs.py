@@ -80,6 +80,15 @@ def test_of_many_columns_two_must_be_named(folder: Path) -> None:
     assert read(inputs) == [["a cat", "paka"]]
 
 
+def test_columns_of_texts_are_suggested(folder: Path) -> None:
+    rows = "".join(
+        f"{number},句子{number},sentence {number},{'checked' if number % 3 else ''}\n" for number in range(30)
+    )
+    (folder / "b.csv").write_text(f"id,chinesisch,englisch,note\n{rows}", encoding="utf-8")
+    with pytest.raises(InputError, match="--source-column chinesisch --target-column englisch, for example"):
+        resolve_inputs(Named(folder / "b.csv"))
+
+
 def test_tables_beside_parallel_files_are_no_languages(folder: Path) -> None:
     for name in ("train.tsv", "train.csv"):
         (folder / "moses" / name).write_text("a\tb\n", encoding="utf-8")

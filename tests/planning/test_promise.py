@@ -32,7 +32,14 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0.2, "1 second"), (45, "45 seconds"), (120, "2 minutes"), (5000, "83 minutes"), (9000, "2.5 hours")],
+    [
+        (0.2, "1 second"),
+        (45, "45 seconds"),
+        (90, "90 seconds"),
+        (120, "2 minutes"),
+        (5000, "83 minutes"),
+        (9000, "2.5 hours"),
+    ],
 )
 def test_times_are_told(seconds: float, words: str) -> None:
     assert in_words(seconds) == words

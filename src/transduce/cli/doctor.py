@@ -44,7 +44,7 @@ CleanTarget = Annotated[Path | None, typer.Option(help="Write the cleaned target
 Examinee = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[FILE]",
+        metavar="FILE",
         help="A recipe of translation or speech recognition, or a run directory, whose files are examined; or pairs, "
         "as with --source.",
     ),

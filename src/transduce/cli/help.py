@@ -15,9 +15,21 @@ GROUPS = {
     "Data": ("doctor",),
 }
 
+OUTPUTS = ("-o", "--output", "--output-dir", "--out", "--dir", "--save")  # as other tools call where results go
+
 
 class VerbHelp(TyperCommand):
     """A command whose docstring opens with one sentence and an indented example."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """An option that other commands have is answered with what it is called here."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # NoSuchOption, which lies elsewhere in each version of typer
+            known = {name for parameter in self.params for name in parameter.opts}
+            if getattr(error, "option_name", None) in OUTPUTS and not getattr(error, "possibilities", None):
+                error.possibilities = [name for name in ("--run", "--output") if name in known][:1]  # type: ignore[attr-defined]
+            raise
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Paragraphs are wrapped; indented ones are written line by line."""

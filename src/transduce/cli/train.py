@@ -175,10 +175,11 @@ def _train_planned(
 
 
 def _is_data(name: str) -> bool:
-    """Whether pairs are named where a recipe may be."""
-    from transduce.planning.inputs import looks_like_data
+    """Whether pairs are named where a recipe may be; a file that is not there is told by its suffix."""
+    from transduce.planning.inputs import is_data, looks_like_data
 
-    return "=" not in name and looks_like_data(Path(name))
+    path = Path(name)
+    return "=" not in name and (looks_like_data(path) or (is_data(path) and not path.exists()))
 
 
 def _is_other(name: str) -> bool:

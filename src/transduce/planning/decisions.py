@@ -108,7 +108,7 @@ def smaller(size: Size) -> Size | None:
 def _task(facts: Facts) -> list[Decision]:
     source, target = facts.languages
     named = [
-        Decision(f"task.{key}", code, f"the {key}'s file is called so")
+        Decision(f"task.{key}", code, "by --languages" if facts.languages_named else f"the {key}'s file is called so")
         for key, code in (("source", source), ("target", target))
         if code
     ]
@@ -157,6 +157,8 @@ def _filters(facts: Facts) -> list[Decision]:
     ratio = max(facts.ratio, 1.5 * means[1] / means[0])
     if ratio > 5:
         told = "one side is much longer than the other by nature: texts and their titles, for example"
+        if facts.source.of_signs != facts.target.of_signs:
+            told = "a character of one side is a syllable or a word, one of the other a letter, so their lengths differ"
         found.append(Decision("data.filters.max_ratio", float(math.ceil(2 * ratio)), told))
     return found
 
@@ -180,13 +182,20 @@ def _vocabulary(facts: Facts, side: SideFacts, unit: str) -> tuple[int, int, str
         return max(16, side.letters + 16), 1, f"all {side.letters:,} letters"
     if unit == "character":
         least = 2 if side.alphabet > MANY_CHARACTERS else 1
-        return max(16, side.alphabet + 16), least, f"all {side.alphabet:,} characters"
+        return max(16, side.alphabet + 16), least, _characters(side, least)
     if unit == "whitespace":
         return max(16, side.types + 16), 1, f"all {side.types:,} words"
     size = 8000 * math.sqrt(positions(facts) / 500_000)
     least_size = 4 * side.alphabet if side.kind == "unspaced" else 2 * side.alphabet + 100
     size = max(500, least_size, min(32_000, 500 * round(size / 500)))
     return size, 2, "grows with the root of the text, 8,000 for 500,000 tokens"
+
+
+def _characters(side: SideFacts, least: int) -> str:
+    """Which are in the vocabulary."""
+    if least == 1:
+        return f"all {side.alphabet:,} characters"
+    return f"the {side.repeated:,} characters that occur twice, of {side.alphabet:,}"
 
 
 def _tokenizer(facts: Facts) -> list[Decision]:

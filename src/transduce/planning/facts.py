@@ -31,6 +31,7 @@ class SideFacts:
 
     words, characters: of a text, on average; longest: characters that all but one in a thousand stay below.
     word_length: characters of a word. alphabet, types: different characters, different words.
+    repeated: characters that occur twice or more.
     letters: different characters once accents, and the letters of Korean syllables, stand apart.
     unspaced: share of characters of scripts that put no spaces between words.
     closing: share of words that a full stop or another mark sticks to.
@@ -49,6 +50,12 @@ class SideFacts:
     letters: int = 0
     new: float = 0.0
     ended: float = 0.0
+    repeated: int = 0
+
+    @property
+    def of_signs(self) -> bool:
+        """Whether its characters are signs for syllables or words, as Chinese and Korean ones are."""
+        return self.unspaced > MOSTLY_UNSPACED or self.composed
 
     @property
     def composed(self) -> bool:
@@ -84,6 +91,7 @@ class Facts:
 
     shared: share of the rarer side's letters that the other side has, too. copied: share of target words that stand in
     their source. ratio: characters of the longer side for one of the shorter that all but one in a hundred stay below.
+    languages_named: whether the languages were said, and not read from the files' names.
     columns: of a table, that make the source. tags: in the further columns, as for inflection; each counts as one
     character of the source.
     """
@@ -97,6 +105,7 @@ class Facts:
     columns: int = 1
     languages: tuple[str, str] = ("", "")
     tags: Tags | None = None
+    languages_named: bool = False
 
     @property
     def of_words(self) -> bool:
@@ -169,6 +178,7 @@ def _side(texts: Sequence[str]) -> SideFacts:
         word_length=sum(len(word) * often for word, often in words.items()) / count,
         alphabet=len(characters),
         types=len(words),
+        repeated=sum(often > 1 for often in characters.values()),
         unspaced=sum(often for each, often in characters.items() if UNSPACED.match(each)) / total,
         closing=sum(often for word, often in words.items() if ENDING.search(word)) / count,
         ended=sum(bool(END_APART.search(text)) for text in texts) / len(texts),

@@ -4,14 +4,14 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations, count
+from itertools import chain, combinations, count, islice
 from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.files import archived_names, existing_file, read_blocks, read_lines, text_lines
-from transduce.data.rows import csv_header
+from transduce.data.rows import csv_header, csv_rows
 from transduce.training.run_directory import RESOLVED
 
 PACKERS = (".gz", ".xz", ".zst")
@@ -34,6 +34,7 @@ NO_CODES = {
     "bin",
     "dev",
 }
+LOOKED_AT = 200  # rows of a .csv
 CODE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
 TWO_LETTERS = {"cmn": "zh", "zho": "zh", "jpn": "ja", "kor": "ko", "eng": "en", "fra": "fr", "deu": "de", "spa": "es"}
 HEADINGS = {"source", "target", "src", "tgt", "trg", "input", "output", *TWO_LETTERS.values()}
@@ -206,15 +207,26 @@ def _csv_columns(path: Path, notes: list[str]) -> dict[str, Any]:
     if {"source", "target"} <= {*header}:
         return {"source_column": "source", "target_column": "target"}
     if len(header) > 2:
+        source, target = (shlex.quote(header[place]) for place in _likely_columns(path, len(header)))
         raise InputError(
             f"{path}: has {len(header)} columns ({', '.join(header)}); say which are meant: --source-column "
-            f"{shlex.quote(header[-2])} --target-column {shlex.quote(header[-1])}, for example."
+            f"{source} --target-column {target}, for example."
         )
     names = " and ".join(f'"{name[:40]}"' for name in header)
     notes.append(
         f"{path}: its columns {names} are the source and the target. The first line is a header and not learnt from."
     )
     return {}
+
+
+def _likely_columns(path: Path, columns: int) -> list[int]:
+    """The two that hold most different texts with letters; of such the longest."""
+    rows = [row for _, row in islice(csv_rows(path, range(columns)), LOOKED_AT)]
+    found = list[tuple[int, int, int]]()
+    for place in range(columns):
+        texts = {row[place] for row in rows if any(map(str.isalpha, row[place]))}
+        found.append((len(texts), sum(map(len, texts)), place))
+    return sorted(place for *_, place in sorted(found)[-2:])
 
 
 def _tell_columns(path: Path, notes: list[str]) -> None:

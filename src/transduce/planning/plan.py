@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ def make_plan(
     train = (PairFiles.model_validate(inputs.train),)
     for note in inputs.notes:
         display.warn(note)
-    facts = facts_of(train, Path(), inputs.languages)
+    facts = replace(facts_of(train, Path(), inputs.languages), languages_named=named.languages is not None)
     for line in facts.to_lines():
         display.tell(line)
     planner = _Planner(name or inputs.name, inputs, facts, given, display, begun)

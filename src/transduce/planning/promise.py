@@ -44,7 +44,7 @@ def taken(report: dict[str, Any], promised: float) -> dict[str, Any]:
 
 def in_words(seconds: float) -> str:
     """As a person would say it."""
-    if seconds < 90:
+    if seconds < 120:
         return f"{max(1, round(seconds))} second{'s' if round(seconds) > 1 else ''}"
     if seconds < 5400:
         return f"{round(seconds / 60)} minutes"
