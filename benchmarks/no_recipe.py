@@ -86,10 +86,10 @@ def arguments() -> argparse.Namespace:
         asked.minutes = parse_minutes(asked.time) if asked.time else None
         asked.read = [(path, load_recipe(path)) for path in paths]
         for _, recipe in asked.read:
-            plan_command(recipe, Path(), 1.0, asked.threads)
-            texts_of_test(recipe)
             if recipe.teachers or recipe.backtranslation:
                 raise InputError(f"{recipe.name}: expected a recipe with no stage before the training.")
+            plan_command(recipe, Path(), 1.0, asked.threads)
+            texts_of_test(recipe)
     except InputError as error:
         parser.error(str(error))
     if "trainer" in asked.who and not asked.python:

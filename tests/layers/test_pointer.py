@@ -150,7 +150,7 @@ def test_bf16_rounds_products_but_not_probabilities() -> None:
 
 
 def test_two_vocabularies_are_refused() -> None:
-    with pytest.raises(InputError, match=r"this source has 11 ids and this target 13.*tokenizer\.joint = true"):
+    with pytest.raises(InputError, match=r"one of 11 ids and this target another of 13.*tokenizer\.joint = true"):
         Pointer(4, 6, Specs.of_tokens(11, 13))
     for kind in ("transformer", "convolution"):
         found = resolve("models", kind)

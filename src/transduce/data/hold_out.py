@@ -35,7 +35,7 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles
 from transduce.data.files import fingerprint
 from transduce.data.near_duplicates import NearDuplicatePairs, normalized
-from transduce.data.pair_groups import Groups, Links, Mask, Pairs, Parts, same_text, text_hash
+from transduce.data.pair_groups import Links, Mask, PairGroups, Pairs, Parts, same_text, text_hash
 
 TRAIN, VALIDATION, TEST, LEFT_OUT = 0, 1, 2, 3
 PASSES = 8  # over the corpus in search of near-duplicates of near-duplicates
@@ -169,13 +169,13 @@ class _Found:
     parts: Parts
     near: int
     together: str
-    groups: Groups
+    groups: PairGroups
     nearly: bool = False
 
 
 def _near(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
     """With near-duplicates; None where they are too many."""
-    groups = Groups(pairs, normalized)
+    groups = PairGroups(pairs, normalized)
     held = groups.draw(sum(wanted), half=True)
     if held is None:
         return None
@@ -196,7 +196,7 @@ def _near(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
 
 
 def _exact(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
-    groups = Groups(pairs, same_text)
+    groups = PairGroups(pairs, same_text)
     held = groups.draw(sum(wanted), half=True)
     if held is None:
         return None
@@ -207,7 +207,7 @@ def _exact(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
 
 def _same_source(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
     """In several directions: the same text on the side that is rarer, which is that of both a pair and its reverse."""
-    groups = Groups(pairs, same_text, one_side=True)
+    groups = PairGroups(pairs, same_text, one_side=True)
     held = groups.draw(sum(wanted), half=False)
     if held is None:
         return None
@@ -233,7 +233,7 @@ def _left_out(found: _Found, pairs: Pairs, tagged: Pairs) -> Parts:
     return out
 
 
-def _shared(groups: Groups, held: Mask, links: Links, wanted: tuple[int, int]) -> Parts:
+def _shared(groups: PairGroups, held: Mask, links: Links, wanted: tuple[int, int]) -> Parts:
     """Each pair's part: linked labels together, each time to the part that lacks more of what it is to have."""
     clusters: dict[int, list[int]] = {}
     for label in np.flatnonzero(held)[np.argsort(groups.keys[held], kind="stable")].tolist():
@@ -247,7 +247,7 @@ def _shared(groups: Groups, held: Mask, links: Links, wanted: tuple[int, int]) -
     return part[groups.labels]
 
 
-def _linked(pairs: Pairs, groups: Groups, held: Mask, new: Mask, links: Links, most: int) -> Mask | None:
+def _linked(pairs: Pairs, groups: PairGroups, held: Mask, new: Mask, links: Links, most: int) -> Mask | None:
     """The labels of pairs that nearly repeat a new held-out pair, which `links` learns; None: too many would be held.
 
     most: pairs that are held out in the end.

@@ -85,7 +85,7 @@ def _turned(entries: Sequence[PairFiles]) -> bool:
     return any(sources.get(side, set()) - {entry} for entry, side in enumerate(zip(targets, columns, strict=True)))
 
 
-class Groups:
+class PairGroups:
     """Pairs that stay together, as a label each: those with one source or one target, whoever links them.
 
     Args:
