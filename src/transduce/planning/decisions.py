@@ -18,7 +18,6 @@ SIZES = (  # positions of an epoch from which a model is so wide and deep
     (5_000_000, 256, 4),
     (50_000_000, 512, 6),
 )
-LEAST_BATCH, MOST_CUT = 512, 4  # tokens of a smaller batch, and how many times smaller it is at most
 MANY_CHARACTERS = 300  # from so many on, an alphabet is of signs for words or syllables
 
 
@@ -31,11 +30,10 @@ class Decision(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Of a model; and how many times smaller than usual its batches are, where the time is short."""
+    """Of a model."""
 
     width: int
     layers: int
-    cut: int = 1
 
 
 def decide(facts: Facts, validation: bool = False, test: bool = False, size: Size | None = None) -> list[Decision]:
@@ -44,14 +42,14 @@ def decide(facts: Facts, validation: bool = False, test: bool = False, size: Siz
     Args:
         validation: whether there are files for it; else pairs are drawn.
         test: the same of the test.
-        size: where the time is too short for the usual one.
+        size: of the model, where the time is too short for the usual one.
     """
     return [
         *_task(facts),
         *_held_out(facts, validation, test),
         *_filters(facts),
         *_tokenizer(facts),
-        *_batch(facts, size),
+        *_batch(facts),
         *_model(facts, size),
         *_optimizer(facts, size),
         *_search(facts),
@@ -101,11 +99,9 @@ def usual_size(facts: Facts) -> Size:
     return Size(width, layers)
 
 
-def smaller(facts: Facts, size: Size) -> Size | None:
-    """What makes more updates in a time: smaller batches first, then the next smaller model; None: nothing does."""
-    if size.cut < MOST_CUT and usual_batch(facts) // (2 * size.cut) >= LEAST_BATCH:
-        return size._replace(cut=2 * size.cut)
-    found = [Size(width, layers, size.cut) for _, width, layers in SIZES]
+def smaller(size: Size) -> Size | None:
+    """The next smaller model; None: there is none."""
+    found = [Size(width, layers) for _, width, layers in SIZES]
     return found[found.index(size) - 1] if size in found[1:] else None
 
 
@@ -248,26 +244,19 @@ def _often(least: int) -> str:
     return "what occurs once teaches nothing" if least > 1 else "each is needed, however rare"
 
 
-def usual_batch(facts: Facts) -> int:
-    """Tokens of a batch, by the amount of data."""
+def _batch(facts: Facts) -> list[Decision]:
     sides = (facts.source, facts.target)
     longest = max(side.longest * tokens(facts, side) / max(1.0, side.characters) for side in sides)
     wanted = max(positions(facts) / 60, 2 * min(1024.0, longest), 512.0)
-    return 2 ** round(math.log2(min(8192.0 if positions(facts) > 20_000_000 else 4096.0, wanted)))
-
-
-def _batch(facts: Facts, size: Size | None) -> list[Decision]:
-    cut, reason = size.cut if size else 1, "about 60 updates see all pairs; 512 at least, 4,096 usually at most"
-    if cut > 1:
-        reason = "smaller than usual: where the time is short, more updates of less text teach more"
-    return [Decision("batch.tokens", usual_batch(facts) // cut, reason)]
+    size = 2 ** round(math.log2(min(8192.0 if positions(facts) > 20_000_000 else 4096.0, wanted)))
+    return [Decision("batch.tokens", size, "about 60 updates see all pairs; 512 at least, 4,096 usually at most")]
 
 
 def _model(facts: Facts, size: Size | None) -> list[Decision]:
     usual, amount = usual_size(facts), positions(facts)
-    width, layers, _ = size or usual
+    width, layers = size or usual
     reason = f"for about {_rounded(amount):,} tokens" + (
-        "; smaller than usual, as the time is short" if size and size[:2] != usual[:2] else ""
+        "; smaller than usual, as the time is short" if size and size != usual else ""
     )
     dropout = 0.3 if amount < 150_000 else 0.2 if amount < 5_000_000 else 0.1
     return [

@@ -104,21 +104,19 @@ class _Planner:
         self.keeps = self.start is not None and training.get("start_tokenizer", "keep") == "keep"
 
     def plan(self, minutes: float | None) -> TrainingPlan:
-        """The largest model that can be trained in the time, on batches that leave it enough updates."""
+        """The largest model that can be trained in the time."""
         size: Size | None = usual_size(self.facts)
         wanted = self.given.get("training", {}).get("updates")
         while size is not None:
             speed = self._measured(size)
             limit = _fitting(speed, self._left(minutes))
             deserved = deserved_updates(self.facts)
-            fixed = wanted or self.start or {"model", "batch"} & self.given.keys()
-            lower = None if fixed else smaller(self.facts, size)
-            if limit >= ENOUGH * deserved or lower is None:
+            lower = None if wanted or self.start or "model" in self.given else smaller(size)
+            if wanted or limit >= ENOUGH * deserved or lower is None:
                 break
-            what = "Smaller batches are" if lower.cut > size.cut else "A smaller one is"
             self.display.tell(
                 f"A model {size.width} wide would make {max(0, limit):,} updates in that time; the data deserves "
-                f"{deserved:,}. {what} tried."
+                f"{deserved:,}. A smaller one is tried."
             )
             size = lower
         if wanted:
