@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from markdown_table import markdown_table
+from no_recipe_tables import how
 
 HEAD = """
 ## Decisions without a recipe
 
 `python benchmarks/decisions.py`: `transduce train --source ..` decides everything from the data ([how](planning.md)),
 and one decision at a time is replaced by another. Scores are those of the validation, by which the weights are chosen
-too; no test is looked at. `seed-2` is what another seed alone changes. All variants of a data set make the same number
-of updates, but those of the batch see the same number of tokens.
+too; the tests are not used. `seed-2` shows what another seed alone changes. All variants of a data set make the same
+number of updates, but those of the batch see the same number of tokens.
 """
 Record = dict[str, Any]
 USUAL = "as-decided"
@@ -22,7 +23,7 @@ def section(records: Sequence[Record], letters: dict[str, str]) -> str:
     parts = ["", scores_table(records, letters).rstrip()]
     if timed := [record for record in records if not record["busy"]]:
         parts += ["Minutes, where no other work ran beside:", promises_table(timed).rstrip()]
-    return "\n\n".join([*parts, _how(records)]) + "\n"
+    return "\n\n".join([*parts, how(records)]) + "\n"
 
 
 def scores_table(records: Sequence[Record], letters: dict[str, str]) -> str:
@@ -62,13 +63,3 @@ def _signature(record: Record, key: str) -> str:
 
 def _figure(training: Record, key: str) -> str:
     return f"{training['validation'][key]:.{3 if key == 'loss' else 1}f}"
-
-
-def _how(records: Sequence[Record]) -> str:
-    about = {
-        f"{each['machine']['processor']}, {each['machine']['kernels']} kernels, {each['threads']} "
-        f"thread{'s' * (each['threads'] > 1)}, Python {each['versions']['python']}, torch {each['versions']['torch']}, "
-        f"{each['date']}, commit `{each['commit']}`"
-        for each in records
-    }
-    return "; ".join(sorted(about)) + "."

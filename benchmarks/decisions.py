@@ -13,8 +13,6 @@ benchmarks/results/decisions/RECIPE.json; then `python docs/make_results.py`.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +25,7 @@ from transduce.recipe.recipe import Recipe, Table, load_recipe
 
 sys.path.insert(0, str(Path(__file__).parent))
 from decision_tables import USUAL, promises_table, scores_table
-from no_recipe import plan_command
+from no_recipe import plan_command, run
 from records import save_measurement
 
 ROOT = Path(__file__).parents[1]
@@ -95,11 +93,7 @@ def trained(recipe: Recipe, name: str, change: list[str], asked: argparse.Namesp
     """One training: its validation, and what it was promised to take and took."""
     folder = asked.runs / recipe.name / name
     if not (folder / "report.json").is_file():
-        words = [str(word) for word in plan_command(recipe, folder, None, asked.threads, [*asked.both, *change])]
-        print(" ".join(words), flush=True)
-        environment = {**os.environ, "OMP_NUM_THREADS": str(asked.threads)}
-        if code := subprocess.run(words, env=environment, check=False).returncode:
-            sys.exit(f"exit code {code}: {' '.join(words)}\nThe same command goes on.")
+        run(asked, plan_command(recipe, folder, None, asked.threads, [*asked.both, *change]))
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     training = load_recipe(folder / "recipe.toml").training
     names = {key: score["name"] for key, score in next(iter(report["tests"].values()))["scores"].items()}

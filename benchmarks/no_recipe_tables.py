@@ -21,7 +21,7 @@ def section(records: Sequence[Record], letters: dict[str, str]) -> str:
     """Of docs/results.md; letters: what each signature is called there."""
     shown = [
         f"{name}: {line}"
-        for name, line in (("Without a recipe", _how(records[0])), ("Seq2SeqTrainer", _trainer(records)))
+        for name, line in (("Without a recipe", how(records)), ("Seq2SeqTrainer", _trainer(records)))
         if line
     ]
     return "\n\n".join(["", scores_table(records, letters).rstrip(), times_table(records).rstrip(), *shown]) + "\n"
@@ -66,12 +66,17 @@ def _difference(found: Record) -> str:
     return f"{found['value']:+.2f}{interval}"
 
 
+def how(records: Sequence[Record]) -> str:
+    """On what machines, when, and by which versions and commits."""
+    return "; ".join(dict.fromkeys(map(_how, records))) + "."
+
+
 def _how(record: Record) -> str:
     machine, versions = record["machine"], record["versions"]
     return (
         f"{machine['processor']}, {machine['kernels']} kernels, {record['threads']} "
         f"thread{'s' * (record['threads'] > 1)}, Python {versions['python']}, torch {versions['torch']}, "
-        f"{record['finished']}, commit `{record['commit']}`."
+        f"{record.get('finished') or record['date']}, commit `{record['commit']}`"
     )
 
 

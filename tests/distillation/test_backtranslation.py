@@ -106,7 +106,7 @@ def test_the_command_writes_what_a_recipe_can_name(tiny_run: Path, tiny_corpus: 
     assert lines_of(out / "source.gz") == [each.text for each in transduce.load(tiny_run).predict(texts, beam=2)]
     assert forked.transduce(tmp_path, *command).out == done.out
     for wrong in ("a b", "back", "<B T>"):
-        assert "expected one word that begins and ends with a sign" in (
+        assert "expected one word that begins and ends with a symbol" in (
             forked.transduce(tmp_path, *command, "--tag", wrong).err
         )
 

@@ -5,6 +5,7 @@ import random
 import tomllib
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from rich.console import Console
@@ -16,6 +17,7 @@ from tiny_recipe import TINY_RECIPE
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_tagged_pairs
 from transduce.metrics.bleu import bleu_tally
+from transduce.metrics.evaluate import tallies
 from transduce.metrics.tally import pooled
 from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.training.display import Display
@@ -92,6 +94,15 @@ def test_the_names_are_taken(table: dict[str, Any]) -> None:
         InputError, match=r"hold_out\.test is the test set held_out\.zh; give the other one another name"
     ):
         parse_recipe(table, "here")
+
+
+def test_what_only_one_language_does_is_named_in_the_pooled_signature() -> None:
+    """References in Unicode's decomposed form are composed, which the signature of that language says."""
+    [french] = tallies(["cer"], ["élu"], [[normalize("NFD", "élu")]], "fr")
+    [english] = tallies(["cer"], ["house"], [["mouse"]], "en")
+    both = pooled([english, french])
+    assert both.value == pytest.approx(100 / 8)
+    assert both.signature == f"{english.signature}|unicode:NFC"
 
 
 def test_the_pooled_score_is_that_of_words_split_before() -> None:

@@ -114,7 +114,7 @@ def test_a_tag_is_one_token_and_changes_no_other(kind: str) -> None:
 
 @pytest.mark.parametrize("wrong", ["a", "back", "<B T>", "BT>", ""])
 def test_a_plain_word_is_no_tag(wrong: str) -> None:
-    with pytest.raises(ValidationError, match="expected one word that begins and ends with a sign, such as <BT>"):
+    with pytest.raises(ValidationError, match="expected one word that begins and ends with a symbol, such as <BT>"):
         PairFiles(source="a", target="b", tag=wrong)
 
 

@@ -1,4 +1,4 @@
-"""Options that name data where a recipe is meant, the same for `train` and `new`."""
+"""Options that name data where a recipe is meant, the same for `train`, `new` and `doctor`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -49,13 +49,6 @@ Examinee = Annotated[
         "as with --source.",
     ),
 ]
-SourceColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="The column of the source in one file: its number from 0, or its name in .csv and .jsonl. Repeatable: "
-        "several columns are joined."
-    ),
-]
 Workers = Annotated[
     int | None,
     typer.Option(
@@ -71,7 +64,7 @@ def doctor(
     source: SourceFile = None,
     target: TargetFile = None,
     tsv: options.Tsv = None,
-    source_column: SourceColumns = None,
+    source_column: data_files.SourceColumns = None,
     target_column: data_files.TargetColumn = None,
     source_separator: data_files.Separator = None,
     languages: data_files.Languages = None,

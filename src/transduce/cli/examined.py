@@ -33,17 +33,12 @@ def is_data(path: Path) -> bool:
 
 def of_named(named: "Named") -> ExaminedPairs:
     """What is named on the command line. Raises InputError for files that are missing, or not of two sides."""
-    from transduce.data.corpus import PairFiles
     from transduce.data.doctor.pair_files import sides_of
-    from transduce.planning.inputs import named_inputs
+    from transduce.planning.inputs import named_inputs, pair_files
 
     inputs = named_inputs(named)
-    try:
-        train, *tests = [PairFiles.model_validate(each) for each in (inputs.train, *inputs.tests.values())]
-    except ValueError as error:
-        raise InputError(f"{named.source}: {str(error).split('Value error, ')[-1].split(' [type')[0]}.") from error
-    sides: list[Sides] = [sides_of(files, Path()) for files in tests]
-    return ExaminedPairs(sides_of(train, Path()), dict(zip(inputs.tests, sides, strict=True)), inputs.notes)
+    tests: dict[str, Sides] = {name: sides_of(pair_files(each), Path()) for name, each in inputs.tests.items()}
+    return ExaminedPairs(sides_of(pair_files(inputs.train), Path()), tests, inputs.notes)
 
 
 def of_data(data: "TranslationData") -> list[ExaminedPairs]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines, text_lines
+from transduce.data.patterns import SURROGATE
 
 NAMED = 5  # lines of a message
 LONGEST_CELL = 1 << 24  # characters, in a .csv
@@ -93,8 +94,8 @@ def _swallowed(lines: Sequence[str], between: str, width: int) -> bool:
 
 def _open_quote(first: int, last: int) -> str:
     return (
-        f'a cell begins with a quote (") and would hold all up to line {last}. Write a quote that belongs to the text '
-        f'twice, in a cell between quotes: """Yes"", she said."; or delete it.'
+        f'a cell begins with a quote (") and would hold everything up to line {last}. Write a quote that belongs to '
+        f'the text twice, in a cell between quotes: """Yes"", she said."; or delete it.'
     )
 
 
@@ -116,14 +117,14 @@ def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
             found = [None]
         if None in found:
             wrong.append((number, line))
-        elif "\\u" in line and not all(_is_whole(str(each)) for each in found):
+        elif "\\u" in line and any(SURROGATE.search(str(each)) for each in found):
             halves.append(number)
         elif not wrong and not halves:
             yield number, [str(each) for each in found]
     if halves and not wrong:
         raise InputError(
-            f"{path}, {_lines(halves)}: expected text; got half a character, such as \\ud83d without the \\ude00 that "
-            "makes it 😀. Correct or delete it."
+            f"{path}, {_lines(halves)}: expected text; got half a character (a lone surrogate), such as "
+            "\\ud83d without the \\ude00 that makes it 😀. Correct or delete it."
         )
     if wrong:
         (number, line), wanted = wrong[0], ", ".join(f'"{key}": ..' for key in keys)
@@ -143,14 +144,6 @@ def _value(row: Any, key: str) -> str | int | float | None:
         return _value(row[outer], inner)
     value = row[key]
     return value if isinstance(value, str | int | float) else None
-
-
-def _is_whole(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _others(line: str, keys: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Tags before a source, which say what is wanted of it: >>fr<< for the language of the output (Johnson et al. 2017).
 
 A tag is one token of the vocabulary, which nothing cuts. It stands before the text, with a space behind it. It begins
-and ends with a sign, as >>fr<< and <BT> do, so that no word is mistaken for one.
+and ends with a symbol, as >>fr<< and <BT> do, so that no word is mistaken for one.
 """
 
 import re
@@ -29,8 +29,8 @@ def checked_tag(tag: str) -> str:
     """The same. Raises ValueError for what cannot be a tag."""
     if not _is_tag(tag):
         raise ValueError(
-            f'expected one word that begins and ends with a sign, such as <BT>; got "{tag}". A plain word would be '
-            "taken for the tag wherever a text has it"
+            f'expected one word that begins and ends with a symbol, such as <BT>; got "{tag}". A plain word would '
+            "be taken for the tag wherever a text has it"
         )
     return tag
 

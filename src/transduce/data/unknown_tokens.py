@@ -6,8 +6,8 @@ from transduce.data.store import Store
 
 TOLD, MANY = 0.001, 0.01  # shares of a side's tokens
 HELP = (
-    "A larger tokenizer.vocabulary or a smaller tokenizer.min_frequency leaves fewer; where another model is "
-    'fine-tuned, training.start_tokenizer = "learn"'
+    "A larger tokenizer.vocabulary or a smaller tokenizer.min_frequency leaves fewer unknown; in fine-tuning, so does "
+    'training.start_tokenizer = "learn"'
 )
 
 

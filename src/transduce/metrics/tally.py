@@ -49,21 +49,18 @@ class Tally:
 def pooled(tallies: "Sequence[Tally]") -> Tally:
     """One metric over several corpora together, each with its own rules, such as how words are split.
 
-    What differs in the signatures is named for each: tok:13a+zh.
+    What differs in the signatures is named for each: tok:13a+zh. What only some have is named, too.
     """
     import numpy as np
 
-    signatures = list(dict.fromkeys(each.signature for each in tallies))
-    fields = zip(*(signature.split("|") for signature in signatures), strict=True)  # a metric has always the same
-    signature = "|".join(_joined(list(dict.fromkeys(values))) for values in fields)
+    fields: dict[str, dict[str, None]] = {}
+    for part in (part for each in tallies for part in each.signature.split("|")):
+        key, _, value = part.partition(":")
+        fields.setdefault(key, {})[value] = None
+    signature = "|".join(f"{key}:{'+'.join(values)}" for key, values in fields.items())
     note = " ".join(dict.fromkeys(each.note for each in tallies if each.note))
     statistics_SN = np.concatenate([each.statistics_SN for each in tallies])
     return replace(tallies[0], signature=signature, statistics_SN=statistics_SN, note=note)
-
-
-def _joined(values: list[str]) -> str:
-    key = values[0].partition(":")[0]
-    return "+".join([values[0], *(value.removeprefix(f"{key}:") for value in values[1:])])
 
 
 def mean_tally(name: str, signature: str, values: list[float]) -> Tally:

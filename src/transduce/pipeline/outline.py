@@ -56,7 +56,7 @@ class Outline:
         self.task = _task(self.recipe, unpack(tokenizers, columns))
         with torch.inference_mode(False), undrawn():
             if trusted:
-                self.model = make_model(self.recipe, self.task)
+                self.model = make_model(self.recipe, self.task, _shares(weights))
             else:
                 self.model = _built(self.recipe, self.task, weights)
         tensors = lasting_tensors(self.model)
@@ -92,11 +92,16 @@ def _built(recipe: Recipe, task: Task, weights: Mapping[str, Tensor | TensorInfo
     shapes = [tuple(each.shape) for each in weights.values()]
     try:
         with no_larger_than(shapes):
-            return make_model(recipe, task, "source_embedding.weight" not in weights)
+            return make_model(recipe, task, _shares(weights))
     except InputError as error:
         raise InputError(f"the model file's config: {problem}" for problem in error.problems) from None
     except (ArithmeticError, AssertionError, IndexError, MemoryError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(f"the model file's config: no model can be built from it: {error}.") from error
+
+
+def _shares(weights: Mapping[str, Tensor | TensorInfo]) -> bool:
+    """Whether the source has no embedding of its own."""
+    return "source_embedding.weight" not in weights
 
 
 def make_task(recipe: Recipe, columns: Columns) -> Task:

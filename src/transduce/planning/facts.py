@@ -65,9 +65,8 @@ class SideFacts:
     @property
     def kind(self) -> str:
         """words (one a text), symbols and closed (small sets, with spaces between), unspaced, or sentences."""
-        if self.unspaced > MOSTLY_UNSPACED and (
-            self.words <= 1.2 or self.word_length > 4
-        ):  # else somebody has put the spaces
+        cut = self.words > 1.2 and self.word_length <= 4  # somebody has put the spaces
+        if self.unspaced > MOSTLY_UNSPACED and not cut:
             return "unspaced"
         if self.words <= 1.2:
             return "words"

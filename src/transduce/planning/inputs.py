@@ -113,11 +113,20 @@ def named_inputs(named: Named) -> Inputs:
     return _two_files(named) if named.target is not None else _one(named)
 
 
+def pair_files(files: dict[str, Any]) -> PairFiles:
+    """An entry of `Inputs`, as a recipe has it. Raises InputError for what cannot be one."""
+    try:
+        return PairFiles.model_validate(files)
+    except ValueError as error:
+        reason = str(error).split("Value error, ")[-1].split(" [type")[0]
+        raise InputError(f"{', '.join(str(value) for value in files.values())}: {reason}") from error
+
+
 def _problems(files: dict[str, Any]) -> list[str]:
     try:
-        parsed = PairFiles.model_validate(files)
-    except ValueError as error:
-        return [f"{', '.join(str(value) for value in files.values())}: {_plain(error)}"]
+        parsed = pair_files(files)
+    except InputError as error:
+        return error.problems
     problems = list[str]()
     for path in parsed.paths(Path()):
         try:
@@ -133,10 +142,6 @@ def _problems(files: dict[str, Any]) -> list[str]:
     except InputError as error:
         return error.problems
     return []
-
-
-def _plain(error: ValueError) -> str:
-    return str(error).split("Value error, ")[-1].split(" [type")[0]
 
 
 def _two_files(named: Named) -> Inputs:

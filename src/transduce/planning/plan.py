@@ -12,10 +12,9 @@ from transduce.core.config import UNSET
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
 from transduce.core.overrides import apply_overrides
-from transduce.data.corpus import PairFiles
 from transduce.planning.decisions import Decision, Size, decide, deserved_updates, schedule, smaller, usual_size
 from transduce.planning.facts import Facts, facts_of
-from transduce.planning.inputs import Inputs, Named, resolve_inputs
+from transduce.planning.inputs import Inputs, Named, pair_files, resolve_inputs
 from transduce.planning.promise import Promise, in_words, promise
 from transduce.planning.speed import Speed, measure
 from transduce.recipe.recipe import Recipe, Table, lay_over, parse_recipe
@@ -62,7 +61,7 @@ def make_plan(
     begun = time.monotonic()
     given = _checked(apply_overrides({}, overrides))
     inputs = resolve_inputs(named)
-    train = (PairFiles.model_validate(inputs.train),)
+    train = (pair_files(inputs.train),)
     for note in inputs.notes:
         display.warn(note)
     facts = replace(facts_of(train, Path(), inputs.languages), languages_named=named.languages is not None)

@@ -65,7 +65,7 @@ def warnings(found: Overlap) -> Iterator[str]:
             more = f", and {sources:,} of its sources" if sources > pairs else ""
             yield (
                 f"data.{where}: {pairs:,} of its {counts['pairs']:,} pairs are in the training data too{more}; "
-                "scores on them say nothing of new texts."
+                "scores on them say nothing about new texts."
             )
         elif sources:
             yield (
@@ -115,11 +115,8 @@ def _seen(
     data: TranslationData, sources: Mapping[str | None, set[str]], pairs: set[tuple[str, str]]
 ) -> tuple[Mapping[str | None, set[str]], set[tuple[str, str]]]:
     """Which of these sources, by the language that they are translated into, and of these pairs are trained on."""
-    seen, repeated, every = (
-        defaultdict[str | None, set[str]](set),
-        set[tuple[str, str]](),
-        set().union(*sources.values()),
-    )
+    seen, repeated = defaultdict[str | None, set[str]](set), set[tuple[str, str]]()
+    every = set().union(*sources.values())
     turned = Pairs(tuple(data.corpora()), Path(data.root), ()).directions > 1
     for files, some in _trained(data):
         known = sources.get(files.to, set())

@@ -58,8 +58,8 @@ def mojibake(side: ScannedSide, role: str) -> list[Finding]:
     found = about_rows("mojibake", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line)
     rows = np.flatnonzero(side.marks & GBK)
     sentence = (
-        f'{{lines}} of the {role} in UTF-8 that was read as GBK, such as "杩欎粈涔" for "这什么". Get the file as it '
-        "was: a cleaned copy repairs only lines of which nothing was lost."
+        f'{{lines}} of the {role} in UTF-8 that was read as GBK, such as "杩欎粈涔" for "这什么". Get the original '
+        "file: a cleaned copy repairs only lines of which nothing was lost."
     )
     return found + about_rows("gbk", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line)
 
