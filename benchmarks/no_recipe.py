@@ -2,6 +2,7 @@
 
     python benchmarks/no_recipe.py --runs /tmp/no-recipe [--time 20m] [--record]
     python benchmarks/no_recipe.py recipes/g2p.toml recipes/enja.toml --runs /tmp/no-recipe --who recipe plan
+    python benchmarks/no_recipe.py recipes/low-resource.toml --change backtranslation=none --runs /tmp/no-recipe
 
 For each recipe three systems learn from its files for training and validation, and translate its first test:
 
@@ -11,7 +12,8 @@ For each recipe three systems learn from its files for training and validation, 
   for the time T it trains alone, its translations do not count
 
 T is --time; by default as long as the recipe took. All outputs are scored by the recipe's metrics; differences have the
-interval of a paired bootstrap. One after another, in processes of their own; --threads for each.
+interval of a paired bootstrap. `--change` changes the recipe, its files for example. One after another, in processes of
+their own; --threads for each.
 
 What is finished is not done again, so that the same command goes on after an interruption; a trainer that is stopped
 begins again. `--record` writes benchmarks/results/no_recipe/RECIPE.json; then `python docs/make_results.py`.
@@ -48,6 +50,8 @@ from speed import WORKERS, make_environments, python
 
 ROOT = Path(__file__).parents[1]
 RECORDS = Path(__file__).with_name("results") / "no_recipe"
+COLUMNS = {"source_column", "target_column", "source_separator", "separator"}
+OPTIONS = {"source", "target", "tsv", "csv", "jsonl", "weight", *COLUMNS}  # of one file the weight changes nothing
 CHOSEN = ("multi30k-de-en", "tatoeba-en-zh", "tatoeba-zh-en", "enja", "g2p", "inflection", "geoquery", "aeslc", "cogs")
 
 
@@ -56,10 +60,11 @@ def main() -> None:
     asked = arguments()
     records = []
     for path, recipe in asked.read:
-        records.append(compared(path, recipe, asked))
-        save_record(asked.runs / recipe.name / "compared.json", records[-1])
+        name = asked.name or recipe.name
+        records.append(compared(path, recipe, name, asked))
+        save_record(asked.runs / name / "compared.json", records[-1])
         if asked.record:
-            save_record(RECORDS / f"{recipe.name}.json", records[-1])
+            save_record(RECORDS / f"{name}.json", records[-1])
     names = {score["signature"]: score["name"] for record in records for score in record["scores"]}
     print(f"\n{scores_table(records, names)}\nMinutes:\n\n{times_table(records)}")
 
@@ -69,6 +74,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recipes", type=Path, nargs="*", help=f"by default those of {', '.join(CHOSEN)}")
     parser.add_argument("--runs", type=Path, required=True, help="a folder is made in it for each recipe")
+    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE", help="of the recipe alone")
+    parser.add_argument("--name", help="of the one recipe, where its files are changed")
     parser.add_argument("--time", help="as in 20m; by default as long as the recipe took")
     parser.add_argument("--who", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--threads", type=int, default=1)
@@ -80,11 +87,13 @@ def arguments() -> argparse.Namespace:
     paths = asked.recipes or [ROOT / "recipes" / f"{name}.toml" for name in CHOSEN]
     if asked.who == ["trainer"]:
         parser.error("--who: expected recipe or plan beside trainer, to compare it with")
+    if (asked.change or asked.name) and len(paths) > 1:
+        parser.error("--change and --name are for one recipe; name it.")
     if "recipe" not in asked.who and not asked.time:
         parser.error("--time: expected a time such as 20m where no recipe is trained, which would take one")
     try:
         asked.minutes = parse_minutes(asked.time) if asked.time else None
-        asked.read = [(path, load_recipe(path)) for path in paths]
+        asked.read = [(path, load_recipe(path, asked.change)) for path in paths]
         for _, recipe in asked.read:
             if recipe.teachers or recipe.backtranslation:
                 raise InputError(f"{recipe.name}: expected a recipe with no stage before the training.")
@@ -98,14 +107,15 @@ def arguments() -> argparse.Namespace:
     return asked
 
 
-def compared(path: Path, recipe: Recipe, asked: argparse.Namespace) -> dict[str, Any]:
+def compared(path: Path, recipe: Recipe, name: str, asked: argparse.Namespace) -> dict[str, Any]:
     """The record of one data set."""
-    folder = asked.runs / recipe.name
+    folder = asked.runs / name
     folder.mkdir(parents=True, exist_ok=True)
     systems, outputs = {}, {}
     minutes = asked.minutes
     if "recipe" in asked.who:
-        words = ["train", path, f"training.threads={asked.threads}", *asked.both, "--run", folder / "recipe"]
+        settings = [*asked.change, f"training.threads={asked.threads}", *asked.both]
+        words = ["train", path, *settings, "--run", folder / "recipe"]
         run(asked, [sys.executable, "-m", "transduce", *words])
         systems["recipe"], outputs["recipe"] = of_run(folder / "recipe", recipe, asked.threads)
         minutes = minutes or round(systems["recipe"]["minutes"], 2)
@@ -117,7 +127,8 @@ def compared(path: Path, recipe: Recipe, asked: argparse.Namespace) -> dict[str,
     test, pairs = texts_of_test(recipe)
     first = json.loads((folder / next(who for who in asked.who if who != "trainer") / "report.json").read_text())
     return {
-        "recipe": recipe.name,
+        "recipe": name,
+        **({"changed": asked.change} if asked.change else {}),
         "test": test,
         "sentences": len(pairs),
         "commit": first["environment"]["commit"],
@@ -185,8 +196,9 @@ def plan_command(
         words += ["--target-column", files.get("target_column", 1)]
     if "source_separator" in files:
         words += ["--source-separator", files["source_separator"]]
-    known = {"source", "target", "tsv", "csv", "jsonl", "source_column", "target_column", "source_separator", "weight"}
-    if more := files.keys() - known:
+    if "separator" in files:
+        words += ["--separator", files["separator"]]
+    if more := files.keys() - OPTIONS:
         raise InputError(f"{recipe.name}: data.train: {', '.join(sorted(more))}: has no option on the command line.")
     task: Any = recipe.task
     if task.source and task.target:

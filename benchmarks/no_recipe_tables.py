@@ -41,7 +41,7 @@ def scores_table(records: Sequence[Record], letters: dict[str, str]) -> str:
         found, more = score["systems"], score["differences"]
         figures = [f"{found[who]['value']:.2f}" if who in found else "" for who in NAMES]
         differences = [_difference(more[who]) if who in more else "" for who in ("recipe", "trainer")]
-        rows.append([f"`{record['recipe']}`", letters[score["signature"]], *figures, *differences])
+        rows.append([_name(record), letters[score["signature"]], *figures, *differences])
     return markdown_table(head, rows)
 
 
@@ -57,8 +57,14 @@ def times_table(records: Sequence[Record]) -> str:
             ratio = f"{plan['minutes'] / plan['promised_minutes']:.2f}"
             told = [f"{plan['promised_minutes']:.1f}", f"{plan['minutes']:.1f}", ratio]
         others = [f"{systems[who]['minutes']:.1f}" if who in systems else "" for who in ("recipe", "trainer")]
-        rows.append([f"`{record['recipe']}`", f"{record['minutes']:.1f}", *told, *others])
+        rows.append([_name(record), f"{record['minutes']:.1f}", *told, *others])
     return markdown_table(head, rows)
+
+
+def _name(record: Record) -> str:
+    """The recipe and what is changed of it; other files have a name of their own."""
+    changed = [each for each in record.get("changed", []) if not each.startswith("data.")]
+    return " ".join(f"`{each}`" for each in (record["recipe"], *changed))
 
 
 def _difference(found: Record) -> str:

@@ -125,6 +125,11 @@ def test_metrics_follow_the_target() -> None:
     assert found["inflection"].task.metrics == ("exact_match", "cer")
 
 
+def test_only_targets_of_few_words_are_learnt_without_label_smoothing() -> None:
+    without = {name for name, facts in CORPORA.items() if recipe(facts).training.label_smoothing == 0.0}
+    assert without == {"commands", "queries"}
+
+
 @pytest.mark.parametrize(("name", "reads"), [("inflection", "joint"), ("pronunciation", "source")])
 def test_tags_are_tokens_of_what_cuts_the_source(name: str, reads: str) -> None:
     tagged: Any = recipe(replace(CORPORA[name], tags=Tags(";[^;]+", 18)))

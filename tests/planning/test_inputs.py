@@ -30,7 +30,8 @@ def folder(tmp_path: Path) -> Path:
     """The same pairs in every kind of file."""
     rows = list(zip(ENGLISH, SWAHILI, strict=True))
     (tmp_path / "a.tsv").write_text("".join(f"{one}\t{two}\n" for one, two in rows), encoding="utf-8")
-    (tmp_path / "tabs.txt").write_text("".join(f"{one}\t{two}\n" for one, two in rows), encoding="utf-8")
+    for name, between in (("tabs.txt", "\t"), ("bars.txt", " ||| ")):
+        (tmp_path / name).write_text("".join(f"{one}{between}{two}\n" for one, two in rows), encoding="utf-8")
     (tmp_path / "a.csv").write_text(
         "target,source\n" + "".join(f"{two},{one}\n" for one, two in rows), encoding="utf-8"
     )
@@ -50,11 +51,23 @@ def read(inputs: Inputs) -> list[tuple[str, str]]:
     return [pair for _, *pair in read_pairs(PairFiles.model_validate(inputs.train), Path())]
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "sw-en.txt.zip", "moses", "moses/train", "tabs.txt"])
+@pytest.mark.parametrize(
+    "name", ["a.tsv", "a.csv", "a.jsonl", "sw-en.txt.zip", "moses", "moses/train", "tabs.txt", "bars.txt"]
+)
 def test_every_kind_gives_the_same_pairs(folder: Path, name: str) -> None:
     languages = ("en", "sw") if name == "sw-en.txt.zip" else None
     inputs = resolve_inputs(Named(folder / name, languages=languages))
     assert read(inputs) == [list(pair) for pair in zip(ENGLISH, SWAHILI, strict=True)]
+
+
+def test_source_and_target_may_stand_on_a_line_with_anything_between(folder: Path) -> None:
+    (folder / "scan.txt").write_text("walk OUT: WALK\nrun OUT: RUN\n", encoding="utf-8")
+    inputs = resolve_inputs(Named(folder / "scan.txt", separator=" OUT: "))
+    assert read(inputs) == [["walk", "WALK"], ["run", "RUN"]]
+    with pytest.raises(InputError, match="csv and jsonl have their own"):
+        resolve_inputs(Named(folder / "a.csv", separator=" ||| "))
+    with pytest.raises(InputError, match="--separator are for one file with columns"):
+        resolve_inputs(Named(folder / "a.tsv", folder / "tabs.txt", separator=" ||| "))
 
 
 def test_columns_that_are_guessed_are_told(folder: Path) -> None:
@@ -166,7 +179,7 @@ def test_languages_are_two_codes() -> None:
 
 
 def test_what_lies_where_a_recipe_may_be_is_looked_at(folder: Path) -> None:
-    assert all(looks_like_data(folder / name) for name in ("a.tsv", "tabs.txt", "moses", "sw-en.txt.zip"))
+    assert all(looks_like_data(folder / name) for name in ("a.tsv", "tabs.txt", "bars.txt", "moses", "sw-en.txt.zip"))
     (folder / "run").mkdir()
     for name in ("recipe.toml", "train.en", "train.sw"):
         (folder / "run" / name).write_text("a\tb\n", encoding="utf-8")

@@ -22,6 +22,7 @@ def test_a_recipe_and_none_are_compared_on_one_test(
     monkeypatch.setattr(script, "RECORDS", tmp_path / "records")
     both = [word for setting in SETTINGS for word in ("--both", setting)]
     asked = [str(recipe), "--runs", str(tmp_path), "--who", "recipe", "plan", "--time", "1h", "--record", *both]
+    asked += ["--name", "toy", "--change", "model.dropout=0.0", "--change", "data.filters.max_tokens=100"]
     monkeypatch.setattr(sys, "argv", ["no_recipe.py", *asked])
     script.main()
     shown = capfd.readouterr().out
@@ -49,13 +50,15 @@ def test_a_recipe_and_none_are_compared_on_one_test(
     plan = reports["plan"]["plan"]
     assert record["systems"]["plan"]["minutes"] == pytest.approx(plan["took_seconds"] / 60)
     ratio = plan["took_seconds"] / plan["promised_seconds"]
-    [row] = [line for line in shown.partition("Minutes:")[2].splitlines() if line.startswith("| `toy` ")]
+    [row] = [
+        line for line in shown.partition("Minutes:")[2].splitlines() if line.startswith("| `toy` `model.dropout=0.0` ")
+    ]
     assert row.split(" | ")[4] == f"{ratio:.2f}"
 
     page = page_of_results(monkeypatch, tmp_path, NO_RECIPE=tmp_path / "records")
     text = page.page()
     assert row in text
-    assert "| `toy` | exact match (2) | " in text
+    assert "| `toy` `model.dropout=0.0` | exact match (2) | " in text
     assert "| exact match (2) | `nrefs:1" in text
 
     before = {each: each.stat().st_mtime_ns for each in tmp_path.rglob("*.safetensors")}
@@ -64,7 +67,7 @@ def test_a_recipe_and_none_are_compared_on_one_test(
     assert {each: each.stat().st_mtime_ns for each in tmp_path.rglob("*.safetensors")} == before
 
 
-@pytest.mark.parametrize("name", ["multi30k-de-en", "tatoeba-zh-en", "g2p", "inflection", "aeslc"])
+@pytest.mark.parametrize("name", ["multi30k-de-en", "tatoeba-zh-en", "g2p", "inflection", "aeslc", "scan"])
 def test_the_files_of_recipes_can_be_named_without_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from transduce.planning.inputs import is_data
 
@@ -75,9 +78,11 @@ def test_the_files_of_recipes_can_be_named_without_them(name: str, monkeypatch: 
     words = dict(zip(command[4::2], command[5::2], strict=False))
     files = recipe.data.train[0]
     assert Path(words["--source"]) == Path(recipe.data.root) / (files.source or files.tsv or files.jsonl)
-    assert ("--target" in words) == files.of_two_files != is_data(Path(words["--source"]))
+    assert ("--target" in words) == files.of_two_files
+    assert is_data(Path(words["--source"])) == (not files.of_two_files and not files.separator)
     columns = [each for word, each in pairwise(command) if word == "--source-column"]
     assert tuple(columns) == (() if files.sources == (0,) and files.target_column == 1 else files.sources)
+    assert words.get("--separator") == files.separator
     if recipe.task.source:
         assert f"{recipe.task.source}-{recipe.task.target}" in command
     assert command[command.index("--time") + 1] == "20.00m"
@@ -89,7 +94,8 @@ def test_the_files_of_recipes_can_be_named_without_them(name: str, monkeypatch: 
         (["--who", "trainer"], "--who: expected recipe or plan beside trainer"),
         (["--who", "plan"], "--time: expected a time such as 20m"),
         (["--time", "soon"], 'expected a time such as 2h, 90m or 1h30m; got "soon"'),
-        ([str(ROOT / "recipes" / "scan.toml")], "data.train: separator: has no option"),
+        (["--change", "data.train=[{ tsv = 'a.tsv', to = 'fr' }]"], "data.train: to: has no option"),
+        ([str(ROOT / "recipes" / "g2p.toml"), "--name", "both"], "--change and --name are for one recipe"),
         ([str(ROOT / "recipes" / "low-resource.toml")], "no stage before the training"),
         ([str(ROOT / "recipes" / "sst2.toml")], "expected a recipe for translation"),
     ],

@@ -71,7 +71,7 @@ def test_they_are_told(named: Callable[..., Recipe], tmp_path: Path) -> None:
     assert [line for line in lines if line.startswith("data.")] == [
         "data.validation: 1 of its 1 sources are in the training data too, with other targets.",
         "data.test.late: 3 of its 5 pairs are in the training data too, and 4 of its sources; scores on them say "
-        "nothing of new texts.",
+        "nothing about new texts.",
     ]
     assert list(warnings(overlap(named(train, [("x", "y")], [("y", "x")]), tmp_path / "cache"))) == []
 

@@ -25,7 +25,15 @@ SourceColumns = Annotated[
     ),
 ]
 TargetColumn = Annotated[str | None, typer.Option(help="The column of the target in one file: its number or its name.")]
-Separator = Annotated[str | None, typer.Option(help="What stands between several source columns. By default ' | '.")]
+SourceSeparator = Annotated[
+    str | None, typer.Option(help="What stands between several source columns. By default ' | '.")
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        help="What stands between source and target on a line of one file, such as ' ||| '. By default a tab."
+    ),
+]
 Languages = Annotated[
     str | None,
     typer.Option(help="The languages of source and target, as in en-sw, where the names of the files do not say them."),
@@ -41,6 +49,7 @@ def named_files(
     target: Path | None,
     source_column: list[str] | None,
     target_column: str | None,
+    source_separator: str | None,
     separator: str | None,
     languages: str | None,
 ) -> "Named":
@@ -49,7 +58,8 @@ def named_files(
 
     columns = tuple(_column(each) for each in source_column or ())
     to = None if target_column is None else _column(target_column)
-    return Named(source, target, columns, to, separator, parse_languages(languages) if languages else None)
+    named = parse_languages(languages) if languages else None
+    return Named(source, target, columns, to, source_separator, separator, named)
 
 
 def _column(text: str) -> int | str:

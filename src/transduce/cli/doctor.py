@@ -66,7 +66,8 @@ def doctor(
     tsv: options.Tsv = None,
     source_column: data_files.SourceColumns = None,
     target_column: data_files.TargetColumn = None,
-    source_separator: data_files.Separator = None,
+    source_separator: data_files.SourceSeparator = None,
+    separator: data_files.Separator = None,
     languages: data_files.Languages = None,
     text: PlainText = None,
     column: TextColumn = None,
@@ -93,12 +94,12 @@ def doctor(
     Exit code 0: no finding of severity "error". 1: at least one. 2: wrong arguments or files.
     """
     held_out, cleans = (test_source, test_target), (clean_source, clean_target)
-    if recipe is not None and tsv is None and source is None and examined.is_data(recipe):
+    if recipe is not None and tsv is None and source is None and (examined.is_data(recipe) or separator):
         recipe, source = None, recipe
     if source is not None and target is None and tsv is None and ".tsv" in source.suffixes:
         source, tsv = None, source
     named = data_files.named_files(
-        source or tsv or Path(), target, source_column, target_column, source_separator, languages
+        source or tsv or Path(), target, source_column, target_column, source_separator, separator, languages
     )
     if recipe is not None:
         _check_alone(recipe, [source, target, tsv, text, test_tsv, *held_out])
@@ -130,7 +131,7 @@ def _scanner(engine: options.Engine, workers: int | None) -> "Scanner":
 
 
 def _corpus(named: "Named", tsv: Path | None) -> "examined.ExaminedPairs":
-    if tsv and _places(named) is not None and named.separator is None:
+    if tsv and _places(named) is not None and named.source_separator is None and named.separator is None:
         return examined.ExaminedPairs(_columns(tsv, named))
     try:
         return examined.of_named(named)

@@ -18,7 +18,8 @@ def new(
     target: data_files.TargetFile = None,
     source_column: data_files.SourceColumns = None,
     target_column: data_files.TargetColumn = None,
-    source_separator: data_files.Separator = None,
+    source_separator: data_files.SourceSeparator = None,
+    separator: data_files.Separator = None,
     languages: data_files.Languages = None,
     time: data_files.Time = None,
     device: options.Device = "auto",
@@ -50,7 +51,7 @@ def new(
     if problems or source is None:
         raise InputError(problems)
     use_device(device)
-    named = data_files.named_files(source, target, source_column, target_column, source_separator, languages)
+    named = data_files.named_files(source, target, source_column, target_column, source_separator, separator, languages)
     minutes = parse_minutes(time) if time else None
     console = Console()
     plan = make_plan(named, overrides or [], minutes, Display(console), file.stem)

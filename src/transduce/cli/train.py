@@ -28,7 +28,8 @@ def train(
     target: data_files.TargetFile = None,
     source_column: data_files.SourceColumns = None,
     target_column: data_files.TargetColumn = None,
-    source_separator: data_files.Separator = None,
+    source_separator: data_files.SourceSeparator = None,
+    separator: data_files.Separator = None,
     languages: data_files.Languages = None,
     time: data_files.Time = None,
     run: Annotated[Path | None, typer.Option(help="The run directory. By default runs/<recipe name>.")] = None,
@@ -61,8 +62,9 @@ def train(
     from transduce.runtime.devices import use_device
 
     use_device(device)
-    given, data = list(overrides or []), [target, source_column, target_column, source_separator, languages, time]
-    if recipe is not None and source is None and _is_data(recipe):
+    given = list(overrides or [])
+    data = [target, source_column, target_column, source_separator, separator, languages, time]
+    if recipe is not None and source is None and (_is_data(recipe) or (separator and _is_text(recipe))):
         source, recipe = Path(recipe), None
     if source is not None and recipe is not None and "=" in recipe:
         given, recipe = [recipe, *given], None
@@ -70,7 +72,9 @@ def train(
         _refuse_two_files(recipe, given, source)
     _refuse_mixed(recipe, source, any(each is not None for each in data))
     if source is not None:
-        named = data_files.named_files(source, target, source_column, target_column, source_separator, languages)
+        named = data_files.named_files(
+            source, target, source_column, target_column, source_separator, separator, languages
+        )
         _train_planned(named, given, time, run, dry_run, force, finish)
         return
     path, run = _of_run(Path(recipe or ""), run, finish)
@@ -182,6 +186,10 @@ def _is_data(name: str) -> bool:
     return "=" not in name and (looks_like_data(path) or (is_data(path) and not path.exists()))
 
 
+def _is_text(name: str) -> bool:
+    return Path(name).is_file() and not name.endswith(".toml")
+
+
 def _is_other(name: str) -> bool:
     return name.endswith(".toml") or _is_data(name)
 
@@ -214,8 +222,8 @@ def _refuse_mixed(recipe: str | None, source: Path | None, other: bool) -> None:
         )
     if recipe is not None and other:
         raise InputError(
-            "--target, --source-column, --target-column, --source-separator, --languages and --time are for training "
-            "without a recipe, with --source. A recipe has keys for these: data.train, training.minutes."
+            "--target, --source-column, --target-column, --source-separator, --separator, --languages and --time are "
+            "for training without a recipe, with --source. A recipe has keys for these: data.train, training.minutes."
         )
 
 

@@ -278,6 +278,8 @@ def _optimizer(facts: Facts, size: Size | None) -> list[Decision]:
         Decision("training.optimizer", "muon", "reaches the same loss in fewer updates than AdamW"),
         Decision("training.learning_rate", rate, "0.004, less for wider models"),
     ]
+    if facts.target.kind == "closed":
+        found.append(Decision("training.label_smoothing", 0.0, "of a small set of words, the next is usually certain"))
     units = {_unit(facts, side)[0] for side in (facts.source, facts.target)}
     if units == {"bpe"} and facts.pairs >= 1000:
         reason = "words begin near those of similar use and near their translations"

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, count, islice
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from transduce.training.run_directory import RESOLVED
 
 PACKERS = (".gz", ".xz", ".zst")
 TABLES = (".tsv", ".csv", ".jsonl")
+BARS = " ||| "  # between source and target, as fast_align has them
 NO_CODES = {
     "txt",
     "src",
@@ -45,13 +46,15 @@ PARTS = {"validation": ("validation", "valid", "val", "dev"), "test": ("test",),
 class Named:
     """What was named on the command line.
 
-    columns: of the source in one file; target_column: of the target.
+    columns: of the source in one file; target_column: of the target. source_separator: between several columns of the
+    source. separator: between source and target on a line of one file.
     """
 
     source: Path
     target: Path | None = None
     columns: tuple[int | str, ...] = ()
     target_column: int | str | None = None
+    source_separator: str | None = None
     separator: str | None = None
     languages: tuple[str, str] | None = None
 
@@ -86,7 +89,8 @@ def looks_like_data(path: Path) -> bool:
         return not (path / RESOLVED).exists() and any(language_of(each) for each in files)
     if not path.is_file() or path.suffix == ".toml":
         return False
-    return is_data(path) or b"\t" in next(read_blocks(path), b"").partition(b"\n")[0]
+    first = next(read_blocks(path), b"").partition(b"\n")[0]
+    return is_data(path) or b"\t" in first or BARS.encode() in first
 
 
 def resolve_inputs(named: Named) -> Inputs:
@@ -155,9 +159,12 @@ def _two_files(named: Named) -> Inputs:
             problems += error.problems
     if source == target:
         problems.append(f"{source}: named as source and target; expected two files, or one with columns as --source.")
-    if named.columns or named.target_column is not None or named.separator is not None:
+    if named.columns or any(
+        each is not None for each in (named.target_column, named.source_separator, named.separator)
+    ):
         problems.append(
-            "--source-column, --target-column and --source-separator are for one file with columns; leave them out."
+            "--source-column, --target-column, --source-separator and --separator are for one file with columns; leave "
+            "them out."
         )
     if problems:
         raise InputError(problems)
@@ -179,13 +186,16 @@ def _one(named: Named) -> Inputs:
     existing_file(path)
     if kind in TABLES:
         return _table(named, kind[1:])
-    if "\t" in next(iter(read_lines(path)), ""):
+    first = next(iter(read_lines(path)), "")
+    if named.separator or "\t" in first:
         return _table(named, "tsv")
+    if BARS in first:
+        return _table(replace(named, separator=BARS), "tsv")
     if kind == ".json":
         raise InputError(f'{path}: expected an object a line ({{"source": .., "target": ..}}) in a .jsonl.')
     raise InputError(
         f"{path}: the target is missing. Name its file with --target; or name one file with both sides: tab-separated, "
-        ".csv, .jsonl or a .zip of OPUS."
+        "with another --separator, .csv, .jsonl or a .zip of OPUS."
     )
 
 
@@ -196,13 +206,15 @@ def _table(named: Named, kind: str) -> Inputs:
         if kind == "csv":
             files |= _csv_columns(named.source, notes)
         elif kind == "tsv":
-            _tell_columns(named.source, notes)
+            _tell_columns(named.source, named.separator or "\t", notes)
     if named.columns:
         files["source_column"] = named.columns[0] if len(named.columns) == 1 else list(named.columns)
     if named.target_column is not None:
         files["target_column"] = named.target_column
+    if named.source_separator is not None:
+        files["source_separator"] = named.source_separator
     if named.separator is not None:
-        files["source_separator"] = named.separator
+        files["separator"] = named.separator
     return Inputs(_name(named.source, ("", "")), files, named.languages or ("", ""), notes=tuple(notes))
 
 
@@ -234,9 +246,9 @@ def _likely_columns(path: Path, columns: int) -> list[int]:
     return sorted(place for *_, place in sorted(found)[-2:])
 
 
-def _tell_columns(path: Path, notes: list[str]) -> None:
-    """Of a tab-separated file: columns that are not used, and a first line that looks like a header."""
-    first = next(text_lines(path), "").split("\t")
+def _tell_columns(path: Path, separator: str, notes: list[str]) -> None:
+    """Of a file with columns: those that are not used, and a first line that looks like a header."""
+    first = next(text_lines(path), "").split(separator)
     if len(first) > 2:
         notes.append(
             f"{path}: the first of its {len(first)} columns is the source, the second the target; the others are not "
