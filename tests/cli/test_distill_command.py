@@ -78,8 +78,13 @@ def test_what_is_wrong_is_said_before_anything_is_written(
 ) -> None:
     alone = tmp_path / "model.safetensors"
     alone.write_bytes((tiny_run / "model.safetensors").read_bytes())
+    drawn = tmp_path / "drawn.toml"
+    drawing = TINY_RECIPE.replace("[data]", "[data]\nhold_out = 30").replace("validation = ", "# ")
+    drawn.write_text(drawing, encoding="utf-8")
     for arguments, said in [
         ([alone], "there is no recipe.toml beside it"),
+        ([tiny_run, "--recipe", drawn], "a teacher translates whole files"),
+        ([tiny_run, "--student", drawn], "would draw held-out pairs from the teacher's translations"),
         ([tiny_run, "--source", tiny_recipe, "--recipe", tiny_recipe], "not both"),
         ([tiny_run, "--student", tmp_path / "nowhere.toml"], "there is no such recipe"),
         ([tiny_run, "--beam", 0], "beam"),

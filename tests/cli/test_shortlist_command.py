@@ -8,12 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tomli_w
 import torch
 
 import transduce
 from forked import Run
 from transduce.core.model_file import load_model_file
 from transduce.data.files import fingerprint
+from transduce.data.hold_out import TRAIN, VALIDATION
+from transduce.recipe.recipe import load_recipe
+from transduce.tasks.translation import TranslationData
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
@@ -90,6 +94,24 @@ def test_another_file_can_be_written_and_the_same_twice(run: Run, own_run: Path,
     assert [each.shape for each in load_model_file(other).lexicon or ()] == [(24, 4), (9,)]
     assert run("shortlist", other, "--recipe", own_run / "recipe.toml", "--candidates", 2).code == 0
     assert [each.shape for each in load_model_file(other).lexicon or ()] == [(24, 2), (2,)]
+
+
+def test_nothing_is_learnt_from_held_out_pairs(run: Run, own_run: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "drawn.toml"
+    drawn = ["data.validation=none", "data.test={}", "data.hold_out={validation=30, test=50}"]
+    table = load_recipe(own_run / "recipe.toml", drawn).to_table()
+    recipe.write_text(tomli_w.dumps(table), encoding="utf-8")
+    data = load_recipe(recipe).data
+    assert isinstance(data, TranslationData)
+    split = data.split()
+    assert split is not None
+    kept, tried = split.count(TRAIN), split.count(VALIDATION)
+    assert kept <= 220
+    done = run("shortlist", own_run, "--recipe", recipe)
+    assert done.code == 0, done.err
+    assert f"All {kept} pairs kept." in done.err
+    assert f"{kept} pairs." in done.err
+    assert f"of {tried} validation pairs." in done.err
 
 
 def test_what_is_wrong_is_said_and_nothing_is_written(

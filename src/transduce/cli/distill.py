@@ -123,17 +123,29 @@ def _sources(model: Path, named: list[Path] | None, recipe: Path | None) -> tupl
     if named:
         return [TextFile(text=str(path)) for path in named], Path()
     data = training_data(find_model_file(model), recipe, "--source or --recipe")
+    if data.hold_out is not None:
+        raise InputError(
+            "data.hold_out draws held-out pairs from the training files, and a teacher translates whole files: name "
+            "files without these pairs with --source."
+        )
     return training_sources(shards_of(data.train, Path(data.root))), Path(data.root)
 
 
 def _student(path: Path, output: Path) -> Any:
-    """The student's recipe, its training data replaced."""
+    """The student's recipe, its training data replaced. Raises InputError if it draws held-out pairs from them."""
+    from transduce.core.errors import InputError
     from transduce.distillation.translations import taught_pairs
     from transduce.recipe.recipe import load_recipe
 
     pairs = taught_pairs(output)
     source, target = (json.dumps(pairs[side], ensure_ascii=False) for side in ("source", "target"))
-    return load_recipe(path, [f"data.train=[{{ source = {source}, target = {target} }}]"])
+    recipe = load_recipe(path, [f"data.train=[{{ source = {source}, target = {target} }}]"])
+    if getattr(recipe.data, "hold_out", None):
+        raise InputError(
+            f"{path}: data.hold_out would draw held-out pairs from the teacher's translations: name files for "
+            "data.validation and data.test."
+        )
+    return recipe
 
 
 def _train(recipe: Any, run: Path | None) -> None:
