@@ -109,9 +109,10 @@ def test_chinese_with_spaces_between_characters_is_running_text(count: int, data
 
 def test_commands_and_formulas_are_small_sets_of_words(data_root: Path, tmp_path: Path) -> None:
     scan = [line[4:].split(" OUT: ") for line in lines_of_gzip(data_root / "scan" / "tasks_train_simple.txt.gz")]
+    labelled = [(f"IN: {source}", target) for source, target in scan]  # as the files have it
     cogs = [line.split("\t")[:2] for line in lines_of_gzip(data_root / "cogs" / "train.tsv.gz")]  # "A dog slept ."
     queries = [(f"where is town{n}", f"SELECT A FROM T WHERE NAME = town{n} ;") for n in range(60)]  # many new words
-    for name, rows in (("scan", scan), ("cogs", cogs), ("sql", queries)):
+    for name, rows in (("scan", scan), ("labelled", labelled), ("cogs", cogs), ("sql", queries)):
         facts = facts_of_pairs(tmp_path / f"{name}.tsv", [(source, target) for source, target in rows])
         assert (facts.source.kind, facts.target.kind) == ("closed", "closed"), name
 

@@ -34,7 +34,7 @@ class SideFacts:
     repeated: characters that occur twice or more.
     letters: different characters once accents, and the letters of Korean syllables, stand apart.
     unspaced: share of characters of scripts that put no spaces between words.
-    closing: share of words that a full stop or another mark sticks to.
+    closing: share of words that a full stop or another mark sticks to, but for those of most texts, such as "IN:".
     ended: share of texts that end in a full stop or the like, as a word of its own.
     new: words of a further text that no text here has, on average; as many as occur once, for each text (Good 1953).
     """
@@ -179,7 +179,7 @@ def _side(texts: Sequence[str]) -> SideFacts:
         types=len(words),
         repeated=sum(often > 1 for often in characters.values()),
         unspaced=sum(often for each, often in characters.items() if UNSPACED.match(each)) / total,
-        closing=sum(often for word, often in words.items() if ENDING.search(word)) / count,
+        closing=sum(often for word, often in words.items() if ENDING.search(word) and often <= len(texts) / 2) / count,
         ended=sum(bool(END_APART.search(text)) for text in texts) / len(texts),
         new=sum(often == 1 for often in words.values()) / len(texts),
         letters=len({letter for each in characters for letter in unicodedata.normalize("NFD", each)}),
