@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from transduce.core.errors import InputError
-from transduce.data.corpus import BETWEEN_COLUMNS, PairFiles
+from transduce.data.corpus import BETWEEN_COLUMNS, PairFiles, read_pairs, train_pair_tokenizers
+from transduce.data.tokenizer import TokenizerConfig
 from transduce.planning.decisions import decide
 from transduce.planning.facts import Facts, facts_of
 
@@ -120,3 +121,38 @@ def test_commands_and_formulas_are_small_sets_of_words(data_root: Path, tmp_path
 def test_characters_that_occur_twice_are_counted(tmp_path: Path) -> None:
     facts = facts_of_pairs(tmp_path / "a.tsv", [("ab", "x"), ("ac", "y"), ("ad", "y")])
     assert (facts.source.alphabet, facts.source.repeated, facts.target.repeated) == (4, 1, 1)
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+CASES = ("NOM", "GEN", "DAT", "ACC", "ABL", "LOC", "INS", "VOC", "ESS", "ALL")
+COLOURED = [
+    (f"the {colour} {thing}", f"{colour} ( x ) and {thing.upper()} ( x )")
+    for colour in WORDS[:30]
+    for thing in WORDS[30:60]
+]
+
+
+def inflected(side: str) -> list[tuple[str, str, str]]:
+    """Words, each with a letter that is rare, and that only one side has; and with a tag."""
+    rows = list[tuple[str, str, str]]()
+    for number in range(300):
+        word, rare = LETTERS[number % 20 : number % 20 + 6], chr(ord("À") + number % 40) if number % 7 == 0 else ""
+        lemma, form = (word + rare, word) if side == "source" else (word, word + rare)
+        rows.append((lemma, f"N;{CASES[number % 10]};{'SG' if number % 2 else 'PL'}", form))
+    return rows
+
+
+@pytest.mark.parametrize("name", ["source", "target", "words"])
+def test_there_is_room_for_what_only_one_side_has(name: str, tmp_path: Path) -> None:
+    [files] = (
+        written(tmp_path / "a.tsv", COLOURED) if name == "words" else three_columns(tmp_path / "a.tsv", inflected(name))
+    )
+    tables = {each.key: each.value for each in decide(facts_of([files], Path())) if each.key.startswith("tokenizer.")}
+    assert tables["tokenizer.joint"] is True
+    config = TokenizerConfig.model_validate({key.removeprefix("tokenizer."): value for key, value in tables.items()})
+    tokenizers = train_pair_tokenizers(config, [files], Path())
+    pairs = [pair for _, *pair in read_pairs(files, Path())]
+    for side, tokenizer in enumerate(tokenizers):
+        texts = [pair[side] for pair in pairs]
+        assert not any(tokenizer.unknown in ids for ids in tokenizer.encode(texts))
+        assert tokenizer.decode(tokenizer.encode(texts)[0]) == texts[0]

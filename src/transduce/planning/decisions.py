@@ -7,7 +7,7 @@ docs/planning.md.
 import math
 from typing import Any, NamedTuple
 
-from transduce.planning.facts import FEW_NEW, Facts, SideFacts
+from transduce.planning.facts import FEW_NEW, SAMPLED, Facts, SideFacts
 
 HELD_OUT = (0.05, 1000)  # the share of the pairs in validation, and in the test; at most so many
 PIECES = 1.3  # tokens for a word, where words are cut into pieces
@@ -184,7 +184,8 @@ def _vocabulary(facts: Facts, side: SideFacts, unit: str) -> tuple[int, int, str
         least = 2 if side.alphabet > MANY_CHARACTERS else 1
         return max(16, side.alphabet + 16), least, _characters(side, least)
     if unit == "whitespace":
-        return max(16, side.types + 16), 1, f"all {side.types:,} words"
+        further = round(side.new * max(0, facts.pairs - SAMPLED))  # in what the facts are not from
+        return max(16, side.types + further + 16), 1, f"all {side.types:,} words"
     size = 8000 * math.sqrt(positions(facts) / 500_000)
     least_size = 4 * side.alphabet if side.kind == "unspaced" else 2 * side.alphabet + 100
     size = max(500, least_size, min(32_000, 500 * round(size / 500)))
@@ -203,8 +204,10 @@ def _tokenizer(facts: Facts) -> list[Decision]:
     units = {name: _unit(facts, side) for name, side in sides.items()}
     sizes = {name: _vocabulary(facts, side, units[name][0]) for name, side in sides.items()}
     apart = {name: unit == "character" and sides[name].composed for name, (unit, _) in units.items()}
+    tags = {"source": _different_tags(facts), "target": 0}
     if units["source"][0] == units["target"][0] and facts.shared >= 0.5 and len(set(apart.values())) == 1:
-        (kind, why), (most, least, reason) = units["source"], max(sizes.values())
+        kind, why = units["source"]
+        most, least, reason = _joint_vocabulary(facts, sizes, kind)
         share = f"{facts.shared:.0%} of the letters are common to both sides, so one vocabulary serves both"
         return [
             Decision("tokenizer.kind", kind, why),
@@ -219,12 +222,25 @@ def _tokenizer(facts: Facts) -> list[Decision]:
         for name in sides
         for decision in (
             Decision(f"tokenizer.{name}.kind", units[name][0], units[name][1]),
-            Decision(f"tokenizer.{name}.vocabulary", sizes[name][0], sizes[name][2]),
+            Decision(f"tokenizer.{name}.vocabulary", sizes[name][0] + tags[name], sizes[name][2]),
             Decision(f"tokenizer.{name}.min_frequency", sizes[name][1], _often(sizes[name][1])),
             *_letters(f"tokenizer.{name}", apart[name]),
             *(_tags(f"tokenizer.{name}", facts) if name == "source" else ()),
         )
     ]
+
+
+def _joint_vocabulary(facts: Facts, sizes: dict[str, tuple[int, int, str]], kind: str) -> tuple[int, int, str]:
+    """Of both sides, as `_vocabulary` gives that of one: room for what only one side has, and for the tags."""
+    if kind == "bpe":
+        return max(sizes.values())
+    (most, least, reason), (further, often, other) = sizes.values()
+    both = f"{reason} of the source, {other} of the target"
+    return most + further + _different_tags(facts), min(least, often), both
+
+
+def _different_tags(facts: Facts) -> int:
+    return facts.tags.different if facts.tags else 0
 
 
 def _letters(table: str, apart: bool) -> list[Decision]:
