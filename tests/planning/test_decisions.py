@@ -15,7 +15,7 @@ from transduce.planning.decisions import (
     smaller,
     usual_size,
 )
-from transduce.planning.facts import Facts, SideFacts
+from transduce.planning.facts import SAMPLED, Facts, SideFacts
 from transduce.planning.tags import Tags
 from transduce.recipe.recipe import Recipe, parse_recipe
 
@@ -123,6 +123,13 @@ def test_metrics_follow_the_target() -> None:
     assert found["commands"].task.metrics == ("exact_match", "wer")
     assert found["queries"].task.metrics == ("exact_match", "wer")
     assert found["inflection"].task.metrics == ("exact_match", "cer")
+
+
+def test_there_is_room_for_words_of_pairs_that_are_not_sampled() -> None:
+    """One new word in a thousand texts, and a million texts beyond the sample."""
+    commands = replace(COMMANDS, new=0.001)
+    large = replace(CORPORA["commands"], source=commands, target=commands, pairs=SAMPLED + 1_000_000)
+    assert recipe(large).tokenizer.of_side("source").vocabulary >= 12 + 1_000
 
 
 def test_only_targets_of_few_words_are_learnt_without_label_smoothing() -> None:

@@ -185,6 +185,8 @@ def test_what_lies_where_a_recipe_may_be_is_looked_at(folder: Path) -> None:
         (folder / "run" / name).write_text("a\tb\n", encoding="utf-8")
     others = ("run", "run/recipe.toml", "moses/train.en", "gone.tsv")
     assert not any(looks_like_data(folder / name) for name in others)
+    said = [looks_like_data(folder / name, " OUT: ") for name in ("moses/train.en", "run/recipe.toml")]
+    assert said == [True, False]
 
 
 @pytest.mark.parametrize(

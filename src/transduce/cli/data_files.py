@@ -31,7 +31,8 @@ SourceSeparator = Annotated[
 Separator = Annotated[
     str | None,
     typer.Option(
-        help="What stands between source and target on a line of one file, such as ' ||| '. By default a tab."
+        help="What separates source and target on a line of one file. By default a tab, or ' ||| ' where the first "
+        "line has that."
     ),
 ]
 Languages = Annotated[

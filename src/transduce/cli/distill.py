@@ -125,8 +125,8 @@ def _sources(model: Path, named: list[Path] | None, recipe: Path | None) -> tupl
     data = training_data(find_model_file(model), recipe, "--source or --recipe")
     if data.hold_out is not None:
         raise InputError(
-            "data.hold_out draws held-out pairs from the training files, and a teacher translates whole files: name "
-            "files without these pairs with --source."
+            "data.hold_out draws the held-out pairs from the training files, but a teacher translates whole files. "
+            "Name files without those pairs with --source."
         )
     return training_sources(shards_of(data.train, Path(data.root))), Path(data.root)
 

@@ -94,7 +94,7 @@ def doctor(
     Exit code 0: no finding of severity "error". 1: at least one. 2: wrong arguments or files.
     """
     held_out, cleans = (test_source, test_target), (clean_source, clean_target)
-    if recipe is not None and tsv is None and source is None and (examined.is_data(recipe) or separator):
+    if recipe is not None and tsv is None and source is None and examined.is_data(recipe, separator):
         recipe, source = None, recipe
     if source is not None and target is None and tsv is None and ".tsv" in source.suffixes:
         source, tsv = None, source

@@ -24,11 +24,11 @@ class ExaminedPairs:
     notes: tuple[str, ...] = ()
 
 
-def is_data(path: Path) -> bool:
-    """Whether pairs lie at a path, where a recipe may be named too."""
+def is_data(path: Path, separator: str | None = None) -> bool:
+    """Whether pairs lie at a path, where a recipe may be named too; separator: as of `looks_like_data`."""
     from transduce.planning.inputs import is_data, looks_like_data
 
-    return is_data(path) or looks_like_data(path)
+    return is_data(path) or looks_like_data(path, separator)
 
 
 def of_named(named: "Named") -> ExaminedPairs:

@@ -64,7 +64,7 @@ def train(
     use_device(device)
     given = list(overrides or [])
     data = [target, source_column, target_column, source_separator, separator, languages, time]
-    if recipe is not None and source is None and (_is_data(recipe) or (separator and _is_text(recipe))):
+    if recipe is not None and source is None and _is_data(recipe, separator):
         source, recipe = Path(recipe), None
     if source is not None and recipe is not None and "=" in recipe:
         given, recipe = [recipe, *given], None
@@ -178,16 +178,12 @@ def _train_planned(
         console.print(f"It took {told[0]}; {told[1]} were promised.", highlight=False)
 
 
-def _is_data(name: str) -> bool:
+def _is_data(name: str, separator: str | None = None) -> bool:
     """Whether pairs are named where a recipe may be; a file that is not there is told by its suffix."""
     from transduce.planning.inputs import is_data, looks_like_data
 
     path = Path(name)
-    return "=" not in name and (looks_like_data(path) or (is_data(path) and not path.exists()))
-
-
-def _is_text(name: str) -> bool:
-    return Path(name).is_file() and not name.endswith(".toml")
+    return "=" not in name and (looks_like_data(path, separator) or (is_data(path) and not path.exists()))
 
 
 def _is_other(name: str) -> bool:

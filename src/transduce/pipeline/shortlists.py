@@ -6,7 +6,7 @@ Search with shortlists is in `transduce.search.shortlist`, learning a lexicon in
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,12 +15,10 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
 from transduce.data.columns.packed import tokenizers_of as text_columns
 from transduce.data.columns.packed import unpack
-from transduce.data.corpus import PairFiles
 from transduce.data.encoding import open_pairs_store
 from transduce.data.filters import NO_LIMITS, Dropped
 from transduce.data.hold_out import TRAIN, VALIDATION
 from transduce.data.lexicon import Lexicon
-from transduce.data.pair_groups import Parts
 from transduce.data.store import BLOCK, Store
 from transduce.data.tokenizer import Tokenizer
 from transduce.tasks.translation import TranslationData
@@ -68,10 +66,12 @@ def training_stores(
     They come from `cache` where training has left them there.
     """
     stores = []
-    for files, drawn in _of_part(data, TRAIN):
-        how: dict[str, Any] = {"progress": _more(progress), "held_out": drawn}
-        store = open_pairs_store(files, Path(data.root), sides, data.filters, cache, **how)
-        named = ", ".join(str(path) for path in files.paths(Path(data.root)))
+    split, corpora, root = data.split(), data.corpora(), Path(data.root)
+    parts = split.parts if split else (None,) * len(corpora)
+    for files, drawn in zip(corpora, parts, strict=True):
+        kept = None if drawn is None else (drawn, TRAIN)
+        store = open_pairs_store(files, root, sides, data.filters, cache, held_out=kept, progress=_more(progress))
+        named = ", ".join(str(path) for path in files.paths(root))
         tell(f"{named}: {Dropped.from_dict(store.metadata['dropped']).report()}")
         stores.append(store)
     return stores
@@ -79,29 +79,17 @@ def training_stores(
 
 def held_out(data: TranslationData, sides: Sides, cache: Path, stores: Sequence[Store]) -> HeldOut:
     """The first validation pairs; where there are none, the first training pairs."""
-    name, store = "training", stores[0]
+    name, store, root = "training", stores[0], Path(data.root)
     if data.validation is not None:
-        name, store = "validation", open_pairs_store(data.validation, Path(data.root), sides, NO_LIMITS, cache)
-    elif data.hold_out is not None and data.hold_out.validation:
-        files, drawn = max(_of_part(data, VALIDATION), key=_drawn_pairs)
-        name, store = "validation", open_pairs_store(files, Path(data.root), sides, NO_LIMITS, cache, held_out=drawn)
+        name, store = "validation", open_pairs_store(data.validation, root, sides, NO_LIMITS, cache)
+    elif (split := data.split()) and split.count(VALIDATION):
+        drawn = zip(data.corpora(), split.parts, strict=True)
+        files, parts = next((files, parts) for files, parts in drawn if VALIDATION in parts)
+        held = (parts, VALIDATION)
+        name, store = "validation", open_pairs_store(files, root, sides, NO_LIMITS, cache, held_out=held)
     row_N = np.arange(min(len(store), SENTENCES, BLOCK))
     sources, references = ([ids.tolist() for ids in store.read(field, row_N)] for field in ("source", "target"))
     return HeldOut(sources, references, name)
-
-
-def _of_part(data: TranslationData, part: int) -> list[tuple[PairFiles, tuple[Parts, int] | None]]:
-    """The training files, with what of each belongs to a part, as `open_pairs_store` takes it; None: all."""
-    split, corpora = data.split(), data.corpora()
-    parts = split.parts if split else (None,) * len(corpora)
-    return [(files, None if own is None else (own, part)) for files, own in zip(corpora, parts, strict=True)]
-
-
-def _drawn_pairs(entry: tuple[PairFiles, tuple[Parts, int] | None]) -> int:
-    """How many pairs of files belong to the part."""
-    assert entry[1] is not None
-    parts, part = entry[1]
-    return int((parts == part).sum())
 
 
 def use(lexicon: Lexicon, candidates: Iterable[int], tried: HeldOut, size: int) -> list[ShortlistUse]:

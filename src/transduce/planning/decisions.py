@@ -184,7 +184,7 @@ def _vocabulary(facts: Facts, side: SideFacts, unit: str) -> tuple[int, int, str
         least = 2 if side.alphabet > MANY_CHARACTERS else 1
         return max(16, side.alphabet + 16), least, _characters(side, least)
     if unit == "whitespace":
-        further = round(side.new * max(0, facts.pairs - SAMPLED))  # in what the facts are not from
+        further = round(side.new * max(0, facts.pairs - SAMPLED))  # new words in the pairs that are not sampled
         return max(16, side.types + further + 16), 1, f"all {side.types:,} words"
     size = 8000 * math.sqrt(positions(facts) / 500_000)
     least_size = 4 * side.alphabet if side.kind == "unspaced" else 2 * side.alphabet + 100
@@ -204,10 +204,10 @@ def _tokenizer(facts: Facts) -> list[Decision]:
     units = {name: _unit(facts, side) for name, side in sides.items()}
     sizes = {name: _vocabulary(facts, side, units[name][0]) for name, side in sides.items()}
     apart = {name: unit == "character" and sides[name].composed for name, (unit, _) in units.items()}
-    tags = {"source": _different_tags(facts), "target": 0}
+    tags = facts.tags.different if facts.tags else 0
     if units["source"][0] == units["target"][0] and facts.shared >= 0.5 and len(set(apart.values())) == 1:
         kind, why = units["source"]
-        most, least, reason = _joint_vocabulary(facts, sizes, kind)
+        most, least, reason = _joint_vocabulary(sizes, kind, tags)
         share = f"{facts.shared:.0%} of the letters are common to both sides, so one vocabulary serves both"
         return [
             Decision("tokenizer.kind", kind, why),
@@ -222,7 +222,9 @@ def _tokenizer(facts: Facts) -> list[Decision]:
         for name in sides
         for decision in (
             Decision(f"tokenizer.{name}.kind", units[name][0], units[name][1]),
-            Decision(f"tokenizer.{name}.vocabulary", sizes[name][0] + tags[name], sizes[name][2]),
+            Decision(
+                f"tokenizer.{name}.vocabulary", sizes[name][0] + (tags if name == "source" else 0), sizes[name][2]
+            ),
             Decision(f"tokenizer.{name}.min_frequency", sizes[name][1], _often(sizes[name][1])),
             *_letters(f"tokenizer.{name}", apart[name]),
             *(_tags(f"tokenizer.{name}", facts) if name == "source" else ()),
@@ -230,17 +232,13 @@ def _tokenizer(facts: Facts) -> list[Decision]:
     ]
 
 
-def _joint_vocabulary(facts: Facts, sizes: dict[str, tuple[int, int, str]], kind: str) -> tuple[int, int, str]:
-    """Of both sides, as `_vocabulary` gives that of one: room for what only one side has, and for the tags."""
+def _joint_vocabulary(sizes: dict[str, tuple[int, int, str]], kind: str, tags: int) -> tuple[int, int, str]:
+    """Of both sides, as `_vocabulary` gives that of one: with room for what only one side has, and for the tags."""
     if kind == "bpe":
         return max(sizes.values())
     (most, least, reason), (further, often, other) = sizes.values()
     both = f"{reason} of the source, {other} of the target"
-    return most + further + _different_tags(facts), min(least, often), both
-
-
-def _different_tags(facts: Facts) -> int:
-    return facts.tags.different if facts.tags else 0
+    return most + further + tags, min(least, often), both
 
 
 def _letters(table: str, apart: bool) -> list[Decision]:
@@ -295,7 +293,9 @@ def _optimizer(facts: Facts, size: Size | None) -> list[Decision]:
         Decision("training.learning_rate", rate, "0.004, less for wider models"),
     ]
     if facts.target.kind == "closed":
-        found.append(Decision("training.label_smoothing", 0.0, "of a small set of words, the next is usually certain"))
+        found.append(
+            Decision("training.label_smoothing", 0.0, "targets of few different words: the next is mostly certain")
+        )
     units = {_unit(facts, side)[0] for side in (facts.source, facts.target)}
     if units == {"bpe"} and facts.pairs >= 1000:
         reason = "words begin near those of similar use and near their translations"

@@ -82,15 +82,18 @@ def is_data(path: Path) -> bool:
     return kinds[-1:] != [] and kinds[-1] in (*TABLES, ".zip") and path.suffix != ".toml"
 
 
-def looks_like_data(path: Path) -> bool:
-    """Whether what lies at a path, where a recipe may be named, is pairs: of a known kind, in columns, or a folder."""
+def looks_like_data(path: Path, separator: str | None = None) -> bool:
+    """Whether what lies at a path, where a recipe may be named, is pairs: of a known kind, in columns, or a folder.
+
+    separator: what is said to stand between source and target on a line.
+    """
     if path.is_dir():
         files = (each for each in path.iterdir() if each.is_file())
         return not (path / RESOLVED).exists() and any(language_of(each) for each in files)
     if not path.is_file() or path.suffix == ".toml":
         return False
     first = next(read_blocks(path), b"").partition(b"\n")[0]
-    return is_data(path) or b"\t" in first or BARS.encode() in first
+    return separator is not None or is_data(path) or b"\t" in first or BARS.encode() in first
 
 
 def resolve_inputs(named: Named) -> Inputs:
@@ -194,8 +197,8 @@ def _one(named: Named) -> Inputs:
     if kind == ".json":
         raise InputError(f'{path}: expected an object a line ({{"source": .., "target": ..}}) in a .jsonl.')
     raise InputError(
-        f"{path}: the target is missing. Name its file with --target; or name one file with both sides: tab-separated, "
-        "with another --separator, .csv, .jsonl or a .zip of OPUS."
+        f"{path}: the target is missing. Name its file with --target; or name one file with both sides: tab-separated "
+        "(or with another --separator), .csv, .jsonl or a .zip of OPUS."
     )
 
 
