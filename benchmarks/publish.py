@@ -34,6 +34,9 @@ def main() -> None:
     )
     parser.add_argument("--change", default="", help="what was set on the command line, as training.updates=2000")
     parser.add_argument("--commit", help="the code it was trained by, where the report does not say")
+    parser.add_argument(
+        "--perplexity", action="store_true", help="that of the references too, as where many answers are right"
+    )
     asked = parser.parse_args()
     report = json.loads((asked.run / "report.json").read_text(encoding="utf-8"))
     commit = asked.commit or report["environment"].get("commit")
@@ -41,6 +44,8 @@ def main() -> None:
         sys.exit(f"{asked.run}/report.json does not say by which commit it was trained; say it: --commit")
     record = recorded(report, commit, asked.change)
     record["scores"] += searched(asked.run, [dict(read_search(each)) for each in asked.search])
+    if asked.perplexity:
+        record["scores"] += perplexities(asked.run, report["tests"])
     print(write_record(record, asked.name or f"{report['name']}-{report['training']['seed']}"))
 
 
@@ -96,6 +101,15 @@ def of_text(test: str, found: dict[str, Any]) -> dict[str, Any]:
     signature = f"{likelihood['signature']}|context:{likelihood['context']}"
     value = {"name": "perplexity", "value": likelihood["perplexity"], "interval": None, "signature": signature}
     return {"test": test, "search": "", **value}
+
+
+def perplexities(run: Path, tests: dict[str, Any]) -> list[dict[str, Any]]:
+    """The row of each test set of pairs: its references' perplexity, a character where those are the tokens."""
+    spelled = load_recipe(run / "recipe.toml").tokenizer.of_side("target").kind == "character"
+    found = [of_text(name, test) for name, test in tests.items() if "scores" in test]
+    if not spelled:
+        return found
+    return [each | {"signature": each["signature"].replace("unit:token", "unit:character")} for each in found]
 
 
 def in_words(search: dict[str, Any]) -> str:
