@@ -64,12 +64,20 @@ def recorded(report: dict[str, Any], commit: str, change: str) -> dict[str, Any]
         "finished": report["finished"][:10],
         "parameters": report["model"]["parameters"],
         **{key: report["training"][key] for key in ("seed", "updates", "target_tokens", "seconds", "precision")},
+        **of_teachers(report.get("teachers", [])),
         "machine": {key: machine[key] for key in ("processor", "kernels", "threads")},
         "versions": {key: versions[key] for key in ("python", "torch")},
         "scores": [each for name, test in report["tests"].items() for each in of_test(name, test)],
         **of_baseline(report.get("baseline")),
         **({"groups": groups} if (groups := of_groups(report["tests"])) else {}),
     }
+
+
+def of_teachers(teachers: list[dict[str, Any]]) -> dict[str, Any]:
+    """How many models taught this one, and the time of their trainings; nothing without any."""
+    if not teachers:
+        return {}
+    return {"teachers": len(teachers), "teachers_seconds": sum(each["seconds"] for each in teachers)}
 
 
 def of_groups(tests: dict[str, Any]) -> dict[str, Any]:

@@ -253,12 +253,20 @@ def _training(record: dict[str, Any]) -> list[str]:
         f"{record['parameters']:,}",
         f"{record['updates']:,}",
         f"{record['target_tokens'] / 1e6:.1f} million",
-        f"{record['seconds'] / 60:.0f}",
+        _minutes(record),
         f"{machine['processor']}, {_kernels_and_threads(record)}",
         f"Python {versions['python']}, torch {versions['torch']}",
         record["finished"],
         f"`{record['commit']}`",
     ]
+
+
+def _minutes(record: dict[str, Any]) -> str:
+    """Of the training, and of those of its teachers."""
+    own = f"{record['seconds'] / 60:.0f}"
+    if "teachers" not in record:
+        return own
+    return f"{own}, and {record['teachers_seconds'] / 60:.0f} for {record['teachers']} teachers"
 
 
 def comparison_section(record: dict[str, Any], letters: dict[str, str]) -> str:
