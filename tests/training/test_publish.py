@@ -1,0 +1,62 @@
+"""What `benchmarks/publish.py` puts on record, and what the page of results makes of it."""
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import transduce
+from scripts import loaded, page_of_results
+from trained import shown
+from transduce.distillation.pipeline import train_recipe
+from transduce.recipe.recipe import load_recipe
+
+Publish = Callable[..., str]
+
+
+@pytest.fixture
+def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Publish:
+    """Publishes a run as the command line would; returns the page of results with that record alone."""
+    script = loaded("benchmarks/publish.py")
+    monkeypatch.setattr(script, "RECORDS", tmp_path / "records")
+
+    def published(run: Path, *options: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["publish.py", str(run), "--commit", "abc", *options])
+        script.main()
+        page: str = page_of_results(monkeypatch, tmp_path, RECORDS=tmp_path / "records").page()
+        return page
+
+    return published
+
+
+@pytest.mark.parametrize(("kind", "unit"), [("character", "character"), ("whitespace", "token")])
+def test_the_perplexity_of_the_references(
+    kind: str, unit: str, publish: Publish, tiny_recipe: Path, tiny_corpus: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    train_recipe(load_recipe(tiny_recipe, [f"tokenizer={{kind='{kind}', vocabulary=100}}"]), run, shown())
+    assert "perplexity" not in publish(run)
+    page = publish(run, "--perplexity")
+    test = load_recipe(run / "recipe.toml").data.test["held_out"]  # type: ignore[attr-defined]
+    sides = [(tiny_corpus / name).read_text().splitlines() for name in (test.source, test.target)]
+    scored = transduce.load(run).score(*sides)
+    units = sum(1 + len(text if kind == "character" else text.split()) for text in sides[1])  # 1: the end
+    perplexity = math.exp(-sum(each.log_probability for each in scored) / units)
+    assert f"| {perplexity:.1f} |" in page
+    assert f"base:e\\|unit:{unit}\\|ends:counted\\|context:the source and all target tokens before" in page
+
+
+def test_the_time_of_teachers_stands_beside_the_students(publish: Publish, tiny_recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    teachers = ["teachers.seeds=[3, 4]", "teachers.training={updates=12}", "teachers.search={beam=2, min_length=1}"]
+    train_recipe(load_recipe(tiny_recipe, teachers), run, shown())
+    record = run / "report.json"
+    report = json.loads(record.read_text())
+    report["teachers"][0]["seconds"] = 600
+    report["teachers"][1]["seconds"] = 300
+    report["training"]["seconds"] = 120
+    record.write_text(json.dumps(report))
+    assert "| 2, and 15 for 2 teachers |" in publish(run)
