@@ -11,7 +11,7 @@ from transduce.core.errors import InputError
 from transduce.data.columns.protocols import Column, Encoded
 from transduce.data.columns.tokens import Tokens
 from transduce.data.lexicon import Lexicon, check_candidates
-from transduce.inference.batches import check_batch_size
+from transduce.inference.batches import check_batch_size, within_memory
 from transduce.inference.constraints import ConstraintCompiler, Constraints
 from transduce.inference.inputs import sources
 from transduce.inference.prediction import Prediction, empty_prediction, unmet
@@ -64,7 +64,8 @@ def decode(
     """Predict an output for each text, in order. A text without tokens gives an empty prediction.
 
     Args:
-        batch_size: texts searched together; like lengths are put together, whatever their order.
+        batch_size: texts searched together, or fewer where they are very long; like lengths are put together, whatever
+            their order.
         lines: the number of each text in its file, from 0, which seeds its samples.
         wanted: phrases that each output must or must not hold, and how it begins.
         others: the tasks of an ensemble's further members, which read each text in their own tokens.
@@ -95,7 +96,7 @@ def decode(
         model.eval()
     if advance:
         advance(len(predictions))
-    batches = [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
+    batches = within_memory(order, lambda place: _work(requests[place]), batch_size)
 
     def read(places: list[int]) -> list[list[Request]]:
         """As each member of an ensemble reads them."""
