@@ -9,6 +9,7 @@ benchmarks/results/recipes/NAME.json (by default the recipe's name and its seed)
 import argparse
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,18 @@ def of_test(name: str, test: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def of_search(test: str, scores: dict[str, Any], search: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """A row of the table for each metric; search: None for a task that does not search."""
-    return [{"test": test, "search": in_words(search) if search else "", **score} for score in scores.values()]
+    """A row of the table for each metric; search: None for a task that does not search.
+
+    Metrics of one signature, such as ROUGE-1 and ROUGE-2, are told apart by their names in it: a column is a signature.
+    """
+    used = Counter(score["signature"] for score in scores.values())
+    common = {"test": test, "search": in_words(search) if search else ""}
+    return [common | score | {"signature": _alone(score, used)} for score in scores.values()]
+
+
+def _alone(score: dict[str, Any], used: Counter[str]) -> str:
+    signature: str = score["signature"]
+    return f"{signature}|metric:{score['name']}" if used[signature] > 1 else signature
 
 
 def of_text(test: str, found: dict[str, Any]) -> dict[str, Any]:
