@@ -1,12 +1,17 @@
-"""Which texts are searched together."""
+"""Which rows are put together."""
 
-from transduce.inference.batches import PADDED, within_memory
+from transduce.inference.batches import PADDED, by_length
 
 
-def test_long_texts_are_searched_in_smaller_batches() -> None:
-    lengths = sorted([2 * PADDED, PADDED, PADDED // 3, PADDED // 3, 10, 9, 8, 7, 0, 0], reverse=True)
-    order = list(range(len(lengths)))
-    batches = within_memory(order, lengths.__getitem__, 4)
-    assert batches == [[0], [1], [2, 3, 4], [5, 6, 7, 8], [9]]
-    assert all(len(each) * lengths[each[0]] <= PADDED for each in batches if len(each) > 1)
-    assert within_memory([], lengths.__getitem__, 4) == []
+def test_long_rows_are_in_smaller_batches() -> None:
+    lengths = [2 * PADDED, PADDED, PADDED // 3, PADDED // 3, 10, 9, 8, 7, 0, 0]
+    assert list(by_length(lengths, 4, longest_first=True)) == [[0], [1], [2, 3, 4], [5, 6, 7, 8], [9]]
+    assert list(by_length(lengths, 4)) == [[8, 9, 7, 6], [5, 4, 2], [3], [1], [0]]
+    assert list(by_length([], 4)) == []
+
+
+def test_padding_counts() -> None:
+    """Rows that fit by their own lengths, and not padded to the longest."""
+    half = PADDED // 2
+    assert list(by_length([half, half, 1], 64, longest_first=True)) == [[0, 1], [2]]
+    assert list(by_length([half, half, 1], 64)) == [[2, 0], [1]]

@@ -11,7 +11,7 @@ from transduce.core.errors import InputError
 from transduce.data.columns.protocols import Column, Encoded
 from transduce.data.columns.tokens import Tokens
 from transduce.data.lexicon import Lexicon, check_candidates
-from transduce.inference.batches import check_batch_size, within_memory
+from transduce.inference.batches import by_length, check_batch_size
 from transduce.inference.constraints import ConstraintCompiler, Constraints
 from transduce.inference.inputs import sources
 from transduce.inference.prediction import Prediction, empty_prediction, unmet
@@ -91,12 +91,13 @@ def decode(
     encoded = _reads(task).encode(texts) if encoded is None else encoded
     wanted = wanted or [Constraints()] * len(texts)
     requests, predictions = _asked(task, texts, encoded, settings, numbers, wanted, unprompted)
-    order = sorted(requests, key=lambda place: -_work(requests[place]))
     if model.training:  # to tell all parts takes half a millisecond
         model.eval()
     if advance:
         advance(len(predictions))
-    batches = within_memory(order, lambda place: _work(requests[place]), batch_size)
+    places_asked = list(requests)
+    together = by_length(map(_work, requests.values()), batch_size, longest_first=True)
+    batches = [[places_asked[row] for row in rows] for rows in together]
 
     def read(places: list[int]) -> list[list[Request]]:
         """As each member of an ensemble reads them."""
@@ -114,7 +115,7 @@ def decode(
 
     outside = False
     if workers > 1 and len(batches) > 1 and not lattice:
-        outside = _goes_in_one_call(model, read(order[-1:]), list(requests.values()), settings)
+        outside = _goes_in_one_call(model, read(batches[-1][-1:]), list(requests.values()), settings)
     for places, (found, lattices) in zip(batches, each(searched, len(batches), workers, outside), strict=True):
         for row, (place, hypotheses) in enumerate(zip(places, found, strict=True)):
             constraint = requests[place].constraint

@@ -66,7 +66,7 @@ class LabelPredictor:
         names, device = labels.tokens(range(labels.spec.size)), next(model.parameters()).device
         encoded = [ids if isinstance(ids, np.ndarray) else np.asarray(ids, np.int32) for ids in reads.encode(texts)]
         found: dict[int, LabelPrediction] = {}
-        for places in by_length(encoded, self.together(batch_size, len(texts))):
+        for places in by_length(map(len, encoded), self.together(batch_size, len(texts))):
             batch = reads.collate_texts([encoded[place] for place in places])
             normed_BC = model.eval().classify(map_tree(lambda each: each.to(device), batch)).double().log_softmax(-1)
             for place, row in zip(places, normed_BC.tolist(), strict=True):

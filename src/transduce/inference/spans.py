@@ -269,7 +269,7 @@ class SpanPredictor:
         device = next(model.parameters()).device
         waiting = np.bincount([each.text for each in found]) if found else np.zeros(0, np.int64)
         looked: dict[int, tuple[Numbers, Numbers]] = {}
-        for places in by_length([window.row for window in found], batch_size):
+        for places in by_length((len(window.row) for window in found), batch_size):
             batch = self.column.collate([found[place].row for place in places])
             passage = type(batch)(*(each.to(device) for each in batch))
             sides = [each.double().log_softmax(-1).cpu().numpy() for each in model.eval().point(passage)]

@@ -59,7 +59,7 @@ class Pieces:
         """The places of pieces with tokens: those of like lengths together, the longest first."""
         texts = self.read
         places = [place for place, text in enumerate(texts) if len(self.ids[place]) and text.strip()]
-        found = by_length([self.ids[place] for place in places], size, longest_first=True)
+        found = by_length((len(self.ids[place]) for place in places), size, longest_first=True)
         return [[places[row] for row in batch] for batch in found]
 
     def advancing(self, advance: Callable[[int], None] | None) -> Callable[[int], None] | None:

@@ -128,7 +128,7 @@ class TreeLabelPredictor:
         """(place, log-probabilities (N, C)) of each tree; short ones first."""
         reads, device = self.columns["source"], next(model.parameters()).device
         encoded = reads.encode([texts[place] for place in places])
-        for these in by_length(encoded, batch_size):
+        for these in by_length(map(len, encoded), batch_size):
             batch = reads.collate_texts([np.asarray(encoded[each], np.int32) for each in these])
             logits_BNC = model.eval().classify(map_tree(lambda leaf: leaf.to(device), batch))
             normed_BNC = logits_BNC.double().log_softmax(-1).cpu().numpy()

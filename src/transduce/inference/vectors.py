@@ -83,7 +83,7 @@ class VectorPredictor:
                 "got none."
             )
         found: dict[int, VectorPrediction] = {}
-        for places in by_length(encoded, batch_size):
+        for places in by_length(map(len, encoded), batch_size):
             inputs = reads.collate_texts([np.asarray(encoded[place], np.float32) for place in places]).to(device)
             answers_B = torch.tensor([counts[place] for place in places], device=device)
             probability_BAO = answer_logits(model.eval(), inputs, answers_B).double().sigmoid().cpu().numpy()
@@ -110,7 +110,7 @@ class VectorPredictor:
                     f"answer {place}: expected {self.answers(given)} rows, as its input has place for; got {len(said)}."
                 )
         objective, found = BinaryCrossEntropy(), dict[int, Likelihood]()
-        for places in by_length(encoded, batch_size):
+        for places in by_length(map(len, encoded), batch_size):
             inputs = reads.collate_texts([encoded[place] for place in places]).to(device)
             targets = answer.collate_texts([answers[place] for place in places]).to(device)
             each_BN = objective.log_probabilities(model.eval(), Batch(inputs, targets, 0))

@@ -171,7 +171,7 @@ def in_batches(
 ) -> list[EngineOutput]:
     """What `translate` makes of batches of items, in the order of the items."""
     found: dict[int, EngineOutput] = {}
-    for places in by_length(items, size):
+    for places in by_length(map(len, items), size):
         found |= zip(places, translate([items[place] for place in places]), strict=True)
     return [found[place] for place in range(len(items))]
 
