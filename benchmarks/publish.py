@@ -9,7 +9,6 @@ benchmarks/results/recipes/NAME.json (by default the recipe's name and its seed)
 import argparse
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,9 @@ def main() -> None:
     parser.add_argument("--change", default="", help="what was set on the command line, as training.updates=2000")
     parser.add_argument("--commit", help="the code it was trained by, where the report does not say")
     parser.add_argument(
-        "--perplexity", action="store_true", help="that of the references too, as where many answers are right"
+        "--perplexity",
+        action="store_true",
+        help="the references' perplexity too, where many answers are right",
     )
     asked = parser.parse_args()
     report = json.loads((asked.run / "report.json").read_text(encoding="utf-8"))
@@ -100,18 +101,8 @@ def of_test(name: str, test: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def of_search(test: str, scores: dict[str, Any], search: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """A row of the table for each metric; search: None for a task that does not search.
-
-    Metrics of one signature, such as ROUGE-1 and ROUGE-2, are told apart by their names in it: a column is a signature.
-    """
-    used = Counter(score["signature"] for score in scores.values())
-    common = {"test": test, "search": in_words(search) if search else ""}
-    return [common | score | {"signature": _alone(score, used)} for score in scores.values()]
-
-
-def _alone(score: dict[str, Any], used: Counter[str]) -> str:
-    signature: str = score["signature"]
-    return f"{signature}|metric:{score['name']}" if used[signature] > 1 else signature
+    """A row of the table for each metric; search: None for a task that does not search."""
+    return [{"test": test, "search": in_words(search) if search else "", **score} for score in scores.values()]
 
 
 def of_text(test: str, found: dict[str, Any]) -> dict[str, Any]:

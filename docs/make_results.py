@@ -266,7 +266,8 @@ def _minutes(record: dict[str, Any]) -> str:
     own = f"{record['seconds'] / 60:.0f}"
     if "teachers" not in record:
         return own
-    return f"{own}, and {record['teachers_seconds'] / 60:.0f} for {record['teachers']} teachers"
+    teachers = "1 teacher" if record["teachers"] == 1 else f"{record['teachers']} teachers"
+    return f"{own}, and {record['teachers_seconds'] / 60:.0f} for {teachers}"
 
 
 def comparison_section(record: dict[str, Any], letters: dict[str, str]) -> str:

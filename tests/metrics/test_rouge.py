@@ -106,11 +106,14 @@ def test_umlauts_are_part_of_words() -> None:
 
 def test_the_signature_tells_the_two_apart() -> None:
     assert rouge([HYPOTHESIS], [REFERENCE]).signature == (
-        f"nrefs:1|case:lc|tok:words|stem:no|figure:F1|refs:best|version:{version('rouge-score')}"
+        f"nrefs:1|type:L|case:lc|tok:words|stem:no|figure:F1|refs:best|version:{version('rouge-score')}"
     )
     assert (
         "figure:recall|refs:pooled|scale:0-1|formula:notes" in notes_rouge_tally([HYPOTHESIS], [REFERENCE], 1).signature
     )
+    kinds = [rouge([HYPOTHESIS], [REFERENCE], kind).signature for kind in ("1", "2", "L")]
+    formulas = [notes_rouge_tally([HYPOTHESIS], [REFERENCE], order).signature for order in (1, 2)]
+    assert len({*kinds, *formulas}) == 5  # tables have a column for each signature
 
 
 def test_intervals_hold_the_value() -> None:

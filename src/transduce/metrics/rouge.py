@@ -57,8 +57,7 @@ def rouge_tally(hypotheses: Sequence[str], references: References, kind: str = "
         float(scorer.score_multi(several, hypothesis)[name].fmeasure)
         for hypothesis, several in zip(hypotheses, listed, strict=True)
     ]
-    kind_of_figure = f"nrefs:{reference_count(listed)}|case:lc|tok:words|stem:no|figure:F1|refs:best"
-    signature = f"{kind_of_figure}|version:{version('rouge-score')}"
+    signature = f"{_counted(listed, kind)}|figure:F1|refs:best|version:{version('rouge-score')}"
     return mean_tally(f"ROUGE-{kind}", signature, found)
 
 
@@ -91,8 +90,13 @@ def notes_rouge_tally(hypotheses: Sequence[str], references: References, order: 
     def figure(sums_2: "NDArray[Any]") -> float:
         return _recall(*sums_2.tolist())
 
-    signature = f"nrefs:{reference_count(listed)}|case:lc|tok:words|stem:no|figure:recall|refs:pooled|scale:0-1"
-    return Tally(f"ROUGE-{order} by the formula", f"{signature}|formula:notes", np.array(rows), figure)
+    signature = f"{_counted(listed, order)}|figure:recall|refs:pooled|scale:0-1|formula:notes"
+    return Tally(f"ROUGE-{order} by the formula", signature, np.array(rows), figure)
+
+
+def _counted(references: list[list[str]], kind: str | int) -> str:
+    """What is counted, as the signature begins."""
+    return f"nrefs:{reference_count(references)}|type:{kind}|case:lc|tok:words|stem:no"
 
 
 def _pooled(hypothesis: Tokens, references: Sequence[Tokens], order: int) -> tuple[int, int]:
