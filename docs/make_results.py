@@ -50,9 +50,9 @@ COMPARED = """
 ## Comparisons
 
 Each table is one run of `transduce compare recipes/compare/NAME.toml`. All variants have the same data, batches and
-budget, and are trained once with each seed. The weights that a training ends with are scored. Budgets are small, so a
-table says which variant learns most from this budget, not which is best in the end. [Comparisons](compare.md) explains
-how they are made.
+budget, and are trained once with each seed. The weights that a training ends with are scored; of variants named
+`-stopped`, those that did best in validation. Budgets are small, so a table says which variant learns most from this
+budget, not which is best in the end. [Comparisons](compare.md) explains how they are made.
 
 - The mean over the seeds stands with the standard deviation between them, and then the score of each seed.
 - *p* is of the difference to the first variant: a paired bootstrap over the examples of the test set and the seeds.

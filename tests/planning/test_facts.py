@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from transduce.data.corpus import BETWEEN_COLUMNS, PairFiles, read_pairs, train_
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.planning.decisions import decide
 from transduce.planning.facts import Facts, facts_of
+from transduce.search.settings import Search
 
 WORDS = [f"word{number}" for number in range(500)]
 
@@ -21,6 +23,12 @@ WORDS = [f"word{number}" for number in range(500)]
 def written(path: Path, pairs: list[tuple[str, str]]) -> tuple[PairFiles]:
     path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
     return (PairFiles(tsv=str(path)),)
+
+
+def decided(files: PairFiles, table: str) -> dict[str, Any]:
+    """One table of the recipe."""
+    keys = {each.key: each.value for each in decide(facts_of([files], Path()))}
+    return {key.removeprefix(f"{table}."): value for key, value in keys.items() if key.startswith(f"{table}.")}
 
 
 def test_a_file_in_one_line_changes_nothing(tmp_path: Path) -> None:
@@ -147,12 +155,36 @@ def test_there_is_room_for_what_only_one_side_has(name: str, tmp_path: Path) -> 
     [files] = (
         written(tmp_path / "a.tsv", COLOURED) if name == "words" else three_columns(tmp_path / "a.tsv", inflected(name))
     )
-    tables = {each.key: each.value for each in decide(facts_of([files], Path())) if each.key.startswith("tokenizer.")}
-    assert tables["tokenizer.joint"] is True
-    config = TokenizerConfig.model_validate({key.removeprefix("tokenizer."): value for key, value in tables.items()})
-    tokenizers = train_pair_tokenizers(config, [files], Path())
+    table = decided(files, "tokenizer")
+    assert table["joint"] is True
+    tokenizers = train_pair_tokenizers(TokenizerConfig.model_validate(table), [files], Path())
     pairs = [pair for _, *pair in read_pairs(files, Path())]
     for side, tokenizer in enumerate(tokenizers):
         texts = [pair[side] for pair in pairs]
         assert not any(tokenizer.unknown in ids for ids in tokenizer.encode(texts))
         assert tokenizer.decode(tokenizer.encode(texts)[0]) == texts[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("how big is {}", 'SELECT CITYalias0.POPULATION FROM CITY AS CITYalias0 WHERE CITYalias0.NAME = "{}" ;'),
+        ("jump {} and left", "I_JUMP I_TURN_LEFT I_TURN_LEFT I_JUMP I_JUMP {} I_JUMP I_TURN_RIGHT I_TURN_RIGHT I_JUMP"),
+        ("{}", "the word of this entry is {} , of which nothing else has been written down until now ."),
+    ],
+)
+def test_a_search_has_room_for_targets_that_are_much_longer(tmp_path: Path, source: str, target: str) -> None:
+    """Counted with the tokenizers themselves: all but one output in a hundred may have all of its tokens.
+
+    One target in twenty is five times as long as the others.
+    """
+    drawn = random.Random(1)
+    names = [f"{drawn.choice('bdfgklmn')}{drawn.choice('aeiou')}{drawn.choice('lmnrst')}as" for _ in range(600)]
+    targets = [" ".join([target.format(name)] * (1 if number % 20 else 5)) for number, name in enumerate(names)]
+    (files,) = written(tmp_path / "a.tsv", list(zip(map(source.format, names), targets, strict=True)))
+    tokenizers = train_pair_tokenizers(TokenizerConfig.model_validate(decided(files, "tokenizer")), [files], Path())
+    search = Search.model_validate(decided(files, "search"))
+    sides = zip(*(pair for _, *pair in read_pairs(files, Path())), strict=True)
+    encoded = [tokenizer.encode(side) for tokenizer, side in zip(tokenizers, sides, strict=True)]
+    cut = sum(search.limit(len(source)) <= len(target) for source, target in zip(*encoded, strict=True))
+    assert cut <= len(names) / 100

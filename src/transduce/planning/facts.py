@@ -14,6 +14,7 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import BETWEEN_COLUMNS, PairFiles, read_pairs
 from transduce.data.doctor.side_checks import LONG, LONG_TIMES_MEDIAN
 from transduce.planning.tags import Tags, tags_in
+from transduce.search.plain_settings import DEFAULTS
 
 SAMPLED = 50_000  # pairs that are looked at closely, evenly spread
 UNSPACED = re.compile(
@@ -22,6 +23,7 @@ UNSPACED = re.compile(
 ENDING = re.compile(r"\w[.,!?;:]+$")
 END_APART = re.compile(r"""(?:^|\s)[.!?…。！？]+(?:\s*["'”’」』）)]+)*\s*$""")
 MOSTLY_UNSPACED = 0.3
+ROOM = DEFAULTS["max_length_offset"]  # that a search leaves to any output
 FEW_NEW = 0.02  # new words of a further text, below which its words are a small set
 
 
@@ -90,6 +92,7 @@ class Facts:
 
     shared: share of the rarer side's letters that the other side has, too. copied: share of target words that stand in
     their source. ratio: characters of the longer side for one of the shorter that all but one in a hundred stay below.
+    expansion: the same of the target for one of the source, but for the first 20 characters of each target.
     languages_named: whether the languages were said, and not read from the files' names.
     columns: of a table, that make the source. tags: in the further columns, as for inflection; each counts as one
     character of the source.
@@ -105,6 +108,7 @@ class Facts:
     languages: tuple[str, str] = ("", "")
     tags: Tags | None = None
     languages_named: bool = False
+    expansion: float = 0.0
 
     @property
     def of_words(self) -> bool:
@@ -142,17 +146,18 @@ def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str
     source, target = (_side([pair[side] for pair in sample]) for side in (0, 1))
     letters = [{letter for pair in sample for letter in pair[side].casefold() if letter.isalpha()} for side in (0, 1)]
     fewer = max(1, min(map(len, letters)))
-    ratios = [max(len(one), len(other)) / min(len(one), len(other)) for one, other in sample]
+    lengths_N2 = np.array([[len(text) for text in pair] for pair in sample])
     return Facts(
         pairs,
         source,
         target,
         shared=len(letters[0] & letters[1]) / fewer,
         copied=_copied(sample),
-        ratio=float(np.quantile(ratios, 0.99)),
+        ratio=float(np.quantile(lengths_N2.max(axis=1) / lengths_N2.min(axis=1), 0.99)),
         columns=columns,
         languages=languages,
         tags=tags,
+        expansion=float(np.quantile((lengths_N2[:, 1] - ROOM).clip(0) / lengths_N2[:, 0], 0.99)),
     )
 
 
