@@ -17,6 +17,7 @@ from transduce.data.tags import addressed, require_language
 from transduce.evaluation.result import EvaluatedSystem, Evaluation, PairedComparison
 from transduce.evaluation.texts import Files, Texts, read_files
 from transduce.inference.likelihood import Likelihood
+from transduce.inference.prediction import count_unfinished
 from transduce.inference.protocols import Advance
 from transduce.metrics.bits import cost_tally
 from transduce.metrics.evaluate import tallies
@@ -99,6 +100,7 @@ def _judge(
         report["seconds"] = round(time.monotonic() - start, 2)
         if pipeline.searches:
             report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
+            report["unfinished"] = count_unfinished(outputs)
         lines = [each.text for each in outputs]
         found = pipeline.task.tallies(lines, texts.references, names, files.language)
     confusion = pipeline.task.confusion(lines, texts.references) if lines else None

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from transduce.core.templates import render
+from transduce.inference.prediction import unfinished_line
 from transduce.interpret.score_tables import groups_table, with_interval
 
 TEMPLATE = Path(__file__).with_name("report_tables.html.jinja")
@@ -95,6 +96,8 @@ def _compared(report: Report) -> Iterator[str | Table]:
 
 
 def _details(report: Report, name: str, groups: str, counts: str) -> Iterator[str | Table]:
+    if count := report.get("unfinished"):
+        yield f"{name}{unfinished_line(count)}"
     if count := report.get("unknown_answers"):
         yield f"{name}answers that no training question has, which count as wrong: {count:,}"
     if len(report.get("groups", {})) > 1:

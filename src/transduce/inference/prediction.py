@@ -1,7 +1,7 @@
 """What a model makes of one text."""
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -151,3 +151,14 @@ def unmet(phrases: Phrases | None, text: str) -> tuple[str, ...]:
     """What of `phrases` has to appear in `text` and does not, as people write it."""
     lack = lacking(phrases, text) if phrases else []
     return tuple(unicodedata.normalize("NFC", " / ".join(alternatives)) for alternatives in lack)
+
+
+def count_unfinished(predictions: Iterable[Prediction]) -> int:
+    """How many outputs were cut off at their limit."""
+    return sum(not each.ended for each in predictions)
+
+
+def unfinished_line(count: int) -> str:
+    """For people."""
+    outputs = "1 output was" if count == 1 else f"{count:,} outputs were"
+    return f"{outputs} cut off: search.max_length_factor and search.max_length_offset say how long they may be."

@@ -16,6 +16,7 @@ from transduce.inference.likelihood import (
     likelihood_context,
     signature,
 )
+from transduce.inference.prediction import count_unfinished
 from transduce.inference.request import Generates
 from transduce.inference.teacher_forcing import exposure, reports_exposure, unit_of
 from transduce.metrics.bits import cost_tally
@@ -106,6 +107,7 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
         result["seconds"] = round(time.monotonic() - start, 2)
         if isinstance(task, Generates):
             result["search"] = recipe.search.model_dump(mode="json", exclude_none=True)
+            result["unfinished"] = count_unfinished(outputs)
         texts = [each.text for each in outputs]
         counted = task.tallies(texts, dataset.references, language=dataset.language)
         scores = {name: tally.score() for name, tally in with_means(counted, dataset.groups).items()}

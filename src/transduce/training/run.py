@@ -49,6 +49,7 @@ from transduce.training.finished import Report, finished_report, note_plan, tell
 from transduce.training.initialization import check_embeddings, device, new_training
 from transduce.training.lock import alone_in
 from transduce.training.loop import Callbacks, train, why_ended
+from transduce.training.output_lengths import too_long
 from transduce.training.plots import write_figures
 from transduce.training.precision import resolve_precision
 from transduce.training.prefetch import loader
@@ -140,6 +141,9 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str],
     trained = begun(recipe, run, task, data, trained, checkpoints, display)
     for each in few_draws(recipe.training.sampled_words, task.columns["target"].spec.size, recipe.training.updates):
         display.warn(each)
+    if data.validation and task.kinds == {"source": "tokens", "target": "tokens"}:
+        for each in too_long(data.validation.store, recipe.search):
+            display.warn(each)
     note_plan(recipe, trained.progress, display)
     if recipe.training.parallel == "fsdp" and group.world > 1:
         from transduce.training.sharding import sharded

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from transduce.core.model_file import NAME
 from transduce.core.registry import resolve
+from transduce.inference.prediction import unfinished_line
 from transduce.interpret.confusion import confusion_table
 from transduce.interpret.score_tables import groups_table, value_and_interval
 from transduce.metrics.confusion import Confusion
@@ -30,6 +31,8 @@ def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Dis
             table.add_row(*(Text(cell) for cell in row))
         display.console.print(table)
     for name, test in report.get("tests", {}).items():
+        if count := test.get("unfinished"):
+            display.warn(f"{name}: {unfinished_line(count)}")
         if len(test.get("groups", {})) > 1:
             display.console.print(groups_table(test["groups"], f"{name}, by task:"))
         if "confusion" in test:
