@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from encoded import store_of
 from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches, Rows
 from transduce.data.store import Store, write_store
@@ -18,21 +19,12 @@ BUDGETS = st.integers(1, 400)
 SEEDS = st.integers(0, 1 << 32)
 
 
-def make(path: Path, lengths: list[tuple[int, int]]) -> Store:
-    write_store(path, ({"source": [5] * s, "target": [6] * t} for s, t in lengths), {"source": 9, "target": 9}, {})
-    return Store(path)
-
-
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Store]:
     """Three blocks and a bit, and one small store; lengths as skewed as sentences'."""
     folder, random = tmp_path_factory.mktemp("stores"), np.random.default_rng(3)
     drawn = [np.minimum(random.geometric(0.08, (size, 2)), 60).tolist() for size in (13_000, 700)]
-    return [make(folder / f"{index}.arrow", lengths) for index, lengths in enumerate(drawn)]
-
-
-def lengths_of(store: Store, field: str) -> np.ndarray[Any, Any]:
-    return np.concatenate([store.lengths(field, block) for block in range(store.blocks)])
+    return [store_of(folder / f"{index}.arrow", lengths) for index, lengths in enumerate(drawn)]
 
 
 def shown(batches: list[Rows]) -> Counter[tuple[int, int]]:
@@ -52,7 +44,7 @@ def test_every_row_once_and_no_batch_over_budget(
 ) -> None:
     batches = list(Batches([(stores[1], 1.0)], BatchConfig(tokens=budget, pool=pool), seed).epoch(epoch))
     assert shown(batches) == Counter({(0, row): 1 for row in range(len(stores[1]))})
-    source, target = lengths_of(stores[1], "source") + 1, lengths_of(stores[1], "target") + 1
+    source, target = stores[1].all_lengths("source") + 1, stores[1].all_lengths("target") + 1
     for batch in batches:
         longest = max(source[batch.rows].max(), target[batch.rows].max())
         assert len(batch.rows) == 1 or len(batch.rows) * longest <= budget
@@ -79,7 +71,7 @@ def test_order_is_fixed_by_seed_and_epoch(stores: list[Store]) -> None:
 
 def test_the_order_of_one_seed_stays_what_it_was(tmp_path: Path) -> None:
     """Training resumes across versions only if this never changes."""
-    store = make(tmp_path / "s.arrow", [(1, 1), (2, 2), (3, 3), (1, 2), (2, 1), (3, 1)])
+    store = store_of(tmp_path / "s.arrow", [(1, 1), (2, 2), (3, 3), (1, 2), (2, 1), (3, 1)])
     batches = Batches([(store, 1.5)], BatchConfig(tokens=8), 1).epoch(2)
     assert [batch.rows.tolist() for batch in batches] == [[1, 3], [5, 1], [4, 5], [2, 2], [0]]
 
@@ -128,8 +120,8 @@ def test_of_an_example_that_is_cut_in_several_ways_each_showing_takes_one(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cuts: int, weight: float, pool: int
 ) -> None:
     folder, size, other = tmp_path_factory.mktemp("cuts"), 4200, 37  # two blocks, and another corpus
-    made = [make(folder / f"{cut}.arrow", [(1 + cut, 1)] * size) for cut in range(cuts)]
-    more = [make(folder / f"more {cut}.arrow", [(1, 1)] * other) for cut in range(cuts)]
+    made = [store_of(folder / f"{cut}.arrow", [(1 + cut, 1)] * size) for cut in range(cuts)]
+    more = [store_of(folder / f"more {cut}.arrow", [(1, 1)] * other) for cut in range(cuts)]
     corpora = [*((store, weight) for store in made), *((store, 1.0) for store in more)]
     batches = Batches(corpora, BatchConfig(tokens=300, pool=pool), seed, cuts)
     counts = [shown(list(batches.epoch(epoch))) for epoch in (0, 1)]
@@ -146,7 +138,7 @@ def test_of_an_example_that_is_cut_in_several_ways_each_showing_takes_one(
 
 
 def test_a_cut_that_is_too_long_for_a_filter_is_left_out_once(tmp_path: Path) -> None:
-    made = [make(tmp_path / f"{cut}.arrow", [(1, 1)] * size) for cut, size in enumerate((50, 40))]
+    made = [store_of(tmp_path / f"{cut}.arrow", [(1, 1)] * size) for cut, size in enumerate((50, 40))]
     batches = Batches([(store, 1.0) for store in made], BatchConfig(tokens=30), 3, cuts=2)
     every = Counter[int]()
     for epoch in range(12):
@@ -157,7 +149,7 @@ def test_a_cut_that_is_too_long_for_a_filter_is_left_out_once(tmp_path: Path) ->
 
 
 def test_weights_by_which_an_epoch_would_be_empty_are_refused(tmp_path: Path) -> None:
-    made = [make(tmp_path / f"{number}.arrow", [(1, 1)] * 7) for number in range(2)]
+    made = [store_of(tmp_path / f"{number}.arrow", [(1, 1)] * 7) for number in range(2)]
     with pytest.raises(InputError, match=r"the weights \(0\.1\) are so small that an epoch shows none of 7 examples"):
         Batches([(made[0], 0.1)], BatchConfig(), 0)
     batches = Batches([(made[0], 0.1), (made[1], 1.0)], BatchConfig(), 0)
@@ -166,7 +158,7 @@ def test_weights_by_which_an_epoch_would_be_empty_are_refused(tmp_path: Path) ->
 
 def test_batches_are_random_and_full(stores: list[Store]) -> None:
     batches = list(Batches([(stores[0], 1.0)], BatchConfig(tokens=1000), 5).epoch(0))
-    longest = [max(lengths_of(stores[0], f)[batch.rows].max() for f in ("source", "target")) for batch in batches]
+    longest = [max(stores[0].all_lengths(f)[batch.rows].max() for f in ("source", "target")) for batch in batches]
     used = [len(batch.rows) * (side + 1) for batch, side in zip(batches, longest, strict=True)]
     assert np.mean(used) > 900
     assert abs(np.corrcoef(longest[:-1], longest[1:])[0, 1]) < 0.2  # lengths do not rise through the epoch

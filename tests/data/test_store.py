@@ -59,7 +59,7 @@ def test_blocks_lengths_types_and_metadata(tmp_path: Path) -> None:
         "source": sum(len(e["source"]) for e in examples),
         "target": len(examples),
     }
-    lengths = np.concatenate([store.lengths("source", block) for block in range(store.blocks)])
+    lengths = store.all_lengths("source")
     assert lengths.tolist() == [len(e["source"]) for e in examples]
     rows = np.array([2 * BLOCK + 4, 0, BLOCK, BLOCK - 1, 0])
     source, target = store.read("source", rows), store.read("target", rows)

@@ -11,15 +11,10 @@ import pytest
 
 import forked
 import transduce
-from transduce.data.store import Store, write_store
+from encoded import store_of
 from transduce.recipe.recipe import load_recipe
 from transduce.search.settings import Search
 from transduce.training.output_lengths import too_long
-
-
-def store_of(path: Path, lengths: list[tuple[int, int]]) -> Store:
-    write_store(path, ({"source": [5] * s, "target": [6] * t} for s, t in lengths), {"source": 9, "target": 9}, {})
-    return Store(path)
 
 
 @pytest.mark.parametrize("factor", [0.0, 1.5, 3.0])

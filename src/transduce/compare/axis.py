@@ -25,7 +25,6 @@ from pydantic import Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
-from transduce.data.store import Store
 from transduce.metrics.paired import mean_interval
 from transduce.metrics.tally import Tally
 from transduce.tasks.protocols import Dataset
@@ -130,7 +129,7 @@ def across_lengths(
     found = []
     for figure in results["quality"]:
         key = figure["test"], figure["search"], figure["metric"]
-        length_S = reference_lengths(tests[figure["test"]].store)
+        length_S = tests[figure["test"]].store.all_lengths("target")
         joined: Figure = {name: figure[name] for name in TOLD} | {"variants": {}}
         for name in figure["variants"]:
             runs = [run[key] for run in tallies[name]]
@@ -142,7 +141,7 @@ def across_lengths(
 
 def check_lengths(axis: AxisConfig | None, tests: Mapping[str, Dataset]) -> None:
     """Raises InputError where a reference is longer than the last part of the axis goes."""
-    longest = {name: int(reference_lengths(test.store).max()) for name, test in tests.items()}
+    longest = {name: int(test.store.all_lengths("target").max()) for name, test in tests.items()}
     problems = [
         f'compare.axis.lengths: test "{name}" has a reference of {length} tokens; the last part ends at '
         f"{axis.lengths[-1]}. Add a part."
@@ -151,11 +150,6 @@ def check_lengths(axis: AxisConfig | None, tests: Mapping[str, Dataset]) -> None
     ]
     if problems:
         raise InputError(problems)
-
-
-def reference_lengths(store: Store) -> NDArray[np.int64]:
-    """Tokens of each reference."""
-    return np.concatenate([store.lengths("target", block) for block in range(store.blocks)])
 
 
 def seeds_of(results: Mapping[str, Any], variant: str) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count, islice
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -92,5 +91,5 @@ def _target_counts(batches: BatchPlan) -> list[Numbers]:
     found = []
     for store in batches.stores:
         added = 1 if "source" in store.fields else -1
-        found.append(np.concatenate([store.lengths("target", block) for block in range(store.blocks)]) + added)
+        found.append(store.all_lengths("target") + added)
     return found

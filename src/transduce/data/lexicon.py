@@ -94,7 +94,7 @@ class LinkedPairs:
 
 def read_links(stores: Sequence[Store], most: int = MOST_LINKS, seed: int = 0) -> LinkedPairs:
     """The pairs of all stores; where they have more than `most` links, some of them, drawn by `seed`, with as many."""
-    lengths = [[_lengths(store, field) for store in stores] for field in ("source", "target")]
+    lengths = [[store.all_lengths(field) for store in stores] for field in ("source", "target")]
     source_length_N, target_length_N = (np.concatenate(each) for each in lengths)
     links_N = (source_length_N + 1) * target_length_N
     if links_N.sum() > most:
@@ -212,10 +212,6 @@ def _likeliest(code_U: Ints, t_U: Reals, sizes: tuple[int, int], count: int) -> 
     candidates_SC = np.full((sizes[0], count), NOTHING, np.int32)
     candidates_SC[e_U[kept_U], rank_U[kept_U]] = f_U[kept_U]
     return candidates_SC
-
-
-def _lengths(store: Store, field: str) -> Ints:
-    return np.concatenate([store.lengths(field, block) for block in range(store.blocks)])
 
 
 def _read(stores: Sequence[Store], field: str, row_N: Ints) -> Ints:

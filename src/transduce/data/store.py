@@ -68,6 +68,10 @@ class Store:
         """How many tokens or frames each example of the block has in `field`; reads none of them."""
         return np.diff(self._view(field, block)[0]).astype(np.int64)
 
+    def all_lengths(self, field: str) -> NDArray[np.int64]:
+        """The same of all examples."""
+        return np.concatenate([np.zeros(0, np.int64), *(self.lengths(field, block) for block in range(self.blocks))])
+
     def read(self, field: str, rows: NDArray[np.int64]) -> list[Ids]:
         """The ids of each row, as views of the map: nothing is copied."""
         if self.check_when_read:

@@ -16,16 +16,12 @@ def too_long(store: Store, search: Search) -> list[str]:
     Args:
         store: held-out pairs of token ids, "source" and "target".
     """
-    if not len(store):
-        return []
-    source_N, target_N = (
-        np.concatenate([store.lengths(field, block) for block in range(store.blocks)]) for field in ("source", "target")
-    )
+    source_N, target_N = store.all_lengths("source"), store.all_lengths("target") + 1
     limit_N = np.array([search.limit(length) for length in source_N.tolist()])
-    longer = int((target_N + 1 > limit_N).sum())
+    longer = int((target_N > limit_N).sum())
     if longer <= FEW * len(store):
         return []
-    enough = math.ceil(((target_N + 1 - search.max_length_offset) / source_N.clip(1)).max())
+    enough = math.ceil(((target_N - search.max_length_offset) / source_N.clip(1)).max())
     return [
         f"{longer:,} of {len(store):,} targets for validation are longer than an output may be: "
         f"search.max_length_factor = {search.max_length_factor:g} times the tokens of the source, and "
