@@ -159,6 +159,6 @@ def count_unfinished(predictions: Iterable[Prediction]) -> int:
 
 
 def unfinished_line(count: int) -> str:
-    """For people."""
+    """What to tell about them."""
     outputs = "1 output was" if count == 1 else f"{count:,} outputs were"
-    return f"{outputs} cut off: search.max_length_factor and search.max_length_offset say how long they may be."
+    return f"{outputs} cut off: search.max_length_factor and search.max_length_offset limit their length."

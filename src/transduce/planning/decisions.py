@@ -12,7 +12,7 @@ from transduce.search.plain_settings import DEFAULTS
 
 HELD_OUT = (0.05, 1000)  # the share of the pairs in validation, and in the test; at most so many
 PIECES = 1.3  # tokens for a word, where words are cut into pieces
-PIECES_A_CHARACTER = 0.3  # at least, in texts of few and long words such as CITYalias0.STATE_NAME
+PIECES_A_CHARACTER = 0.3  # of long words such as CITYalias0.STATE_NAME; more than most, as room is left for all
 SIZES = (  # positions of an epoch from which a model is so wide and deep
     (0, 64, 2),
     (5_000, 128, 3),
@@ -317,7 +317,7 @@ def _search(facts: Facts) -> list[Decision]:
     ratio = facts.expansion * each * source.characters / tokens(facts, source)
     if ratio <= DEFAULTS["max_length_factor"]:
         return []
-    reason = f"one target in a hundred has more than {ratio:.1f} tokens for one of the source"
+    reason = f"one target in a hundred has more than {ratio:.1f} tokens for each token of its source"
     return [Decision("search.max_length_factor", float(math.ceil(2 * ratio)), reason)]
 
 
