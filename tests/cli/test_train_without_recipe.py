@@ -46,6 +46,20 @@ def test_two_files_become_a_model(run: Run, files: tuple[str, ...], tmp_path: Pa
     assert fingerprint(tmp_path / "r" / "model.safetensors") == model
 
 
+def test_held_out_texts_that_are_longer_than_those_of_training_are_told(
+    run: Run, files: tuple[str, ...], tmp_path: Path
+) -> None:
+    held_out = {"source": "1 2\n3\n", "target": "one two\n" + "three " * 400 + "\n"}
+    for side, text in held_out.items():
+        (tmp_path / side).write_text(text, encoding="utf-8")
+    validation = f"data.validation={{source='{tmp_path / 'source'}', target='{tmp_path / 'target'}'}}"
+    done = run("train", *files, *SMALL, validation, "--dry-run", "--run", tmp_path / "r")
+    assert done.code == 0, done.err
+    told = " ".join((done.out + done.err).split())
+    assert "the validation: 1 of 2 pairs has more than 256 tokens, up to 400." in told
+    assert not (tmp_path / "r").exists()
+
+
 def test_what_the_examination_finds_is_told_once_before_training(run: Run, tmp_path: Path) -> None:
     lines = [f"{number:b} is {number}" for number in range(60)]
     (tmp_path / "a").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -161,7 +161,7 @@ def test_further_pairs_are_not_drawn_from(stage: dict[str, object]) -> None:
 
 
 def test_one_source_for_all_cannot_be_split(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="all pairs have the same source"):
+    with pytest.raises(InputError, match="too few sources are different"):
         split_pairs([write(tmp_path, [("same", word) for word in WORDS])], tmp_path, HoldOut(test=4))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from transduce.data import near_duplicates
-from transduce.data.near_duplicates import NearDuplicates
+from transduce.data.near_duplicates import NearDuplicates, normalized
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -51,3 +51,21 @@ def test_several_texts_with_one_number(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(near_duplicates, "FEW", few)
         index = NearDuplicates([(7, "a b c d"), (7, "e f g h")], by_words=True)
         assert [*index.of("a b c d"), *index.of("e f g h")] == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("  Two dogs, 3 cats! ", "two dogs cats"),
+        ("हिन्दी, भाषा", "हिन्दी भाषा"),
+        ("ปู่ 12 ย่า", "ปู่ ย่า"),
+        ("cafe\u0301", "caf\u00e9"),
+        ("❤\ufe0f!", "❤\ufe0f!"),
+    ],
+)
+def test_all_but_case_digits_punctuation_and_white_space_counts(text: str, same: str) -> None:
+    assert normalized(text) == same
+
+
+def test_words_that_differ_in_a_vowel_sign_are_two() -> None:
+    assert len({normalized(word) for word in ("कि", "का", "क", "कु")}) == 4

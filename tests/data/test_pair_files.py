@@ -112,6 +112,8 @@ def test_what_is_no_zip_is_told(tmp_path: Path) -> None:
         ({"tsv": "a", "source_column": "en"}, "columns have names in csv and jsonl alone"),
         ({"tsv": "a", "source_column": -1}, "counted from 0; got -1"),
         ({"jsonl": "a", "source_column": [0, 1]}, "expected their names"),
+        ({"jsonl": "a", "source_column": 1, "target_column": 0}, "expected their names"),
+        ({"jsonl": "a", "source_column": "en", "target_column": 0}, "expected their names"),
     ],
 )
 def test_files_that_are_none_are_refused(keys: dict[str, object], told: str) -> None:

@@ -12,14 +12,16 @@ import forked
 import transduce
 from trained import lines_of, sha256, shown
 from transduce.core.errors import InputError
-from transduce.data.corpus import TextFile
+from transduce.data.corpus import TextFile, read_pairs
 from transduce.data.tags import tags_of
 from transduce.distillation import translations
 from transduce.distillation.backtranslation import reverse_of
 from transduce.distillation.pipeline import train_recipe
 from transduce.distillation.translations import BACKTRANSLATION, distil
+from transduce.planning.writing import value_in_toml
 from transduce.recipe.recipe import load_recipe
 from transduce.search.settings import search_settings
+from transduce.tasks.translation import TranslationData
 from transduce.training.run import run_training
 
 TALK = "backtranslation.search={beam=2, min_length=1}"  # hardly trained models may say nothing
@@ -58,6 +60,39 @@ def test_the_model_learns_from_texts_with_the_sources_of_a_reverse_model(
     other = load_recipe(tiny_recipe, [*BACK, "backtranslation.weight=0.5", "backtranslation.text=['test.words']"])
     with pytest.raises(InputError, match="different: lines, sources"):
         train_recipe(other, run, shown())
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        ({"tsv": "pairs"}, "a b\t1 2\nc\t3\n"),
+        ({"tsv": "pairs", "source_column": 1, "target_column": 2}, "x\ta b\t1 2\ny\tc\t3\n"),
+        ({"csv": "pairs"}, "en,sw\na b,1 2\nc,3\n"),
+        ({"csv": "pairs", "source_column": "en", "target_column": "sw"}, "sw,en\n1 2,a b\n3,c\n"),
+        ({"jsonl": "pairs"}, '{"source": "a b", "target": "1 2"}\n{"target": "3", "source": "c"}\n'),
+        ({"jsonl": "pairs", "source_column": "en"}, '{"en": "a b", "target": "1 2"}\n{"target": "3", "en": "c"}\n'),
+    ],
+)
+def test_the_reverse_model_reads_the_sides_exchanged(
+    tiny_recipe: Path, tiny_corpus: Path, entry: dict[str, object], text: str
+) -> None:
+    (tiny_corpus / "pairs").write_text(text, encoding="utf-8")
+    given = value_in_toml(entry)
+    recipe = load_recipe(tiny_recipe, [*BACK, f"data.train=[{given}]", f"data.validation={given}"])
+    data, turned = recipe.data, reverse_of(recipe).data
+    assert isinstance(data, TranslationData) and isinstance(turned, TranslationData)
+    assert data.validation and turned.validation
+    for files, exchanged in ((data.train[0], turned.train[0]), (data.validation, turned.validation)):
+        assert [pair[1:] for pair in read_pairs(files, tiny_corpus)] == [("a b", "1 2"), ("c", "3")]
+        assert [pair[1:] for pair in read_pairs(exchanged, tiny_corpus)] == [("1 2", "a b"), ("3", "c")]
+
+
+def test_the_reverse_model_has_each_tokenizer_on_its_side(tiny_recipe: Path) -> None:
+    sides = ["tokenizer.source={kind='character', vocabulary=50}", "tokenizer.target={kind='whitespace'}"]
+    recipe = load_recipe(tiny_recipe, [*BACK, "tokenizer.joint=false", *sides])
+    turned = reverse_of(recipe).tokenizer
+    assert (turned.of_side("source"), turned.of_side("target")) == (recipe.tokenizer.target, recipe.tokenizer.source)
+    assert (turned.of_side("source").kind, turned.of_side("target").vocabulary) == ("whitespace", 50)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
@@ -124,6 +159,7 @@ def test_what_is_wrong_is_said_before_anything_is_trained(tiny_recipe: Path, tmp
         ("backtranslation.search.bem=3", r"\[backtranslation\]: unknown key search.bem"),
         ("backtranslation.text=['test.wrds']", r'test.wrds: no such file. Did you mean "test.words"'),
         ("teachers.seeds=[1]", r"both make training pairs"),
+        ("data.train=[{tsv='pairs', source_column=[0, 1], target_column=2}]", r"cannot be cut into several columns"),
     ]:
         with pytest.raises(InputError, match=said):
             train_recipe(load_recipe(tiny_recipe, [*BACK, wrong]), run, shown())

@@ -1,5 +1,6 @@
 """Which files are meant by what is named: every kind, parts beside each other, languages."""
 
+import gzip
 import json
 import zipfile
 from pathlib import Path
@@ -14,6 +15,7 @@ from transduce.planning.inputs import (
     is_data,
     language_of,
     looks_like_data,
+    named_inputs,
     parse_languages,
     resolve_inputs,
 )
@@ -141,6 +143,44 @@ def test_every_test_set_has_a_name_of_its_own(tmp_path: Path) -> None:
     tests = parallel(tmp_path / "p", "test.a", "test_a", "test-a").tests
     files = {name: Path(each["source"]).name for name, each in tests.items()}
     assert files == {"test_a": "test_a.en", "test_a_2": "test-a.en", "test_a_3": "test.a.en"}
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (
+            ["A/train.en", "A/train.sw", "B/train.en", "B/train.sw"],
+            r"A.train.en and x.zip.B.train.en; x.zip.A.train.sw",
+        ),
+        (["a/train.en", "b/train.sw", "c/train.en"], r"found x.zip.a.train.en and x.zip.c.train.en\. Keep one"),
+        (["/etc/train.en", "/etc/train.sw"], r"names files outside of itself \(/etc/train.en, /etc/train.sw\)"),
+        (["../train.en", "train.sw"], r"names files outside of itself \(../train.en\)"),
+    ],
+)
+def test_an_archive_with_several_files_of_a_name_or_files_elsewhere_is_refused(
+    tmp_path: Path, names: list[str], told: str
+) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name in names:
+            archive.writestr(name, text(ENGLISH))
+    with pytest.raises(InputError, match=told):
+        named_inputs(Named(tmp_path / "x.zip"))
+
+
+def test_a_packed_file_beside_its_like_is_told(folder: Path) -> None:
+    (folder / "moses" / "train.sw.gz").write_bytes(gzip.compress(b"other\n"))
+    with pytest.raises(InputError, match=r"found moses.train.sw and moses.train.sw.gz"):
+        resolve_inputs(Named(folder / "moses"))
+
+
+def test_what_macos_adds_to_an_archive_is_no_file_of_it(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for language, lines in (("en", ENGLISH), ("sw", SWAHILI)):
+            archive.writestr(f"train.{language}", text(lines))
+            archive.writestr(f"__MACOSX/._train.{language}", b"\0\5\26\7")
+    assert read(resolve_inputs(Named(tmp_path / "x.zip"))) == [
+        list(pair) for pair in zip(ENGLISH, SWAHILI, strict=True)
+    ]
 
 
 def test_the_name_of_an_archive_says_its_direction(folder: Path) -> None:

@@ -33,6 +33,13 @@ def test_targets_that_are_too_long_are_counted_and_the_factor_named_has_room(tmp
     assert any(target + 1 > less.limit(source) for source, target in lengths)
 
 
+def test_where_the_source_says_nothing_of_the_length_the_offset_is_named(tmp_path: Path) -> None:
+    [told] = too_long(store_of(tmp_path / "a.arrow", [(1, 4000), (2, 30)]), Search())
+    match = re.search(r"search\.(max_length_\w+) = (\d+) leaves room for all", told)
+    assert match and match[1] == "max_length_offset"
+    assert Search.model_validate({match[1]: int(match[2])}).limit(1) >= 4001
+
+
 def test_one_in_a_hundred_may_be_longer(tmp_path: Path) -> None:
     search = Search(max_length_factor=1.0, max_length_offset=0)
     assert too_long(store_of(tmp_path / "a.arrow", [(9, 9), *[(9, 8)] * 99]), search) == []

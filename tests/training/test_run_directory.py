@@ -101,6 +101,14 @@ def test_a_finished_run_keeps_every_byte_and_says_what_could_be_done(
     assert (told.count("BLEU"), told.count("perplexity")) == (1, 1)  # the table of its scores, and no second telling
 
 
+def test_a_model_that_is_cut_short_is_written_again(tiny_recipe: Path, finished: Path) -> None:
+    model = finished / "model.safetensors"
+    whole = model.read_bytes()
+    model.write_bytes(whole[:1000])
+    assert "finished, and left as it is" not in train(tiny_recipe, finished)
+    assert model.read_bytes() == whole
+
+
 def test_a_folder_that_is_no_run_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "corpus").mkdir()
     for arguments in (["corpus"], ["corpus", "--finish"]):

@@ -141,7 +141,7 @@ def predict(
     options that are not given are those of the model's recipe.
     """
     from transduce.cli.predictions import answer, writer
-    from transduce.cli.text import is_terminal, json_line, source_lines, tell, write_lines
+    from transduce.cli.text import check_output, is_terminal, json_line, source_lines, tell, write_lines
     from transduce.data.tags import require_language
     from transduce.runtime.allocator import keep_freed_memory
     from transduce.without_torch.choice import translator_of
@@ -149,6 +149,7 @@ def predict(
     keep_freed_memory()
     at_terminal = source is None and text is None and is_terminal(sys.stdin)
     _check(source, text, at_terminal, draw, as_json, constraints, engine, output)
+    check_output(output, source, constraints)
     asked = {
         "method": method,
         "beam": beam,

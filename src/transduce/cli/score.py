@@ -42,13 +42,14 @@ def score(
     from transduce.bulk.engine import engine_of
     from transduce.bulk.job import Placement
     from transduce.bulk.scoring import ScoringWorker, scored
-    from transduce.cli.text import bar, write_lines
+    from transduce.cli.text import bar, check_output, write_lines
     from transduce.core.errors import InputError
     from transduce.core.model_file import find_model_file
     from transduce.pipeline.pipeline import load
 
     if engine == "local" and workers:
         raise InputError("--workers is for --engine ray: one process scores with all its threads.")
+    check_output(output, source, target, tsv)
     sides = options.columns(tsv, source_column, target_column)
     if bool(sides) == bool(target) or (sides and source):
         raise InputError("name --target (and --source, if the model reads one), or a --tsv with both as columns.")
@@ -60,6 +61,8 @@ def score(
     elif not sides and ("source" in pipeline.task.columns) != (source is not None):
         wanted = "needs --source" if source is None else "is a language model and reads no --source"
         raise InputError(f"{model[0]}: {wanted}.")
+    if not targets:
+        raise InputError(f"{tsv or target}: the file is empty; expected lines of text.")
     how = {"batch_size": batch_size}
     doer = engine_of(engine, ScoringWorker(how, [], pipeline), workers)
     job = Placement(doer, [find_model_file(each) for each in model], {**use, "device": device}).job("score", how)

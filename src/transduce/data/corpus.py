@@ -84,7 +84,8 @@ class PairFiles(Config):
         named = [each for each in keys if isinstance(each, str)]
         if named and self.csv is None and self.jsonl is None:
             raise ValueError(f"columns have names in csv and jsonl alone; expected a number, got {named[0]!r}")
-        if self.jsonl is not None and len(self.sources) > 1 and len(named) < len(keys):
+        counted = [key for key, usual in zip(keys, (0, 1), strict=False) if isinstance(key, int) and key != usual]
+        if self.jsonl is not None and (counted or 2 < len(keys) != len(named)):
             raise ValueError("source_column, target_column: objects have no columns to count; expected their names")
         return self
 
@@ -92,6 +93,15 @@ class PairFiles(Config):
     def sources(self) -> tuple[int | str, ...]:
         """The columns of the source."""
         return self.source_column if isinstance(self.source_column, tuple) else (self.source_column,)
+
+    @property
+    def keys(self) -> tuple[int | str, ...]:
+        """The columns of the source and that of the target, as its file has them: those of objects are names."""
+        target = self.target_column
+        if self.jsonl is None:
+            return (*self.sources, target)
+        names = [each if isinstance(each, str) else "source" for each in self.sources]
+        return (*names, target if isinstance(target, str) else "target")
 
     @property
     def of_two_files(self) -> bool:
@@ -362,7 +372,7 @@ def _read_two(source: Path, target: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]]:
-    target, keys = files.target_column, (*files.sources, files.target_column)
+    keys = files.keys
     rows: Iterator[Row]
     if files.tsv is not None:
         numbers = [int(key) for key in keys]
@@ -373,8 +383,7 @@ def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]
     elif files.csv is not None:
         rows = csv_rows(path, keys)
     else:
-        names = [key if isinstance(key, str) else "source" for key in files.sources]
-        rows = jsonl_rows(path, [*names, target if isinstance(target, str) else "target"])
+        rows = jsonl_rows(path, [str(key) for key in keys])
     separator = BETWEEN_COLUMNS if files.source_separator is None else files.source_separator
     return ((number, separator.join(sources), target) for number, (*sources, target) in rows)
 

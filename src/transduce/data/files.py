@@ -86,6 +86,18 @@ def existing_file(path: str | Path) -> Path:
     raise InputError(f"{path}: no such file.{suggest(path.name, neighbours)}")
 
 
+def lasting_file(path: str | Path) -> Path:
+    """As `existing_file`, of what is read more than once.
+
+    Raises:
+        InputError: likewise; or it is a pipe.
+    """
+    path = existing_file(path)
+    if path.is_fifo():
+        raise InputError(f"{path}: is a pipe, which can be read once; write it to a file, which is read several times.")
+    return path
+
+
 def archive_of(path: Path) -> Path | None:
     """The .zip that `path` names a file of; None where it names none."""
     return next((above for above in path.parents if above.suffix.lower() == ".zip" and above.is_file()), None)
@@ -95,13 +107,18 @@ def archived_names(archive: Path) -> list[str]:
     """The files in a .zip, in its order.
 
     Raises:
-        InputError: it is no .zip, or a damaged one.
+        InputError: it is no .zip, or a damaged one; a name is that of a file elsewhere, such as /etc/passwd.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
-            return [each.filename for each in opened.infolist() if not each.is_dir()]
+            names = [each.filename for each in opened.infolist() if not each.is_dir()]
     except DAMAGED as error:
         raise InputError(f"{archive}: expected a .zip, but it cannot be read: {error}.") from error
+    if elsewhere := [
+        name for name in names if ".." in Path(name).parts or not (archive / name).is_relative_to(archive)
+    ]:
+        raise InputError(f"{archive}: names files outside of itself ({', '.join(elsewhere[:3])}); unpack it with care.")
+    return names
 
 
 def _member(archive: Path, path: Path) -> BinaryIO:
@@ -229,7 +246,7 @@ def fingerprint(path: str | Path) -> str:
 
     That of a big file is remembered as long as size, inode and times of the file stay as they are.
     """
-    path = existing_file(path)
+    path = lasting_file(path)
     if archive := archive_of(path):
         with _member(archive, path) as stream:
             return hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()

@@ -153,8 +153,9 @@ def _split(corpora: tuple[PairFiles, ...], root: Path, amounts: HoldOut, prints:
             ordered = [part for _, part in sorted(zip([*numbers, *others], parts, strict=True), key=itemgetter(0))]
             return Split(tuple(ordered), sum(wanted), found.near, found.together, tagged.count)
     raise InputError(
-        f"{names}: data.hold_out: nothing can be held out, since all pairs have the same source. Check that it is the "
-        "source that you mean; or name files for data.validation and data.test."
+        f"{names}: data.hold_out: nothing can be held out: pairs with the same source stay together, and too few "
+        "sources are different. Check that it is the source that you mean; or name files for data.validation and "
+        "data.test."
     )
 
 

@@ -10,28 +10,29 @@ Where there are few different n-grams, as in strings over four letters, this fin
 common with each of them are counted at once, from the places of all: about a nanosecond for each common one.
 """
 
-import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 TENTHS = 7  # the threshold
 FEW = 16  # places that are looked at one by one
-WORD = re.compile(r"[^\W\d_]+")
+WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")  # the vowels of Devanagari, Tamil or Thai are marks
 Gram = tuple[str, str]
 Grams = frozenset[Gram]
 Index = tuple[int, bool]  # the side that it is of, 0 where it is of both; whether by words
 
 
 def normalized(text: str) -> str:
-    """Lower case, words with one space between; digits, punctuation and symbols are left out.
+    """Lower case in NFC, words with one space between; digits, punctuation and symbols are left out.
 
     A text of nothing else stays as it is, without spaces at its ends.
     """
-    return " ".join(WORD.findall(text.casefold())) or text.strip()
+    return " ".join(WORD.findall(unicodedata.normalize("NFC", text.casefold()))) or text.strip()
 
 
 @lru_cache(maxsize=4096)  # held-out texts are looked at in each pass

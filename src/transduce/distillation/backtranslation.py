@@ -12,7 +12,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import find_model_file
-from transduce.data.corpus import TextFile
+from transduce.data.corpus import PairFiles, TextFile
 from transduce.data.files import existing_file, fingerprint
 from transduce.distillation.stages import Stages
 from transduce.distillation.translations import BACKTRANSLATION, taught_pairs
@@ -22,6 +22,7 @@ from transduce.tasks.translation import TranslationData
 from transduce.training.finished import Report
 
 REVERSE, PAIRS = "reverse", "backtranslated"
+NAMES = {"source": "target", "target": "source", "source_column": "target_column", "target_column": "source_column"}
 
 
 class Backtranslating(Stages):
@@ -61,10 +62,10 @@ def reverse_of(recipe: Recipe) -> Recipe:
     del table["backtranslation"]
     table["name"] = f"{recipe.name}-reverse"
     table["task"] |= {"source": table["task"].get("target", ""), "target": table["task"].get("source", "")}
-    exchanged = [_exchanged(files) for files in table["data"]["train"]]
-    table["data"] |= {"train": exchanged, "test": {}}
-    if "validation" in table["data"]:
-        table["data"]["validation"] = _exchanged(table["data"]["validation"])
+    table["data"] |= {"train": [_exchanged(files) for files in data.train], "test": {}}
+    if data.validation:
+        table["data"]["validation"] = _exchanged(data.validation)
+    table["tokenizer"] = {NAMES.get(key, key): value for key, value in table["tokenizer"].items()}
     if not table["task"]["target"]:  # whose tokenizer that metric needs
         table["task"]["metrics"] = [each for each in table["task"]["metrics"] if each != "bleu-lc-moses"] or ["chrf"]
     if table["training"]["best"] not in ("loss", "perplexity", *table["task"]["metrics"]):
@@ -101,6 +102,11 @@ def _asked(recipe: Recipe) -> Backtranslation:
             f"{recipe.name}: [backtranslation] is for one direction; leave out `to` and `tag` of data.train, or give "
             "the pairs that `transduce translate-back` writes."
         )
+    if any(len(files.sources) > 1 for files in (*data.train, *([data.validation] if data.validation else []))):
+        problems.append(
+            f"{recipe.name}: [backtranslation] writes sources, which cannot be cut into several columns again; write "
+            "the columns of source_column into one."
+        )
     for name in asked.text:
         try:
             existing_file(Path(data.root, name))
@@ -111,6 +117,8 @@ def _asked(recipe: Recipe) -> Backtranslation:
     return asked
 
 
-def _exchanged(files: dict[str, Any]) -> dict[str, Any]:
-    names = {"source": "target", "target": "source", "source_column": "target_column", "target_column": "source_column"}
-    return {names.get(key, key): value for key, value in files.items()}
+def _exchanged(files: PairFiles) -> dict[str, Any]:
+    """The entry with source and target exchanged; of objects, the keys are named."""
+    source, target = files.keys
+    table = files.model_dump(mode="json", exclude_none=True) | {"source_column": source, "target_column": target}
+    return {NAMES.get(key, key): value for key, value in table.items()}

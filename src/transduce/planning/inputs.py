@@ -10,7 +10,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
-from transduce.data.files import archived_names, existing_file, read_blocks, read_lines, text_lines
+from transduce.data.files import archived_names, lasting_file, read_blocks, read_lines, text_lines
 from transduce.data.rows import csv_header, csv_rows
 from transduce.training.run_directory import RESOLVED
 
@@ -157,7 +157,7 @@ def _two_files(named: Named) -> Inputs:
     problems = list[str]()
     for path in (source, target):
         try:
-            existing_file(path)
+            lasting_file(path)
         except InputError as error:
             problems += error.problems
     if source == target:
@@ -186,7 +186,7 @@ def _one(named: Named) -> Inputs:
         beside = [each for each in sorted(path.parent.iterdir()) if each.name.startswith(f"{path.name}.")]
         if any(language_of(each) for each in beside):
             return _parallel(named, [each for each in beside if each.is_file()])
-    existing_file(path)
+    lasting_file(path)
     if kind in TABLES:
         return _table(named, kind[1:])
     first = next(iter(read_lines(path)), "")
@@ -263,10 +263,10 @@ def _tell_columns(path: Path, separator: str, notes: list[str]) -> None:
 
 def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
     """Files whose names differ in the language alone: train.en and train.sw, and so on."""
-    stems: dict[str, dict[str, Path]] = {}
+    stems: dict[str, dict[str, list[Path]]] = {}
     for path in paths:
-        if language := language_of(path):
-            stems.setdefault(_stem(path), {})[language] = path
+        if (language := language_of(path)) and not path.name.startswith("."):  # ._train.en is of macOS
+            stems.setdefault(_stem(path), {}).setdefault(language, []).append(path)
     both = {stem: found for stem, found in stems.items() if len(found) > 1}
     if not both:
         there = ", ".join(path.name for path in paths[:5]) or "nothing"
@@ -280,7 +280,10 @@ def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
     if len(train) != 1:
         names = ", ".join(sorted(train or both))
         raise InputError(f"{named.source}: expected one pair of files in {one} and {other} to train on; found {names}.")
-    files = {stem: {"source": str(found[one]), "target": str(found[other])} for stem, found in sorted(chosen.items())}
+    _check_single(named.source, [each for found in chosen.values() for each in (found[one], found[other])])
+    files = {
+        stem: {"source": str(found[one][0]), "target": str(found[other][0])} for stem, found in sorted(chosen.items())
+    }
     validation = sorted((stem for stem in files if _part(stem) == "validation"), key=_usual_validation)
     tests = [stem for stem in files if _part(stem) == "test"]
     name = _name(Path(named.source.name if train[0] == "train" else train[0]), (one, other))
@@ -292,6 +295,16 @@ def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
         {name: files[stem] for name, stem in _by_name(tests).items()},
         (_of_several(named.source, *validation),) if len(validation) > 1 else (),
     )
+
+
+def _check_single(folder: Path, sides: Iterable[list[Path]]) -> None:
+    """Raises InputError where a name and a language are those of several files: which belong together is not known."""
+    several = [" and ".join(str(path.relative_to(folder.parent)) for path in side) for side in sides if len(side) > 1]
+    if several:
+        raise InputError(
+            f"{folder}: expected one file of each name and language; found {'; '.join(several)}. Keep one of each, or "
+            "name two files with --source and --target."
+        )
 
 
 def _usual_validation(stem: str) -> int:
@@ -317,7 +330,7 @@ def _by_name(stems: Iterable[str]) -> dict[str, str]:
     return named
 
 
-def _languages(named: Named, stems: dict[str, dict[str, Path]]) -> tuple[str, str]:
+def _languages(named: Named, stems: dict[str, dict[str, list[Path]]]) -> tuple[str, str]:
     """Where there are only two; their order in the name, as in en-sw, or the alphabet's."""
     pairs = {tuple(sorted(each)) for found in stems.values() for each in combinations(found, 2)}
     if len(pairs) > 1:

@@ -46,6 +46,7 @@ def measure(recipe: Recipe, display: Display) -> Speed:
     """
     with repeatable(recipe.training.threads):
         task, data = open_task(recipe, display)
+        _tell_long(recipe, data, display)
         trained = new_training(recipe, task)
         batches = data.batches(recipe.batch, recipe.training.seed)
         load = batches_of(batches.stores, task.columns, device())
@@ -67,6 +68,21 @@ def measure(recipe: Recipe, display: Display) -> Speed:
         pairs = sum(len(store) for store, _ in data.corpora)
         start = COUNTING * pairs if recipe.training.embeddings == "cooccurrence" else 0.0
         return Speed(seconds, *_held_out(recipe, trained.model, task, data), start)
+
+
+def _tell_long(recipe: Recipe, data: TaskData, display: Display) -> None:
+    """Held-out pairs with more tokens than training keeps, which may take longer than all others."""
+    most = getattr(getattr(recipe.data, "filters", None), "max_tokens", math.inf)
+    for name, dataset in {"the validation": data.validation, **data.tests}.items():
+        lengths = [dataset.store.all_lengths(side) for side in ("source", "target")] if dataset else []
+        longer = sum(max(both) > most for both in zip(*lengths, strict=True))
+        if longer:
+            have = "has" if longer == 1 else "have"
+            display.warn(
+                f"{name}: {longer:,} of {len(lengths[0]):,} pairs {have} more than {most:,} tokens, up to "
+                f"{max(map(max, lengths)):,}. Training drops such pairs, but held-out ones are kept, and slow. "
+                "Leave them out of the file, or raise data.filters.max_tokens."
+            )
 
 
 def _held_out(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) -> tuple[float, float]:

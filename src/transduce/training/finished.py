@@ -33,7 +33,7 @@ def finished_report(run: Path, recipe: Recipe) -> Report | None:
             checkpoints are gone.
     """
     report = read_report(run)
-    if report is None or not (run / NAME).is_file():
+    if report is None or not _holds_a_model(run / NAME):
         return None
     recipe = with_earlier_batch(recipe, run)
     check_recipe(run, recipe)
@@ -70,6 +70,15 @@ def _is_whole(report: Report) -> bool:
         return isinstance(report["model"]["sha256"], str) and isinstance(report["ended"], str)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return False
+
+
+def _holds_a_model(path: Path) -> bool:
+    """Whether a file is there, as long as it says: one that is cut short is written again, as a missing one is."""
+    try:
+        read_metadata(path)
+    except InputError:
+        return False
+    return True
 
 
 def tell_finished(run: Path, recipe: Recipe, report: Report, display: Display) -> None:

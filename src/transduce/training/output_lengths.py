@@ -8,6 +8,7 @@ from transduce.data.store import Store
 from transduce.search.settings import Search
 
 FEW = 0.01  # held-out targets that may be longer
+FACTOR = 100  # from so many times the source on, it is not the source that says how long an output is
 
 
 def too_long(store: Store, search: Search) -> list[str]:
@@ -21,10 +22,11 @@ def too_long(store: Store, search: Search) -> list[str]:
     longer = int((target_N > limit_N).sum())
     if longer <= FEW * len(store):
         return []
-    enough = math.ceil(((target_N - search.max_length_offset) / source_N.clip(1)).max())
+    factor = math.ceil(((target_N - search.max_length_offset) / source_N.clip(1)).max())
+    room = f"max_length_factor = {factor}" if factor <= FACTOR else f"max_length_offset = {target_N.max()}"
     return [
         f"{longer:,} of {len(store):,} targets for validation are longer than an output may be: "
         f"search.max_length_factor = {search.max_length_factor:g} times the tokens of the source, and "
         f"search.max_length_offset = {search.max_length_offset} more. "
-        f"search.max_length_factor = {enough} leaves room for all."
+        f"search.{room} leaves room for all."
     ]
