@@ -39,12 +39,18 @@ def test_lines_without_the_keys_are_named(tmp_path: Path) -> None:
         of(tmp_path, jsonl="a.jsonl")
 
 
-@pytest.mark.parametrize("value", ['{"text": "x"}', '["x"]', "null"])
+@pytest.mark.parametrize("value", ['{"text": "x"}', '["x"]', "null", "NaN"])
 def test_what_is_neither_text_nor_a_number_is_refused(value: str, tmp_path: Path) -> None:
     """Python's spelling of an object is no text to learn from."""
     (tmp_path / "a.jsonl").write_text(f'{{"source": {value}, "target": "y"}}\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"line 1: expected an object .* of texts"):
         of(tmp_path, jsonl="a.jsonl")
+
+
+@pytest.mark.parametrize("value", ["1.50", "7E2", "1e400", "true", "10000000000000000000001"])
+def test_numbers_stay_as_they_are_written(value: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(f'{{"source": {value}, "target": "y"}}\n', encoding="utf-8")
+    assert of(tmp_path, jsonl="a.jsonl") == [(1, value, "y")]
 
 
 def test_other_keys_are_named_and_may_be_those_of_an_object_in_an_object(tmp_path: Path) -> None:

@@ -111,16 +111,16 @@ def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line, parse_int=str, parse_float=str, parse_constant=_no_number)
             found = [_value(row, key) for key in keys]
         except (ValueError, KeyError, TypeError, RecursionError):
             found = [None]
         if None in found:
             wrong.append((number, line))
-        elif "\\u" in line and any(SURROGATE.search(str(each)) for each in found):
+        elif "\\u" in line and any(SURROGATE.search(each) for each in found if each):
             halves.append(number)
         elif not wrong and not halves:
-            yield number, [str(each) for each in found]
+            yield number, [each for each in found if each is not None]
     if halves and not wrong:
         raise InputError(
             f"{path}, {_lines(halves)}: expected text; got half a character (a lone surrogate), such as "
@@ -135,15 +135,21 @@ def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
         )
 
 
-def _value(row: Any, key: str) -> str | int | float | None:
-    """None: it is neither text nor a number. Raises KeyError, TypeError where there is none."""
+def _no_number(name: str) -> str:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _value(row: Any, key: str) -> str | None:
+    """A text; a number or true, as written; None: anything else. Raises KeyError, TypeError where there is none."""
     if not isinstance(row, dict):
         raise TypeError
     if key not in row and "." in key:
         outer, _, inner = key.partition(".")
         return _value(row[outer], inner)
     value = row[key]
-    return value if isinstance(value, str | int | float) else None
+    if isinstance(value, bool):
+        return json.dumps(value)
+    return value if isinstance(value, str) else None
 
 
 def _others(line: str, keys: Sequence[str]) -> str:
