@@ -1,5 +1,6 @@
 """No sentence of a text is lost: models of single sentences get them one by one, by whatever way the text comes."""
 
+import gzip
 import json
 import random
 from dataclasses import replace
@@ -103,6 +104,32 @@ def test_the_command_line_loses_none(sentence_run: Path, pairs_of_sentences: lis
     expected = "\n \n".join(other + end for (_, other), end in zip(pairs_of_sentences, ends, strict=True))
     found = command("predict", str(sentence_run), "--text", f"\t{text}")
     assert found == f"\t{expected}".removesuffix("\n") + "\n"
+
+
+def test_back_translations_lose_none(
+    sentence_run: Path, pairs_of_sentences: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    lines = [(one.replace("\n", " ").rstrip(), other.replace("\n", " ")) for one, other in pairs_of_sentences]
+    (tmp_path / "text").write_text("".join(f"{one}\n" for one, _ in lines), encoding="utf-8")
+    command("translate-back", str(sentence_run), "--text", str(tmp_path / "text"), "--output", str(tmp_path / "back"))
+    with gzip.open(tmp_path / "back" / "source.gz", "rt", encoding="utf-8", newline="\n") as file:
+        assert file.read() == "".join(f"{other}\n" for _, other in lines)
+
+
+def test_an_evaluation_reads_lines_whole_and_says_so(sentence_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "en").write_text(f"{TWO}\nThe animal was tired.\n", encoding="utf-8")
+    (tmp_path / "de").write_text(f"{TRANSLATED}\nDas Tier war müde.\n", encoding="utf-8")
+    asked = ("evaluate", str(sentence_run), "--source", str(tmp_path / "en"), "--reference", str(tmp_path / "de"))
+    asked = (*asked, "--metric", "exact_match")
+    whole = command(*asked)
+    assert "exact match 50.0" in whole
+    assert "inputs of several sentences, which are read whole here: 1. `predict` reads them sentence by" in whole
+    for split in ("auto", "sentences"):
+        read = command(*asked, "--split", split)
+        assert "exact match 100.0" in read
+        assert "several sentences" not in read
+    found = transduce.evaluate(sentence_run, [(TWO, TRANSLATED)], metrics="exact_match", split="auto")
+    assert found.to_dict()["scores"]["exact_match"]["value"] == 100
 
 
 def test_text_and_source_exclude_each_other(sentence_run: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from transduce.core.errors import InputError
 from transduce.evaluation.evaluate import Settings, evaluate_texts
 from transduce.evaluation.result import Evaluation
 from transduce.evaluation.texts import Files, read_files
+from transduce.inference.sentences import Split
 from transduce.kernels.matmul import Precision
 from transduce.pipeline.pipeline import Pipeline, load
 
@@ -32,6 +33,7 @@ def evaluate(
     metrics: str | Sequence[str] | None = None,
     language: str | None = None,
     to: str = "",
+    split: Split = "none",
     batch_size: int = 64,
     advance: Callable[[int], None] | None = None,
     trust_code: bool = False,
@@ -62,6 +64,8 @@ def evaluate(
         metrics: names of metrics; None = the first model's, or BLEU and chrF where there is no model.
         language: code of the target language, which decides how words are split (de, zh-CN); None = the models' own.
         to: code of the language to write, of models of several.
+        split: "none": each text is read whole, as in the tests at the end of a training; "auto" and "sentences": as by
+            `Pipeline.predict`.
         batch_size: texts at once: speed and memory, nothing else.
         advance: told how many more texts are done.
         trust_code, precision, device: of models that are loaded, see `transduce.load`.
@@ -73,7 +77,7 @@ def evaluate(
             model writes several languages, and it is not said which.
     """
     wanted = [metrics] if isinstance(metrics, str) else None if metrics is None else [*metrics]
-    settings = Settings(wanted, batch_size, search)
+    settings = Settings(wanted, batch_size, search, split)
     given = EvaluationData(data, source, reference, outputs or {}, columns)
     loaded = {name: _opened(model, trust_code, precision, device) for name, model in _named(models).items()}
     if twice := [name for name in given.outputs if name in loaded]:

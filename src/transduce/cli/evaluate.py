@@ -1,7 +1,7 @@
 """`transduce evaluate MODEL... --source A --reference B`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -58,6 +58,13 @@ def evaluate(
         ),
     ] = None,
     to: options.To = "",
+    split: Annotated[
+        Literal["auto", "sentences", "none"],
+        typer.Option(
+            help="Read each line as a whole (none), as in the tests at the end of a training; or as predict does "
+            "(auto): sentence by sentence, if the model was trained on single ones."
+        ),
+    ] = "none",
     batch_size: options.BatchSize = 64,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
     trust_code: options.TrustCode = False,
@@ -78,7 +85,7 @@ def evaluate(
     keep_freed_memory()
     asked = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
     models, search = models_and_search(models, asked, needed=False)
-    settings = Settings(metric, batch_size, search)
+    settings = Settings(metric, batch_size, search, split)
     named = _by_name(outputs or [], models)
     sides = options.columns(tsv, source_column, target_column)
     if sides and source:

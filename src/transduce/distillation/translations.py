@@ -87,8 +87,9 @@ def distil(
         advance(plan["lines"])
     else:
         apart = method == BACKTRANSLATION and search.method == "sample"
+        split = "auto" if method == BACKTRANSLATION else "none"  # a line of monolingual text may hold several sentences
         how = {
-            "predict": {"split": "none", "batch_size": batch_size, "workers": workers, **search.model_dump()},
+            "predict": {"split": split, "batch_size": batch_size, "workers": workers, **search.model_dump()},
             "form": "pair",
             "parts": True,
             "part_seeds": apart,

@@ -19,6 +19,7 @@ from transduce.evaluation.texts import Files, Texts, read_files
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import count_unfinished
 from transduce.inference.protocols import Advance
+from transduce.inference.sentences import Split
 from transduce.metrics.bits import cost_tally
 from transduce.metrics.evaluate import tallies
 from transduce.metrics.groups import group_tables, with_means
@@ -33,11 +34,15 @@ DEFAULT_METRICS = ("bleu", "chrf")  # of outputs that come without a model, whos
 
 @dataclass(frozen=True)
 class Settings:
-    """How models are run: metrics by name (None: the first model's), lines at once, keys of `search` to replace."""
+    """How models are run: metrics by name (None: the first model's), lines at once, keys of `search` to replace.
+
+    split: see `Pipeline.predict`. By default lines are read whole, as in the tests at the end of a training.
+    """
 
     metrics: Sequence[str] | None = None
     batch_size: int = 64
     search: Mapping[str, Any] = field(default_factory=dict)
+    split: Split = "none"
 
 
 def evaluate_files(
@@ -95,12 +100,17 @@ def _judge(
     if "source" in pipeline.task.columns:
         start = time.monotonic()
         outputs = pipeline.predict(
-            texts.sources, split="none", batch_size=settings.batch_size, advance=advance, **dict(settings.search)
+            texts.sources,
+            split=settings.split,
+            batch_size=settings.batch_size,
+            advance=advance,
+            **dict(settings.search),
         )
         report["seconds"] = round(time.monotonic() - start, 2)
         if pipeline.searches:
             report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
             report["unfinished"] = count_unfinished(outputs)
+            report |= _read_as(pipeline, texts.sources, settings.split)
         lines = [each.text for each in outputs]
         found = pipeline.task.tallies(lines, texts.references, names, files.language)
     confusion = pipeline.task.confusion(lines, texts.references) if lines else None
@@ -119,6 +129,16 @@ def _judge(
     more = {"bits": _bits(each, [answer for _, answer in possible])} if total.unit == "token" else {}
     more |= {"cost": cost_tally([one.log_probability for one in each])} if total.unit == "bit" else {}
     return _system(name, report, found, texts.groups, told, lines, by_text, more)
+
+
+def _read_as(pipeline: Pipeline, sources: Sequence[str], split: Split) -> dict[str, Any]:
+    """How lines were cut; and how many `predict` would cut into their sentences where none was."""
+    if split != "none":
+        return {"split": split}
+    if not pipeline.splits("auto"):
+        return {}
+    several = sum(len(cut) > 1 for cut in pipeline.pieces(sources).cuts)
+    return {"several_sentences": several} if several else {}
 
 
 def _system(

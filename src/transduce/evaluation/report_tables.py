@@ -98,6 +98,11 @@ def _compared(report: Report) -> Iterator[str | Table]:
 def _details(report: Report, name: str, groups: str, counts: str) -> Iterator[str | Table]:
     if count := report.get("unfinished"):
         yield f"{name}{unfinished_line(count)}"
+    if count := report.get("several_sentences"):
+        yield (
+            f"{name}inputs of several sentences, which are read whole here: {count:,}. `predict` reads them sentence "
+            "by sentence; --split auto scores that."
+        )
     if count := report.get("unknown_answers"):
         yield f"{name}answers that no training question has, which count as wrong: {count:,}"
     if len(report.get("groups", {})) > 1:
