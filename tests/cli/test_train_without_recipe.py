@@ -46,6 +46,22 @@ def test_two_files_become_a_model(run: Run, files: tuple[str, ...], tmp_path: Pa
     assert fingerprint(tmp_path / "r" / "model.safetensors") == model
 
 
+def test_wrong_data_is_told_before_anything_is_measured(run: Run, files: tuple[str, ...], tmp_path: Path) -> None:
+    lines = Path(files[3]).read_text(encoding="utf-8").splitlines()
+    target = tmp_path / "train.words"
+    target.write_text("".join(f"{line}\n" for line in lines[:100] + [""] * 200), encoding="utf-8")
+    given, told = (*files[:3], target, *SMALL), "200 pairs with one side empty"
+    refused = run("train", *given, "--run", tmp_path / "r")
+    assert refused.code == 2
+    assert told in " ".join(refused.err.split())
+    assert "This will take about" not in refused.out
+    for command in (["train", "--dry-run", "--run", tmp_path / "r"], ["new", tmp_path / "r.toml"]):
+        shown = run(*command, *given)
+        assert shown.code == 0, shown.err
+        assert " ".join((shown.out + shown.err).split()).count(told) == 1
+    assert not (tmp_path / "r").exists()
+
+
 def test_held_out_texts_that_are_longer_than_those_of_training_are_told(
     run: Run, files: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -54,7 +54,7 @@ def new(
     named = data_files.named_files(source, target, source_column, target_column, source_separator, separator, languages)
     minutes = parse_minutes(time) if time else None
     console = Console()
-    plan = make_plan(named, overrides or [], minutes, Display(console), file.stem)
+    plan = make_plan(named, overrides or [], minutes, Display(console), file.stem, force=True)  # training refuses
     console.print(decisions_table(plan))
     file.parent.mkdir(parents=True, exist_ok=True)
     write_text(file, recipe_text(plan))

@@ -143,7 +143,6 @@ def _train_planned(
     from rich.console import Console
 
     from transduce.core.atomic import write_json
-    from transduce.core.cache import cache_folder
     from transduce.planning.inputs import resolve_inputs
     from transduce.planning.plan import earlier_plan, keep_plan, make_plan
     from transduce.planning.promise import in_words, parse_minutes, taken
@@ -152,7 +151,6 @@ def _train_planned(
     from transduce.runtime.event_log import REPORT
     from transduce.runtime.process_group import ALONE, refuse_several
     from transduce.training.display import Display
-    from transduce.training.examination import examine_data
     from transduce.training.run_directory import check_recipe
 
     refuse_several("training without a recipe; write one by `transduce new` first, and train that by torchrun")
@@ -162,15 +160,14 @@ def _train_planned(
     keep_freed_memory()
     plan = earlier_plan(folder, asked)
     begun = plan is not None
-    plan = plan or make_plan(named, overrides, minutes, Display(console), folder.name)
+    plan = plan or make_plan(named, overrides, minutes, Display(console), folder.name, force or dry_run)
     console.print(decisions_table(plan))
     recipe = plan.recipe
     console.print(plan.promised.sentence(), highlight=False)
-    if examined := not begun and not dry_run:
+    if not begun and not dry_run:
         check_recipe(folder, recipe)
-        examine_data(recipe, cache_folder(), Display(console).warn, force)  # nothing is written for wrong data
         keep_plan(folder, plan, asked)
-    report = _train(recipe, folder, dry_run, force, finish, ALONE, examined)
+    report = _train(recipe, folder, dry_run, force, finish, ALONE, examined=not begun)
     if report is not None and not finish:
         took = taken(report, plan.promised.total)
         write_json(folder / REPORT, {**report, "plan": took})

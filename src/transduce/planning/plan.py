@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.atomic import write_json
+from transduce.core.cache import cache_folder
 from transduce.core.config import UNSET
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
@@ -19,6 +20,7 @@ from transduce.planning.promise import Promise, in_words, promise
 from transduce.planning.speed import Speed, measure
 from transduce.recipe.recipe import Recipe, Table, lay_over, parse_recipe
 from transduce.training.display import Display
+from transduce.training.examination import examine_data
 
 NAME = "plan.json"  # in a run directory
 USUAL = 60.0  # minutes, where no time is given
@@ -47,16 +49,22 @@ class TrainingPlan:
 
 
 def make_plan(
-    named: Named, overrides: Sequence[str], minutes: float | None, display: Display, name: str | None = None
+    named: Named,
+    overrides: Sequence[str],
+    minutes: float | None,
+    display: Display,
+    name: str | None = None,
+    force: bool = False,
 ) -> TrainingPlan:
-    """Decide everything that `named` and `overrides` leave open.
+    """Examine the data, and decide everything that `named` and `overrides` leave open.
 
     Args:
         minutes: the time that it may take, planning included; None: as much as the data deserves, an hour at most.
         name: of the training.
+        force: of data that is certainly wrong, tell so and go on.
 
     Raises:
-        InputError: what `resolve_inputs` refuses; a wrong override; too little time.
+        InputError: what `resolve_inputs` and `examine_data` refuse; a wrong override; too little time.
     """
     begun = time.monotonic()
     given = _checked(apply_overrides({}, overrides))
@@ -67,7 +75,7 @@ def make_plan(
     facts = replace(facts_of(train, Path(), inputs.languages), languages_named=named.languages is not None)
     for line in facts.to_lines():
         display.tell(line)
-    planner = _Planner(name or inputs.name, inputs, facts, given, display, begun)
+    planner = _Planner(name or inputs.name, inputs, facts, given, display, begun, force)
     return planner.plan(minutes)
 
 
@@ -94,9 +102,11 @@ def _checked(given: Table) -> Table:
 
 
 class _Planner:
-    def __init__(self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display, begun: float) -> None:
+    def __init__(
+        self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display, begun: float, force: bool
+    ) -> None:
         self.name, self.inputs, self.facts, self.given, self.display = name, inputs, facts, given, display
-        self.since = begun
+        self.since, self.force = begun, force
         training = given.get("training", {})
         self.start: str | None = training.get("start")
         self.begun = load_model_file(self.start).config["model"] if self.start else {}
@@ -104,7 +114,9 @@ class _Planner:
 
     def plan(self, minutes: float | None) -> TrainingPlan:
         """The largest model that can be trained in the time."""
-        size: Size | None = usual_size(self.facts)
+        usual = usual_size(self.facts)
+        size: Size | None = usual
+        examine_data(self._first_recipe(usual), cache_folder(), self.display.warn, self.force)
         wanted = self.given.get("training", {}).get("updates")
         while size is not None:
             speed = self._measured(size)
@@ -145,9 +157,13 @@ class _Planner:
 
     def _measured(self, size: Size) -> Speed:
         """The speed of a recipe with a model of this size."""
-        table, _ = self._table(size, FIRST, "", None)
         with self.display.console.status("measuring the speed"):
-            return measure(parse_recipe({"name": self.name, **table}, self.name), self.display)
+            return measure(self._first_recipe(size), self.display)
+
+    def _first_recipe(self, size: Size) -> Recipe:
+        """With a model of this size, before it is known how long it trains."""
+        table, _ = self._table(size, FIRST, "", None)
+        return parse_recipe({"name": self.name, **table}, self.name)
 
     def _made(self, size: Size | None, updates: int, reason: str, minutes: float | None, speed: Speed) -> TrainingPlan:
         limit = None if minutes is None else (self._left(minutes) - speed.tests - speed.start) / 60

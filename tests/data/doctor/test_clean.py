@@ -58,7 +58,7 @@ def test_each_reason_is_counted_once(corpus: Corpus, write: Write) -> None:
 
 def test_odd_characters_are_mended(corpus: Corpus, write: Write) -> None:
     source, target = encoded(corpus[0]), encoded(corpus[1])
-    source[0] = b"\xef\xbb\xbf" + source[0] + b"\r"
+    source[1] = b"\xef\xbb\xbf" + source[1] + b"\r"
     target[7] = target[7].replace(b" ", "\u2028".encode(), 1)
     source[8], target[9] = b"\xef\xbb\xbf", b"\x00\t"
     done, pairs = cleaned_copy(write, source, target)

@@ -59,6 +59,14 @@ def test_odd_characters(corpus: Corpus, write: Write, character: str, name: str,
     assert all(example.isprintable() for example in finding.examples)
 
 
+def test_the_line_ends_and_the_byte_order_mark_of_windows_are_no_text(corpus: Corpus, write: Write) -> None:
+    source, target = corpus
+    windows = [f"{line}\r" for line in target]
+    assert report_of(write, ["\ufeff" + source[0], *source[1:]], windows).findings == []
+    inside = put(windows, {9: target[8][:3] + "\r" + target[8][3:] + "\r"})
+    assert only_finding(report_of(write, source, inside)).lines == [9]
+
+
 def test_invalid_utf8_is_gone_past(corpus: Corpus, write: Write) -> None:
     source = [line.encode() for line in corpus[0]]
     source[4] += b" caf\xe9"

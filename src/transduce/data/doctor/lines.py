@@ -1,6 +1,7 @@
 """Where a side's lines come from: a file of its own, or one column of a tab-separated file."""
 
-from collections.abc import Iterator
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -32,8 +33,8 @@ class ScannedFile:
         return str(self.path) if self.column is None else f"{self.path}, column {self.column}"
 
     def raw_lines(self) -> Iterator[bytes]:
-        """The text of each line, undecoded; empty where a tab-separated line lacks the column."""
-        lines = islice(read_raw_lines(self.path), 1 if self.header else 0, None)
+        """The text of each line as training reads it, undecoded; empty where a tab-separated line lacks the column."""
+        lines = islice(_without_windows(read_raw_lines(self.path)), 1 if self.header else 0, None)
         if self.column is None:
             return lines
         return (_cell(line, self.column) for line in lines)
@@ -73,6 +74,12 @@ class LineSample(ScannedFile):
     def count(self) -> int:
         """How many lines there are in all."""
         return sum(1 for _ in self.whole())
+
+
+def _without_windows(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Without the byte order mark at the beginning and the carriage returns before the ends of lines: no text."""
+    for number, line in enumerate(lines):
+        yield (line.removeprefix(BOM_UTF8) if number == 0 else line).removesuffix(b"\r")
 
 
 def _cell(line: bytes, column: int) -> bytes:
