@@ -15,12 +15,12 @@ from transduce.data.files import count_lines, fingerprint, read_lines, text_line
 from transduce.data.filters import Dropped
 from transduce.data.remote import located
 from transduce.data.rows import Row, csv_rows, jsonl_rows
+from transduce.data.source_columns import BETWEEN_COLUMNS
 from transduce.data.store import Store
 from transduce.data.tags import checked_tag, language_tag, with_tags
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 LINES_NAMED = 10
-BETWEEN_COLUMNS = " | "  # of a source
 ReadPairs = Callable[["PairFiles", Path], Iterator[tuple[int, str, str]]]
 
 

@@ -10,6 +10,7 @@ import torch
 from transduce.core.errors import InputError
 from transduce.core.finite import check_finite
 from transduce.core.model_file import ModelFile, load_model_file
+from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
 from transduce.fused.pack import pack_all
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
@@ -77,6 +78,7 @@ class Pipeline:
         outline = outline or Outline(file.config, file.tokenizers, file.columns, file.weights)
         self.recipe: Recipe = outline.recipe
         self.metrics, self.provenance = file.metrics, file.provenance
+        self.source_columns = source_columns(file.config)
         self.task, self.model = outline.task, outline.model
         self.lexicon = lexicon_of(file, self.task)
         check_finite(file.weights)
@@ -167,6 +169,7 @@ class Pipeline:
                 pieces that something is wanted of; what is wanted cannot be; no workers can be had here.
         """
         listed, alone = texts_of(texts)
+        listed = self.source_columns.joined(listed)
         listed = addressed(self.task.tokenizers.get("source"), listed, to) if to else listed
         settings = search_settings(self.recipe.search, search)
         wants = wanted_of_each(len(listed), must, must_not, prefix)
@@ -345,6 +348,7 @@ class EnsemblePipeline(Pipeline):
         check_members(members, names or [f"model {number}" for number in range(1, len(members) + 1)])
         first = members[0]
         self.recipe, self.task, self.lexicon = first.recipe, first.task, first.lexicon
+        self.source_columns = first.source_columns
         self.precision, self.device = first.precision, first.device
         self.single_sentences = all(member.single_sentences for member in members)
         self.others = tuple(member.task for member in members[1:])

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from transduce.core.errors import InputError
-from transduce.data.corpus import BETWEEN_COLUMNS, PairFiles, read_pairs
+from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.doctor.side_checks import LONG, LONG_TIMES_MEDIAN
+from transduce.data.source_columns import BETWEEN_COLUMNS
 from transduce.planning.tags import Tags, tags_in
 from transduce.search.plain_settings import DEFAULTS
 

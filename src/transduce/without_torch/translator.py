@@ -20,6 +20,7 @@ from transduce.core.finite import check_finite
 from transduce.core.model_file import ColumnTables, ModelFile, load_model_file
 from transduce.core.tensor_file import TensorInfo, read_arrays
 from transduce.data.lexicon import Lexicon, check_candidates
+from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
 from transduce.data.text_ids import Tokenizer, read_tokenizers
 from transduce.inference.batches import check_batch_size
@@ -86,7 +87,7 @@ class Translator:
         self.single_sentences = single_sentences
         self.name = str(config.get("name", ""))
         self.task, self.search = section_of(config, "task"), section_of(config, "search")
-        self.readable = readable(config)
+        self.readable, self.source_columns = readable(config), source_columns(config)
 
     def __repr__(self) -> str:
         more = f" and {len(self.members) - 1} more" if len(self.members) > 1 else ""
@@ -143,6 +144,7 @@ class Translator:
         search = _without_refused(search)
         check_batch_size(batch_size)
         listed, alone = texts_of(texts)
+        listed = self.source_columns.joined(listed)
         listed = addressed(self.source, listed, to) if to else listed
         settings = PlainSearch.asked(self.search, search)
         self._check_shortlist(settings)
