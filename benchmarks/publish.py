@@ -2,13 +2,15 @@
 
     python benchmarks/publish.py RUN [--name NAME] [--search method=greedy] [--search beam=5,alpha=1.0] ...
 
-Scores the run's test sets with the recipe's own search, and with each `--search` besides, and writes
+Scores the run's test sets with the recipe's own search, and with each `--search` besides; compares it with another run
+(`--against RUN CHANGE`, where CHANGE says what was set on its command line) by a paired bootstrap; and writes
 benchmarks/results/recipes/NAME.json (by default the recipe's name and its seed). Then `python docs/make_results.py`.
 """
 
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ from records import save_record
 from torch import nn
 
 import transduce
-from transduce.recipe.recipe import load_recipe
+from transduce.pipeline.pipeline import Pipeline
+from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.search.settings import Search, search_settings
 from transduce.tasks.protocols import Dataset, Task
 from transduce.training.run import cache_folder
@@ -39,6 +42,7 @@ def main() -> None:
         action="store_true",
         help="the references' perplexity too, where many answers are right",
     )
+    parser.add_argument("--against", nargs=2, metavar=("RUN", "CHANGE"), help="another training of the recipe")
     asked = parser.parse_args()
     report = json.loads((asked.run / "report.json").read_text(encoding="utf-8"))
     commit = asked.commit or report["environment"].get("commit")
@@ -48,6 +52,9 @@ def main() -> None:
     record["scores"] += searched(asked.run, [dict(read_search(each)) for each in asked.search])
     if asked.perplexity:
         record["scores"] += perplexities(asked.run, report["tests"])
+    if asked.against:
+        other, change = asked.against
+        record["against"] = {"change": change, "scores": differences(asked.run, Path(other))}
     print(write_record(record, asked.name or f"{report['name']}-{report['training']['seed']}"))
 
 
@@ -144,12 +151,30 @@ def searched(run: Path, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not settings:
         return []
     pipeline = transduce.load(run)
-    recipe = load_recipe(run / "recipe.toml")
-    task = type(pipeline.task)(recipe.task, recipe.data, pipeline.task.columns)  # which knows where its recordings lie
-    tests = task.open(cache_folder(), print).tests
+    recipe, task, tests = opened(run, pipeline)
     asked = [search_settings(recipe.search, each) for each in settings]
     return [
         row for each in asked for name, data in tests.items() for row in rows(pipeline.model, task, name, data, each)
+    ]
+
+
+def opened(run: Path, pipeline: Pipeline) -> tuple[Recipe, Task, Mapping[str, Dataset]]:
+    """Its recipe, its task and the test sets."""
+    recipe = load_recipe(run / "recipe.toml")
+    task = type(pipeline.task)(recipe.task, recipe.data, pipeline.task.columns)  # which knows where its recordings lie
+    return recipe, task, task.open(cache_folder(), print).tests
+
+
+def differences(run: Path, other: Path) -> list[dict[str, Any]]:
+    """The metrics of both on each test set: the run's less the other's, with its interval and p."""
+    pipeline = transduce.load(run)
+    models = {str(other): transduce.load(other), str(run): pipeline}
+    kept = ("metric", "name", "signature", "value", "interval", "p_value")
+    return [
+        {"test": name, **{key: each[key] for key in kept}}
+        for name, dataset in opened(run, pipeline)[2].items()
+        for each in transduce.evaluate(models, dataset.texts).to_dict()["comparisons"]
+        if each["metric"] in pipeline.recipe.task.metrics
     ]
 
 

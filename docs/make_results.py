@@ -142,8 +142,30 @@ def _section(recipe: str, records: list[dict[str, Any]], letters: dict[str, str]
         head, rows = _without(head, rows, "changed")
     if not any(score["search"] for record in chosen for score in record["scores"]):
         head, rows = _without(head, rows, "search")
-    more = [text for record in chosen for text in (*_restarts(record, letters), *_groups(record, letters))]
+    more = [text for record in chosen for text in _further(record, letters)]
     return "\n\n".join([f"\n## {recipe}", markdown_table(head, rows).rstrip(), *more]) + "\n"
+
+
+def _further(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
+    """What stands below the table."""
+    yield from _against(record, letters)
+    yield from _restarts(record, letters)
+    yield from _groups(record, letters)
+
+
+def _against(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
+    """The difference to another training of the recipe."""
+    if found := record.get("against"):
+        told = [
+            f"{each['test']}, {letters[each['signature']]} {each['value']:+.2f} "
+            f"[{each['interval'][0]:+.2f}, {each['interval'][1]:+.2f}], p = {each['p_value']:.3f}"
+            for each in found["scores"]
+        ]
+        change = f", `{record['change']}`," if record["change"] else ""
+        yield (
+            f"Seed {record['seed']}{change} less `{found['change']}`, by a paired bootstrap over the sentences: "
+            f"{'; '.join(told)}."
+        )
 
 
 def _restarts(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:

@@ -60,3 +60,19 @@ def test_the_time_of_teachers_stands_beside_the_students(publish: Publish, tiny_
     report["training"]["seconds"] = 120
     record.write_text(json.dumps(report))
     assert "| 2, and 15 for 2 teachers |" in publish(run)
+
+
+def test_the_difference_to_another_training(
+    publish: Publish, tiny_recipe: Path, tiny_corpus: Path, tmp_path: Path
+) -> None:
+    runs = {seed: tmp_path / f"run-{seed}" for seed in (1, 2)}
+    for seed, run in runs.items():
+        train_recipe(load_recipe(tiny_recipe, [f"training.seed={seed}"]), run, shown())
+    page = publish(runs[1], "--against", str(runs[2]), "training.seed=2")
+    test = load_recipe(runs[1] / "recipe.toml").data.test["held_out"]  # type: ignore[attr-defined]
+    pairs = {"source": tiny_corpus / test.source, "reference": tiny_corpus / test.target}
+    scores = [transduce.evaluate(runs[seed], **pairs).to_dict()["scores"] for seed in (1, 2)]
+    for metric in transduce.load(runs[1]).recipe.task.metrics:  # type: ignore[attr-defined]
+        one, other = (each[metric] for each in scores)
+        assert f"{one['value'] - other['value']:+.2f} [" in page
+    assert "Seed 1 less `training.seed=2`, by a paired bootstrap over the sentences: held_out, " in page
