@@ -1,20 +1,25 @@
 """Segments: what stands between them is white space, and nothing is lost."""
 
+import re
+import sys
+import unicodedata
 from itertools import pairwise
 
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
 from growing import grows_as_a_line
-from transduce.inference.sentences import rejoined, segments, sentences
+from transduce.inference.sentence_marks import SENTENCE_ENDS, WITHOUT_SPACES
+from transduce.inference.sentences import ENDED, rejoined, segments, sentences
 
 
 def cut(text: str, lines: bool = True) -> list[str]:
     return [text[first:last] for first, last in segments(text, lambda line: False, lines)]
 
 
-@given(st.text(alphabet=' \n\r\t\u2028\u00a0.。!?,aBé漢")', max_size=60), st.booleans(), st.booleans())
+@given(st.text(alphabet=' \n\r\t\u2028\u00a0.。!?,aBé漢")។ល།༄ཀ「」“”と问', max_size=60), st.booleans(), st.booleans())
 def test_a_text_put_together_again_is_the_text(text: str, whole: bool, lines: bool) -> None:
     spans = segments(text, lambda line: whole, lines)
     parts = [text[first:last] for first, last in spans]
@@ -79,6 +84,68 @@ def test_words_that_are_abbreviations_elsewhere_end_sentences(language: str, exp
     assert [text[start:end] for start, end in sentences(text, language)] == expected
 
 
+def unicode_has(name: str) -> set[str]:
+    """The characters with this property, of those that Python knows, too."""
+    characters = (chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
+    has = regex.compile(rf"\p{{{name}}}")
+    return {each for each in characters if has.match(each) and unicodedata.category(each) != "Cn"}
+
+
+def test_the_ends_of_sentences_are_those_of_unicode() -> None:
+    marks = unicode_has("Sentence_Terminal")
+    assert {"।", "۔", "။", "።", "։", "᱾", "॥", "។"} < marks
+    assert all(ENDED.search(f"a{mark}”") for mark in marks | {"།", "༎"})
+    known = re.compile(f"[{SENTENCE_ENDS}]")
+    assert {each for each in map(chr, range(0x80, 0x20000)) if known.match(each)} >= marks - {*"!.?"}
+    assert not [each for each in unicode_has("Letter") | unicode_has("Mark") if known.match(each)]
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["Thai", "Lao", "Tibetan", "Khmer", "Tai_Le", "New_Tai_Lue", "Tai_Tham", "Balinese", "Javanese", "Tai_Viet"],
+)
+def test_scripts_without_spaces_are_known_by_all_their_letters(script: str) -> None:
+    known = re.compile(f"[{WITHOUT_SPACES}]")
+    assert all(known.match(letter) for letter in unicode_has(f"Script={script}"))
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("km", ["ខ្ញុំទៅផ្សារ។", "អ្នកនៅផ្ទះ៕"]),
+        ("km", ["មានត្រី សាច់ ។ល។", "អ្នកនៅផ្ទះ។"]),
+        ("bo", ["ང་ཁྲོམ་ལ་འགྲོ།", "ཁྱོད་ཁྱིམ་ལ་བསྡད། །", "དེ་རེད༎"]),
+        ("bo", ["༄༅། །ང་ཁྲོམ་ལ་འགྲོ།།", "དེ་རེད།"]),
+        ("my", ["ကျွန်တော်သွားမယ်။", "သူလာမယ်။"]),
+    ],
+)
+@pytest.mark.parametrize("space", ["", " ", "  "])
+def test_sentences_of_scripts_without_spaces(language: str, expected: list[str], space: str) -> None:
+    text = space.join(expected)
+    assert [text[start:end] for start, end in sentences(text, language)] == expected
+    many = space.join(expected * 300)  # longer than what sentencex is shown at once
+    assert [many[start:end] for start, end in sentences(many, language)] == expected * 300
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("ja", ["彼は来た。", "「元気？」と彼は聞いた。", "雨だ。"]),
+        ("ja", ["「元気？元気だよ。」って言った。", "「うん。」という。"]),
+        ("ja", ["『元気？』と彼は聞いた。"]),
+        ("ja", ["「元気？」", "とても元気です。"]),
+        ("ja", ["「元気？」", "「うん。」"]),
+        ("zh", ["他来了。", "“你好吗？”他问。", "我说：“好。”"]),
+        ("zh", ["「你好嗎？」她輕聲問道。"]),
+        ("zh", ["“好。”", "我知道。"]),
+        ("zh", ["“好。”", "我们走了。"]),
+    ],
+)
+def test_a_quotation_stays_with_who_says_it(language: str, expected: list[str]) -> None:
+    text = "".join(expected)
+    assert [text[start:end] for start, end in sentences(text, language)] == expected
+
+
 @pytest.mark.parametrize("text", ["B\u00a0.é]", "a\ud800. B"])
 def test_what_sentencex_cannot_take_is_a_text_like_others(text: str) -> None:
     assert rejoined(text, sentences(text), [text[a:b] for a, b in sentences(text)]) == text
@@ -95,7 +162,7 @@ def test_a_line_that_fits_stays_whole_and_lines_stay_apart() -> None:
     assert cut(text, lines=False) == ["One.", "Two.", "Three.", "Four.", "Five."]
 
 
-@pytest.mark.parametrize("unit", [" ", "a. ", ". ", "。", "\n", "x", '." '])
+@pytest.mark.parametrize("unit", [" ", "a. ", ". ", "。", "\n", "x", '." ', "ក។", "ཀ། །", "「あ？」と", "“啊？”他问。"])
 def test_no_text_takes_long(unit: str) -> None:
     assert grows_as_a_line(lambda size: segments(unit * (size // len(unit)), lambda line: False), 5_000)
 

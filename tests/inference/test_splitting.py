@@ -233,6 +233,17 @@ PAIRS = {
     "dates": ([("3. May 2020", "2020-05-03"), ("Dec. 1st, 99", "1999-12-01")] * 50, False),
     "questions and queries": ([("How many dogs run?", "SELECT COUNT(*) FROM dogs WHERE runs = 1")] * 100, False),
     "captions without a stop": ([("a dog runs", "ein hund läuft")] * 100, False),
+    "into Thai": ([("Il pleut.", "ฝนตก"), ("Viens.", "มาเถอะ")] * 50, True),
+    "into Lao": ([("Il pleut.", "ຝົນຕົກ")] * 100, True),
+    "from Thai": ([("ฝนตก", "Il pleut.")] * 100, False),
+    "from Burmese": ([("သူလာမယ်။", "Il vient.")] * 100, True),
+    "into Burmese": ([("Il vient.", "သူလာမယ်။")] * 100, True),
+    "into Tibetan": ([("Il vient.", "དེ་རེད།")] * 100, True),
+    "into Khmer": ([("Il vient.", "អ្នកនៅផ្ទះ។")] * 100, True),
+    "into Armenian": ([("Il vient.", "Նա գալիս է։")] * 100, True),
+    "into Santali": ([("Il vient.", "ᱥᱟ ᱵ᱾")] * 100, True),
+    "from Khmer, paragraphs": ([("ខ្ញុំទៅផ្សារ។ អ្នកនៅផ្ទះ។", "Je vais. Tu restes.")] * 100, False),
+    "words into Thai": ([("rain", "ฝน")] * 100, False),
     "nothing": ([], False),
 }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """What a corpus is, in numbers, is not decided by a few odd lines of it."""
 
 import gzip
+import json
 import random
 import re
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import regex
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import BETWEEN_COLUMNS, PairFiles, read_pairs, train_pair_tokenizers
@@ -124,6 +126,107 @@ def test_commands_and_formulas_are_small_sets_of_words(data_root: Path, tmp_path
     for name, rows in (("scan", scan), ("labelled", labelled), ("cogs", cogs), ("sql", queries)):
         facts = facts_of_pairs(tmp_path / f"{name}.tsv", [(source, target) for source, target in rows])
         assert (facts.source.kind, facts.target.kind) == ("closed", "closed"), name
+
+
+ENDS = {
+    "hi": ("।", "मैं तुम वह घर पानी किताब लड़का लड़की जाता है खाता था"),
+    "ur": ("۔", "میں تم وہ گھر پانی کتاب لڑکا لڑکی جاتا ہے کھاتا تھا"),
+    "am": ("።", "እኔ አንተ እሱ ቤት ውሃ መጽሐፍ ልጅ ሴት ሄደ ነው በላ ነበር"),
+    "hy": ("։", "ես դու նա տուն ջուր գիրք տղա աղջիկ գնում է ուտում էր"),
+    "my": ("။", "ကျွန်တော် ခင်ဗျား သူ အိမ် ရေ စာအုပ် ကလေး မိန်းကလေး သွား တယ် စား ခဲ့"),
+    "mnk": ("߹", "ߒ ߌ ߊ ߓߏ߲ ߖߌ ߞߊߝߊ ߘߋ߲ ߡߛߏ ߕߊ߯ ߦߋ ߘߎ߲ ߕߎ߲"),
+}
+
+
+@pytest.mark.parametrize("space", ["", " "])
+@pytest.mark.parametrize("code", ENDS)
+def test_text_of_any_script_ends_as_sentences_do(code: str, space: str, tmp_path: Path) -> None:
+    """Where its words are few. Where spaces stand before the marks, too, some texts have new words."""
+    mark, words = ENDS[code]
+    drawn = random.Random(1)
+    texts = [" ".join(drawn.choices(words.split(), k=5)) for _ in range(970)]
+    texts += [f"{text} {text[:2]}{number}" if space else text for number, text in enumerate(texts[:30])]
+    pairs = [(f"Sentence {number}.", f"{text}{space}{mark}") for number, text in enumerate(texts)]
+    facts = facts_of_pairs(tmp_path / "a.tsv", pairs)
+    assert facts.target.kind in ("sentences", "unspaced")
+    assert next(each.value for each in decide(facts) if each.key == "task.metrics") == ["bleu", "chrf"]
+
+
+@pytest.mark.parametrize(("texts", "closing"), [("{} {} है।", 1 / 3), ("IN: {} {}", 0), ("{} {} OUT:", 0)])
+def test_a_word_of_most_texts_counts_as_their_end(texts: str, closing: float, tmp_path: Path) -> None:
+    pairs = [(f"Sentence {number}.", texts.format(*WORDS[number % 9 :][:2])) for number in range(90)]
+    target = facts_of_pairs(tmp_path / "a.tsv", pairs).target
+    assert target.closing == pytest.approx(closing)
+    assert target.kind == ("sentences" if closing else "closed")
+
+
+def without_marks(text: str) -> str:
+    """Without punctuation at the ends of words."""
+    return regex.sub(r"\p{P}+(?=\s|$)", "", text).strip()
+
+
+@pytest.mark.parametrize("count", [100, 300, 1000])
+@pytest.mark.parametrize("name", ["multi30k", "tatoeba_eng_fra", "tatoeba_eng_cmn", "small_parallel_enja"])
+def test_text_without_full_stops_is_running_text(name: str, count: int, data_root: Path, tmp_path: Path) -> None:
+    file = {
+        "multi30k": "raw/train.en.gz",
+        "tatoeba_eng_fra": "fra.txt.gz",
+        "tatoeba_eng_cmn": "cmn.txt.gz",
+        "small_parallel_enja": "train.en.gz",
+    }[name]
+    lines = [line.split("\t")[0] for line in lines_of_gzip(data_root / name / file)]
+    texts = [without_marks(line) for line in lines[:: len(lines) // count][:count]]
+    facts = facts_of_pairs(tmp_path / "a.tsv", [(text, text) for text in texts if text])
+    assert facts.target.kind == "sentences"
+
+
+@pytest.mark.parametrize("count", [60, 300, 1000])
+@pytest.mark.parametrize("name", ["advising", "geography"])
+def test_queries_with_new_names_are_a_formal_language(name: str, count: int, data_root: Path, tmp_path: Path) -> None:
+    entries = json.loads(gzip.decompress((data_root / "text2sql" / f"{name}.json.gz").read_bytes()))
+    pairs = list[tuple[str, str]]()
+    for entry in entries:
+        for sentence in entry["sentences"]:
+            source, target = sentence["text"], entry["sql"][0]
+            for variable, value in sentence["variables"].items():
+                source, target = source.replace(variable, value), target.replace(variable, value)
+            pairs.append((source, target))
+    facts = facts_of_pairs(tmp_path / "a.tsv", pairs[:: max(1, len(pairs) // count)][:count])
+    assert facts.target.kind == "closed"
+
+
+def test_a_sentence_with_its_style_is_no_inflection(data_root: Path, tmp_path: Path) -> None:
+    rows = [line.split("\t") for line in lines_of_gzip(data_root / "tatoeba_eng_cmn" / "cmn.txt.gz")]
+    rows = rows[:: len(rows) // 2000][:2000]
+    styled = [(english, "formal" if n % 2 else "informal", chinese) for n, (english, chinese, *_) in enumerate(rows)]
+    for name, table in (("en", styled), ("zh", [(chinese, style, chinese) for _, style, chinese in styled])):
+        facts = facts_of(three_columns(tmp_path / f"{name}.tsv", table), Path())
+        assert not facts.of_words
+        decided = {each.key: each for each in decide(facts)}
+        assert decided["task.metrics"].value == ["bleu", "chrf"]
+        assert not any("letter by letter" in each.reason for each in decided.values())
+
+
+FORMS = {"PRS": "る", "PST": "た", "NEG": "ない", "POL": "ます", "PASS": "られる", "CAUS": "させられた"}
+STEMS = "食べ 見 起き 寝 教え 考え 覚え 忘れ 信じ 感じ 集め 始め 続け 決め 変え 答え 伝え 育て 捨て 建て"
+
+
+@pytest.mark.parametrize("tags", ["V;{}", "V;FIN;IND;ACT;2;{}", "{}"])
+def test_words_of_japanese_with_tags_are_inflected(tags: str, tmp_path: Path) -> None:
+    rows = [(f"{stem}る", tags.format(tag), stem + end) for stem in STEMS.split() for tag, end in FORMS.items()]
+    facts = facts_of(three_columns(tmp_path / "a.tsv", rows), Path())
+    assert facts.of_words
+    assert next(each.value for each in decide(facts) if each.key == "task.metrics") == ["exact_match", "cer"]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["ང་ཁྲོམ་ལ་འགྲོ་", "ᨠᨶᩮᩬᩥᨦ", "ᦷᦎᦑᦺᦟᦈᦹᧈ", "ᥖᥭᥰᥘᥫᥴ", "ꦲꦏ꧀ꦱꦫꦗꦮ", "ᬅᬓ᭄ᬱᬭᬩᬮᬶ", "ສະບາຍດີ", "ขอบคุณ"],
+    ids=["Tibetan", "Tai Tham", "New Tai Lue", "Tai Le", "Javanese", "Balinese", "Lao", "Thai"],
+)
+def test_texts_of_scripts_without_spaces_are_no_words(word: str, tmp_path: Path) -> None:
+    pairs = [(word * 2 + word[: number % len(word)], f"It is {number} now.") for number in range(100)]
+    assert facts_of_pairs(tmp_path / "a.tsv", pairs).source.kind == "unspaced"
 
 
 def test_characters_that_occur_twice_are_counted(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Split a text into sentences, join their outputs, and tell whether training pairs were single sentences.
 
-A line break always ends a sentence; within a line, `sentencex` finds sentences by the rules of the language. The white
-space between two sentences is kept as it is.
+A line break always ends a sentence; within a line, `sentencex` finds sentences by the rules of the language. Marks of
+Khmer and Tibetan are added, and a quotation stays with the words that tell who said it. The white space between two
+sentences is kept as it is.
 """
 
 import re
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from transduce.core.errors import InputError
+from transduce.inference.sentence_marks import SENTENCE_ENDS, SHADS, WITHOUT_SPACES
 
 Split = Literal["auto", "sentences", "none"]
 """auto: a text is cut into its sentences if the model's training pairs were single sentences."""
@@ -18,13 +20,22 @@ LINES = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 SPACE = re.compile(r"\s|[\ud800-\udfff]")  # what sentencex is shown as a space
 HANGUL = re.compile(r"[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]")
 NO_SENTENCE = re.compile(r"\W*(?:\d+|[^\W\d_])\W*")  # "1.", "M.": the next words belong to it
-ENDED = re.compile(r"[.!?…。！？｡؟۔।॥።][\"'”’»)\]」』）]*$")
+CLOSING = r"[\"'”’»)\]」』）]*"
+ENDED = re.compile(rf"[.!?…{SENTENCE_ENDS}{SHADS}]{CLOSING}$")
+UNMARKED = re.compile(rf"[{WITHOUT_SPACES}]{CLOSING}$")  # in Thai and Lao no sentence has a mark at its end
 GOES_ON = {"fr": re.compile(r"(?:^|\W)M\.$")}  # Monsieur, which sentencex does not know
 ALSO_WORDS = {  # which sentencex takes for abbreviations alone (Maine, number); a capital behind them begins a sentence
     "cs": re.compile(r"(?<![\w.])kol\.[\"'”’»)]* +(?=[\"'“‘«(]*[A-ZÁČĎÉĚÍŇÓŘŠŤÚŮÝŽ])"),
     "en": re.compile(r"(?<![\w.])(?:me|no|ok|OK|ill|op)\.[\"'”’)]* +(?=[\"'“‘(]*[A-Z])"),
     "fr": re.compile(r"(?<![\w.])(?:vol|sec|etc)\.[\"'”’»)]* +(?=[\"'“‘«(]*[A-ZÀ-Ý])"),
 }
+FURTHER_MARKS = re.compile(  # which sentencex does not know; between two of them Khmer writes "and so on"
+    rf"(?<=[^\s\u0f01-\u0f0a{SHADS}])[{SHADS}]{CLOSING}[{SHADS}\s]*|[\u17d4\u17d5](?!\s*\u179b\s*\u17d4){CLOSING}\s*"
+)
+QUOTE_ENDS = '」』”’"'
+QUOTED = re.compile("“[^“”]*”|「[^「」]*」|『[^『』]*』")  # nothing but a quotation
+JAPANESE_SAID = re.compile("と(?!ても|ころ[がで]|にかく|りあえず|きどき|うとう|つぜん|ある)|って")
+CHINESE_SAID = re.compile("[\u3400-\u9fff]{1,8}?(?:[说說问問答喊叫嚷]|(?<!知)道)[。！]")  # 他问。 But not 我知道。
 WINDOW = 2000  # characters that sentencex is shown at once
 
 MANY = 0.1  # of the training sources, that hold several sentences: pairs are no single sentences then
@@ -88,14 +99,15 @@ def examined(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, Any]:
     """Facts about the sentences in training pairs, for the model file.
 
     several: the share of sources with more than one sentence. ended: of pairs both sides of which end as sentences do,
-    which those of words, dates or queries do not. single: a text is best cut into its sentences.
+    which those of words, dates or queries do not; a target in a script such as Thai needs no mark at its end.
+    single: a text is best cut into its sentences.
     """
     looked_at = several = ended = 0
     for source, target in pairs:
         if source.strip() and target.strip():
             looked_at += 1
             several += len(sentences(source, language)) > 1
-            ended += all(ENDED.search(side.rstrip()) is not None for side in (source, target))
+            ended += _is_ended(source.rstrip()) and _is_ended(target.rstrip(), UNMARKED)
     shares = {"several": several / max(1, looked_at), "ended": ended / max(1, looked_at)}
     single = looked_at > 0 and shares["several"] <= MANY and shares["ended"] >= OFTEN
     return {"pairs": looked_at, **{name: round(share, 4) for name, share in shares.items()}, "single": single}
@@ -126,11 +138,17 @@ def trained_on_single(provenance: Mapping[str, Any], task: Any, tokenizer: Any) 
     return task.kind == "translation" and tokenizer.kind != "character"
 
 
+def _is_ended(text: str, *others: re.Pattern[str]) -> bool:
+    return any(pattern.search(text) for pattern in (ENDED, *others))
+
+
 def _sentences(text: str, start: int, end: int, language: str) -> Iterator[Segment]:
     """Those that sentencex finds; what is none by itself stays with what follows."""
     code = re.split("[-_]", language)[0].lower() or "en"
     goes_on, begun = GOES_ON.get(code), start
     for last in _ends(text, start, end, code):
+        if _is_said(text, begun, last, end):
+            continue
         inner = _stripped(text, begun, last)
         if inner[0] == inner[1]:
             continue
@@ -144,7 +162,26 @@ def _is_none(part: str) -> bool:
     return NO_SENTENCE.fullmatch(part) is not None and not _runs_on(*part)
 
 
+def _is_said(text: str, begun: int, last: int, end: int) -> bool:
+    """Whether `last` is before the end of a quotation, or before the words that tell who said it: 「..」と彼は.."""
+    if last < end and text[last] in "」』":
+        return True
+    if text[last - 1] not in QUOTE_ENDS:
+        return False
+    if JAPANESE_SAID.match(text, last, end):
+        return True
+    return bool(CHINESE_SAID.match(text, last, end) and QUOTED.fullmatch(text, begun, last))
+
+
 def _ends(text: str, start: int, end: int, code: str) -> Iterator[int]:
+    """Behind each sentence and the white space that follows it, the last at `end`."""
+    for mark in FURTHER_MARKS.finditer(text, start, end):
+        yield from _ends_by_sentencex(text, start, mark.end(), code)
+        start = mark.end()
+    yield from _ends_by_sentencex(text, start, end, code)
+
+
+def _ends_by_sentencex(text: str, start: int, end: int, code: str) -> Iterator[int]:
     """Behind each sentence and the white space that follows it, the last at `end`.
 
     sentencex sees spaces alone, as it panics at white space of several bytes, and a part of a long text at a time, as
@@ -170,7 +207,7 @@ def _ends(text: str, start: int, end: int, code: str) -> Iterator[int]:
 
 def _runs_on(*chars: str) -> bool:
     """Whether one of the characters is of a script that writes no spaces between words."""
-    return any(_wide(char) or "\u0e00" <= char <= "\u109f" or "\u1780" <= char <= "\u17ff" for char in chars if char)
+    return any(_wide(char) or re.match(f"[{WITHOUT_SPACES}]", char) for char in chars if char)
 
 
 def _wide(char: str) -> bool:

@@ -9,23 +9,28 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import regex
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.doctor.side_checks import LONG, LONG_TIMES_MEDIAN
 from transduce.data.source_columns import BETWEEN_COLUMNS
+from transduce.inference.sentence_marks import WITHOUT_SPACES
 from transduce.planning.tags import Tags, tags_in
 from transduce.search.plain_settings import DEFAULTS
 
 SAMPLED = 50_000  # pairs that are looked at closely, evenly spread
-UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
-ENDING = re.compile(r"\w[.,!?;:]+$")
-END_APART = re.compile(r"""(?:^|\s)[.!?…。！？]+(?:\s*["'”’」』）)]+)*\s*$""")
+UNSPACED = re.compile(rf"[{WITHOUT_SPACES}\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+ENDING = regex.compile(r"\w\p{Terminal_Punctuation}+$")
+SENTENCE_END = regex.compile(r"\p{Sentence_Terminal}$")
+END_APART = regex.compile(r"""(?:^|\s)[…\p{Sentence_Terminal}]+(?:\s*["'”’」』）)]+)*\s*$""")
 MOSTLY_UNSPACED = 0.3
 ROOM = DEFAULTS["max_length_offset"]  # that a search leaves to any output
 FEW_NEW = 0.02  # new words of a further text, below which its words are a small set
+OPEN = 0.03  # share of a further text's words that are new, from which its words are no small set
+FORMAL = 0.9  # of the texts have one word in common: a formal language, such as SELECT of SQL, with new names in it
+FEW_WORDS = 2.5  # words of a text, on average, up to which it is an inflected form such as "has been seen"
+FEW_SIGNS = 8  # the same in characters, where a script puts no spaces between words
 
 
 @dataclass(frozen=True)
@@ -37,9 +42,11 @@ class SideFacts:
     repeated: characters that occur twice or more.
     letters: different characters once accents, and the letters of Korean syllables, stand apart.
     unspaced: share of characters of scripts that put no spaces between words.
-    closing: share of words that a full stop or another mark sticks to, but for those of most texts, such as "IN:".
+    closing: share of words that a full stop or another mark sticks to, but for those of most texts, such as "IN:",
+        unless a text ends in it.
     ended: share of texts that end in a full stop or the like, as a word of its own.
     new: words of a further text that no text here has, on average; as many as occur once, for each text (Good 1953).
+    common: share of texts that have the word which most of them have.
     """
 
     words: float
@@ -54,6 +61,7 @@ class SideFacts:
     new: float = 0.0
     ended: float = 0.0
     repeated: int = 0
+    common: float = 0.0
 
     @property
     def of_signs(self) -> bool:
@@ -77,9 +85,14 @@ class SideFacts:
             return "sentences"
         if self.word_length <= 2.5 and self.types <= 300:
             return "symbols"
-        if self.types <= 2000 and self.closing < 0.01:
+        if self.types <= 2000 and self.closing < 0.01 and not self._is_unmarked_text:
             return "closed"
         return "sentences"
+
+    @property
+    def _is_unmarked_text(self) -> bool:
+        """Whether it is running text without full stops: it has many new words, and no word that all texts have."""
+        return self.new >= OPEN * self.words and self.common < FORMAL
 
     @property
     def _is_cut_text(self) -> bool:
@@ -116,7 +129,20 @@ class Facts:
         """Whether single words are transduced: pronunciation, inflection, transliteration."""
         if self.source.characters > 60 or self.target.characters > 60:
             return False
-        return self.source.kind == "words" or (self.columns > 1 and self.target.words <= 2.5)
+        return self.source.kind == "words" or (self.columns > 1 and self._are_inflected)
+
+    @property
+    def _are_inflected(self) -> bool:
+        """Whether the first column, and the target, are words: of few characters where words are not written apart."""
+        if self.target.words > FEW_WORDS:
+            return False
+        if self.target.unspaced <= MOSTLY_UNSPACED:
+            return True
+        tags = self.tags.in_a_text if self.tags else 0.0
+        if self.source.unspaced > MOSTLY_UNSPACED and self.source.characters - tags > FEW_SIGNS:
+            return False
+        most = FEW_WORDS if self.tags else FEW_WORDS * self.columns
+        return self.target.characters <= FEW_SIGNS and self.source.words <= most
 
     def to_lines(self) -> list[str]:
         """For people."""
@@ -173,6 +199,7 @@ def _without_endless(sample: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _side(texts: Sequence[str]) -> SideFacts:
     words = Counter(word for text in texts for word in text.split())
+    having = Counter(word for text in texts for word in set(text.split()))
     count = sum(words.values())
     characters = Counter(character for text in texts for character in text)
     total = sum(characters.values())
@@ -185,11 +212,20 @@ def _side(texts: Sequence[str]) -> SideFacts:
         types=len(words),
         repeated=sum(often > 1 for often in characters.values()),
         unspaced=sum(often for each, often in characters.items() if UNSPACED.match(each)) / total,
-        closing=sum(often for word, often in words.items() if ENDING.search(word) and often <= len(texts) / 2) / count,
+        closing=_closing(texts, words) / count,
         ended=sum(bool(END_APART.search(text)) for text in texts) / len(texts),
+        common=max(having.values()) / len(texts),
         new=sum(often == 1 for often in words.values()) / len(texts),
         letters=len({letter for each in characters for letter in unicodedata.normalize("NFD", each)}),
     )
+
+
+def _closing(texts: Sequence[str], words: Counter[str]) -> int:
+    """How many words have a mark at their end, of those with a place in `SideFacts.closing`."""
+    last = Counter(text.split()[-1] for text in texts)
+    marked, most = [word for word in words if ENDING.search(word)], len(texts) / 2
+    rare = sum(words[word] for word in marked if words[word] <= most)
+    return rare + sum(last[word] for word in marked if words[word] > most and SENTENCE_END.search(word))
 
 
 def _copied(sample: Sequence[tuple[str, str]]) -> float:

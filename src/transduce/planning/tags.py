@@ -12,10 +12,14 @@ ONE_TAG = "\ue000"  # stands for a tag where texts are counted
 
 
 class Tags(NamedTuple):
-    """pattern: what a tag looks like in a text, with what stands before it. different: how many there are."""
+    """pattern: what a tag looks like in a text, with what stands before it. different: how many there are.
+
+    in_a_text: how many a text has, on average.
+    """
 
     pattern: str
     different: int
+    in_a_text: float = 0.0
 
     def shortened(self, text: str) -> str:
         """The text with one character for each tag."""
@@ -39,4 +43,4 @@ def tags_in(texts: Sequence[str], separator: str) -> Tags | None:
     left = sum(len(re.sub(pattern, "", text).strip()) for text in tagged)
     if not found or left or len(found) > MOST or found.total() < OFTEN * len(found):
         return None
-    return Tags(pattern, len(found))
+    return Tags(pattern, len(found), found.total() / len(texts))
