@@ -87,7 +87,7 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     (
         "[data.hold_out]",
         "In the place of files: `hold_out = { validation = 1000, test = 1000 }`. The same text or nearly the same "
-        "stays on one side; see [planning.md](planning.md).",
+        "stays on one side. A run has the drawn pairs in `held_out/`; see [planning.md](planning.md).",
         HoldOut,
     ),
     ('[task] kind = "language_modelling"', "Text without translations.", LanguageModellingConfig),

@@ -153,11 +153,20 @@ def test_a_file_that_is_sorted_by_length_is_still_compared_by_words(tmp_path: Pa
     assert all(jaccard(one[0], two[0]) <= 0.7 for one in long[TRAIN] for two in long[TEST] + long[VALIDATION])
 
 
-@pytest.mark.parametrize("stage", [{"teachers": {"seeds": [1]}}, {"backtranslation": {"text": "more.sw"}}])
-def test_further_pairs_are_not_drawn_from(stage: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("stage", "missing"),
+    [
+        ({"teachers": {"seeds": [1]}}, "name files"),
+        ({"backtranslation": {"text": ["more.sw"], "tag": ""}}, r"a tag is missing\. Set backtranslation\.tag"),
+    ],
+)
+def test_further_pairs_are_not_drawn_from(stage: dict[str, object], missing: str) -> None:
     data = {"train": [{"tsv": "a.tsv"}], "hold_out": {"test": 5}}
-    with pytest.raises(InputError, match=r"makes further training pairs, from which data\.hold_out would draw others"):
+    wrong = rf"makes further training pairs, from which data\.hold_out would draw others: {missing}"
+    with pytest.raises(InputError, match=wrong):
         parse_recipe({"data": data, **stage}, "here")
+    tagged = {"data": data, "backtranslation": {"text": ["more.sw"]}}
+    assert parse_recipe(tagged, "here").backtranslation
 
 
 def test_one_source_for_all_cannot_be_split(tmp_path: Path) -> None:
@@ -324,3 +333,106 @@ def test_one_that_is_near_to_two_held_out_pairs_keeps_them_together(tmp_path: Pa
     for one, other in ((TRAIN, VALIDATION), (TRAIN, TEST), (VALIDATION, TEST)):
         assert not [1 for here in found[one] for there in found[other] if jaccard(here[0], there[0]) > 0.7]
     assert split.near > 10
+
+
+def turned_about(files: PairFiles) -> PairFiles:
+    return files.model_copy(update={"source_column": 1, "target_column": 0})
+
+
+def with_templates() -> list[Pair]:
+    return [
+        (f"run {a} {b} times and then jump twice to the left and once more to the right before you go", f"{a} x {b}")
+        for a in WORDS[:20]
+        for b in WORDS[:20]
+    ]
+
+
+@pytest.mark.parametrize("pairs", [corpus(), with_templates()])
+def test_a_model_and_its_reverse_hold_out_the_same_pairs(tmp_path: Path, pairs: list[Pair]) -> None:
+    files = write(tmp_path, pairs)
+    one, other = (
+        split_pairs([each], tmp_path, HoldOut(validation=20, test=20)) for each in (files, turned_about(files))
+    )
+    assert one.count(TEST) >= 20
+    assert one.parts[0].tolist() == other.parts[0].tolist()
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_so_do_those_of_both_directions(tmp_path: Path, words: bool) -> None:
+    """Of texts, and of few different targets; the second file's sides are exchanged, so both have both directions."""
+    pairs = [(" ".join(sources), ("yes", "no")[number % 2]) for number, sources in enumerate(pairwise(WORDS))]
+    files, _ = both_ways(tmp_path, corpus(400) if words else pairs, named=False)
+    one, other = (split_pairs(each, tmp_path, HoldOut(test=6)) for each in (files, [*map(turned, files)]))
+    assert one.count(TEST) >= 5
+    assert [each.tolist() for each in one.parts] == [each.tolist() for each in other.parts]
+
+
+def turned(files: PairFiles) -> PairFiles:
+    exchanged = {"source_column": files.target_column, "target_column": files.source_column}
+    return files.model_copy(update=exchanged)
+
+
+def test_both_directions_in_two_files_are_known_where_the_recipe_is_turned(tmp_path: Path) -> None:
+    """`[backtranslation]` exchanges the columns of two files, too, where they mean nothing."""
+    for side, name in enumerate(("one", "other")):
+        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in corpus(400)), encoding="utf-8")
+    entries = [PairFiles(source="one", target="other"), PairFiles(source="other", target="one")]
+    exchanged = [each.model_copy(update={"source_column": 1, "target_column": 0}) for each in reversed(entries)]
+    one, other = (split_pairs(each, tmp_path, HoldOut(test=20)) for each in (entries, exchanged))
+    assert "any direction" in one.report() and "any direction" in other.report()
+    assert [each.tolist() for each in one.parts] == [each.tolist() for each in reversed(other.parts)]
+
+
+@pytest.mark.parametrize("empty", ["", "  ", "\u00a0"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_pairs_with_an_empty_side_are_not_drawn(tmp_path: Path, side: int, empty: str) -> None:
+    """They change nothing else: they link no texts, and the same pairs are drawn without them."""
+    pairs = corpus()
+    others = corpus(30, seed=2) + pairs[:30]
+    emptied = [(empty, target) if side == 0 else (source, empty) for source, target in others]
+    amounts = HoldOut(validation=40, test=40)
+    alone = split_pairs([write(tmp_path, pairs)], tmp_path, amounts).parts[0].tolist()
+    split = split_pairs([write(tmp_path, [*emptied, *pairs], "more.tsv")], tmp_path, amounts)
+    assert split.parts[0].tolist() == [TRAIN] * 60 + alone
+    assert split.report().startswith("Held out of 860 pairs: ")
+
+
+def test_a_share_is_one_of_pairs_with_two_sides(tmp_path: Path) -> None:
+    pairs = [*corpus(100), *((f"{word} alone", "") for word in WORDS)]
+    split = split_pairs([write(tmp_path, pairs)], tmp_path, HoldOut(test=0.1))
+    assert split.drawn == 10
+
+
+def test_pairs_with_a_tag_and_no_source_are_left_out_where_the_target_is_held_out(tmp_path: Path) -> None:
+    """The tag is a source: they would be trained on."""
+    pairs = corpus()
+    made = [("", target) for _, target in pairs]
+    tagged = write(tmp_path, made, "made.tsv").model_copy(update={"tag": "<BT>"})
+    split = split_pairs([write(tmp_path, pairs), tagged], tmp_path, HoldOut(test=40))
+    drawn = [number for number, part in enumerate(split.parts[0].tolist()) if part == TEST]
+    assert len(drawn) >= 40
+    assert all(split.parts[1][number] == LEFT_OUT for number in drawn)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_many_pairs_with_one_text_do_not_fill_the_held_out_parts(tmp_path: Path, side: int) -> None:
+    """Also where one of them nearly repeats a pair that was drawn: then that one is trained on, too."""
+    pairs = corpus(4000)
+    wrong = "we use cookies to give you the best experience"
+    others = [pair[1 - side] + " ba" for pair in pairs[:800:20]]
+    pairs += [(wrong, other) if side == 0 else (other, wrong) for other in others]
+    split = split_pairs([write(tmp_path, pairs)], tmp_path, HoldOut(validation=200, test=200))
+    found = parts(split, pairs)
+    assert "nearly so" in split.report()
+    assert not [pair for part in (VALIDATION, TEST) for pair in found[part] if wrong in pair]
+    assert split.near > 0 and 390 <= len(found[VALIDATION]) + len(found[TEST]) - split.near <= 402
+    held = [pair[1 - side] for part in (VALIDATION, TEST) for pair in found[part]]
+    assert all(jaccard(other, each) <= 0.7 for other in others for each in held)
+
+
+def test_where_most_texts_come_many_times_they_are_drawn_all_the_same(tmp_path: Path) -> None:
+    """As in corpora with many references of each source."""
+    sources, targets = [source for source, _ in corpus(300)], [target for _, target in corpus(3000, seed=2)]
+    pairs = [(sources[number // 10], target) for number, target in enumerate(targets)]
+    split = split_pairs([write(tmp_path, pairs)], tmp_path, HoldOut(validation=150, test=150))
+    assert split.count(VALIDATION) + split.count(TEST) >= 300

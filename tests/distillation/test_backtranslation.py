@@ -13,6 +13,7 @@ import transduce
 from trained import lines_of, sha256, shown
 from transduce.core.errors import InputError
 from transduce.data.corpus import TextFile, read_pairs
+from transduce.data.hold_out import TRAIN
 from transduce.data.tags import tags_of
 from transduce.distillation import translations
 from transduce.distillation.backtranslation import reverse_of
@@ -60,6 +61,30 @@ def test_the_model_learns_from_texts_with_the_sources_of_a_reverse_model(
     other = load_recipe(tiny_recipe, [*BACK, "backtranslation.weight=0.5", "backtranslation.text=['test.words']"])
     with pytest.raises(InputError, match="different: lines, sources"):
         train_recipe(other, run, shown())
+
+
+def test_both_models_hold_out_the_same_pairs_and_no_translation_repeats_one(tiny_recipe: Path, tmp_path: Path) -> None:
+    drawn = ["data.validation=none", "data.test={}", "data.hold_out={validation=20, test=20}"]
+    back = ["backtranslation.text=['train.words', 'test.words']", "backtranslation.training={updates=4}"]
+    run, console = tmp_path / "run", shown()
+    recipe = load_recipe(tiny_recipe, [*drawn, *back, TALK, "training.updates=6"])
+    report = train_recipe(recipe, run, console)
+    for part in ("validation", "test"):
+        for side, other in (("source", "target"), ("target", "source")):
+            held = (run / "held_out" / f"{part}.{side}").read_text()
+            assert held.count("\n") >= 20
+            assert held == (run / "reverse" / "held_out" / f"{part}.{other}").read_text()
+    texts = "".join((run / "held_out" / f"{part}.target").read_text() for part in ("validation", "test"))
+    resolved = load_recipe(run / "recipe.toml").data
+    assert isinstance(resolved, TranslationData)
+    split = resolved.split()
+    assert split is not None
+    made = [target for _, _, target in read_pairs(resolved.train[1], Path(resolved.root))]
+    kept = [target for target, part in zip(made, split.parts[1].tolist(), strict=True) if part == TRAIN]
+    assert 200 < len(kept) < len(made) - 39 and not {*texts.splitlines()} & {*kept}
+    assert report["tests"].keys() == {"held_out"}
+    told = console.console.file.getvalue()  # type: ignore[attr-defined]
+    assert f"{len(made) - len(kept)} of them are too much like a held-out pair, and are left out of training" in told
 
 
 @pytest.mark.parametrize(

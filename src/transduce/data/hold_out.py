@@ -1,7 +1,8 @@
 """Held-out parts that are drawn from training pairs: always the same lines of the same text.
 
-Which pairs are held out is decided by hashes of their text, not by their order, a seed, or what else a recipe says.
-What belongs together stays on one side:
+Which pairs are held out is decided by hashes of their text, not by their order, a seed, or what else a recipe says; a
+pair and its reverse have one hash, so a model and its reverse hold out the same. What belongs together stays on one
+side:
 
 1. pairs one side of which is the same, but for case, digits, punctuation and white space;
 2. pairs one side of which shares more than 0.7 of its n-grams with a held-out one; see `near_duplicates`. They go
@@ -14,8 +15,12 @@ Entries with a `tag`, such as those whose sources a model wrote, are not drawn f
 them. Their pairs that belong to a held-out one are left out of training. Where all entries have a tag, all are drawn
 from.
 
+Pairs with an empty side belong to nothing, and none is drawn. A large group of pairs with one text is trained on, and
+so is what nearly repeats one of them: else that text would fill a part.
+
 Where texts are made from few templates, that would hold out much more than was asked for, or nothing: then (2) is left
-out and only the same text belongs together, or only the same source; which of these it was, is told.
+out and only the same text belongs together, or only the same source, which is that of the target for a reverse model;
+which of these it was, is told.
 
 Memory is a few numbers a pair, and the held-out texts; time is linear in the pairs for as many held out.
 """
@@ -47,7 +52,8 @@ class HoldOut(Config):
     """How many training pairs are not trained on, but pick the best weights, or are the final test.
 
     Numbers below 1 are shares. They are drawn by hashes of their text, near-duplicates with them: the same file always
-    gives the same parts. Files with a `tag` are not drawn from.
+    gives the same parts, also for a model of the other direction. Files with a `tag` are not drawn from, nor are pairs
+    with an empty side.
     """
 
     validation: Amount = 0
@@ -140,7 +146,8 @@ def _split(corpora: tuple[PairFiles, ...], root: Path, amounts: HoldOut, prints:
     chosen = set(drawn_from(corpora))
     numbers = [number for number, files in enumerate(corpora) if files in chosen]
     others = [number for number, files in enumerate(corpora) if files not in chosen]
-    pairs, tagged = (Pairs.of(tuple(corpora[number] for number in each), root) for each in (numbers, others))
+    pairs = Pairs.of(tuple(corpora[number] for number in numbers), root)
+    tagged = Pairs.of(tuple(corpora[number] for number in others), root, empty=True)  # a tag is a source, too
     wanted = amounts.counts(pairs.count)
     names = ", ".join(str(path) for files in pairs.entries for path in files.paths(root))
     if sum(wanted) >= pairs.count:
@@ -180,20 +187,23 @@ def _near(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
     held = groups.draw(sum(wanted), half=True)
     if held is None:
         return None
-    drawn, new, links = int(held[groups.labels].sum()), held.copy(), Links(len(held))
+    drawn, new, links, large = held.copy(), held.copy(), Links(len(held)), groups.large(sum(wanted))
     for _ in range(PASSES):
-        near = _linked(pairs, groups, held, new, links, 2 * sum(wanted))
+        near = _linked(pairs, groups, held | large, new, links, 2 * sum(wanted) + int(groups.sizes[large].sum()))
         if near is None:
             return None
-        new = near & ~held
+        new = near & ~held & ~large
         held |= new
         if not new.any():
             break
     else:
         return None  # one is like the next, and that like another: there is no end
     together = pairs.together("pairs whose source or target is the same or nearly so")
-    parts = _shared(groups, held, links, wanted)
-    return _Found(parts, int((parts != TRAIN).sum()) - drawn, together, groups, nearly=True)
+    held &= ~_linked_with(large, links)
+    if 2 * groups.sizes[held].sum() < sum(wanted):
+        return None
+    near_pairs = int(groups.sizes[held & ~drawn].sum())
+    return _Found(_shared(groups, held, links, wanted), near_pairs, together, groups, nearly=True)
 
 
 def _exact(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
@@ -266,3 +276,9 @@ def _linked(pairs: Pairs, groups: PairGroups, held: Mask, new: Mask, links: Link
         for other in others:
             links.join(of[row], other)
     return near
+
+
+def _linked_with(some: Mask, links: Links) -> Mask:
+    """The labels that are linked with one of `some`, and those themselves."""
+    leaders = np.array([links.leader(label) for label in range(len(some))])
+    return np.isin(leaders, leaders[some])

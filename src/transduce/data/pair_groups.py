@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.near_duplicates import Index, indices_of
 
 LOOKED_AT = 1000  # texts that say whether words are written apart
+LARGE = 5  # times as large as that of the median pair: such a group is not held out
 Hashes = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 Parts = NDArray[np.uint8]
@@ -24,33 +25,42 @@ Key = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Pairs:
-    """All pairs of some entries, in the files' order; read as often as needed."""
+    """The pairs of some entries, in the files' order; read as often as needed.
+
+    chosen: of each entry, which of its pairs are meant.
+    """
 
     entries: tuple[PairFiles, ...]
     root: Path
-    sizes: tuple[int, ...]
+    chosen: tuple[Mask, ...]
 
     @classmethod
-    def of(cls, entries: tuple[PairFiles, ...], root: Path) -> "Pairs":
-        """They are counted."""
-        return cls(entries, root, tuple(sum(1 for _ in read_pairs(files, root)) for files in entries))
+    def of(cls, entries: tuple[PairFiles, ...], root: Path, empty: bool = False) -> "Pairs":
+        """empty: with those that have no text on one side."""
+        read = (read_pairs(files, root) for files in entries)
+        masks = ([empty or bool(source.strip() and target.strip()) for _, source, target in each] for each in read)
+        return cls(entries, root, tuple(np.array(each, bool) for each in masks))
 
     def __add__(self, other: "Pairs") -> "Pairs":
-        return Pairs((*self.entries, *other.entries), self.root, (*self.sizes, *other.sizes))
+        return Pairs((*self.entries, *other.entries), self.root, (*self.chosen, *other.chosen))
 
     @property
     def count(self) -> int:
         """How many there are."""
-        return sum(self.sizes)
+        return sum(int(each.sum()) for each in self.chosen)
 
     def by_entry(self, parts: Parts) -> list[Parts]:
-        """What there is a number a pair of, cut into one array an entry."""
-        return np.split(parts, np.cumsum(self.sizes)[:-1]) if self.sizes else []
+        """An array an entry, of a number for each pair; 0 for pairs that are not meant."""
+        found, sizes = [np.zeros(len(each), np.uint8) for each in self.chosen], [each.sum() for each in self.chosen]
+        for each, chosen, own in zip(found, self.chosen, np.split(parts, np.cumsum(sizes)[:-1]), strict=False):
+            each[chosen] = own
+        return found
 
     def read(self) -> Iterator[tuple[int, str, str]]:
         """(number of the entry, source, target)."""
-        for number, files in enumerate(self.entries):
-            yield from ((number, source, target) for _, source, target in read_pairs(files, self.root))
+        for number, (files, chosen) in enumerate(zip(self.entries, self.chosen, strict=True)):
+            pairs = compress(read_pairs(files, self.root), chosen.tolist())
+            yield from ((number, source, target) for _, source, target in pairs)
 
     @cached_property
     def directions(self) -> int:
@@ -64,7 +74,8 @@ class Pairs:
         step = max(1, self.count // LOOKED_AT)  # files may be sorted by length
         if self.directions == 1:
             return indices_of(islice(self.read(), 0, None, step), len(self.entries), sides_apart=True)
-        each = (replace(self, entries=(files,)).read() for files in self.entries)
+        apart = zip(self.entries, self.chosen, strict=True)
+        each = (replace(self, entries=(files,), chosen=(chosen,)).read() for files, chosen in apart)
         sample = ((entry, *pair[1:]) for entry, some in enumerate(each) for pair in islice(some, 0, None, step))
         return indices_of(sample, len(self.entries), sides_apart=False)
 
@@ -78,7 +89,7 @@ def _turned(entries: Sequence[PairFiles]) -> bool:
     sources = defaultdict[tuple[str, int | str], set[int]](set)
     for entry, files in enumerate(entries):
         name = next(iter(files.names.values()))
-        for column in files.sources:
+        for column in (0,) if files.of_two_files else files.sources:
             sources[name, column].add(entry)
     targets = ((*files.names.values(),)[-1] for files in entries)
     columns = (0 if files.of_two_files else files.target_column for files in entries)
@@ -100,20 +111,19 @@ class PairGroups:
         self.labels = _components(self.texts, pairs.directions > 1)
         self.usual = pairs.directions  # pairs that say the same, if each direction has one
         self.keys = np.full(int(self.labels.max()) + 1, np.iinfo(np.uint64).max)
-        mixed = sides[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ sides[:, 1]
+        mixed = sides.min(1) * np.uint64(0x9E3779B97F4A7C15) ^ sides.max(1)  # the same for a pair and its reverse
         np.minimum.at(self.keys, self.labels, mixed)
         self.sizes = np.bincount(self.labels)
 
     def draw(self, wanted: int, half: bool) -> Mask | None:
         """Which labels are held out: by their hashes, until there are enough pairs. Large groups stay.
 
-        half: None where most pairs are in large groups.
+        half: None where most pairs are in groups of more than a tenth of what is wanted.
         """
-        large = self.sizes > max(self.usual, wanted // 10)
-        if half and 2 * self.sizes[large].sum() > self.sizes.sum():
+        if half and self._median > max(self.usual, wanted // 10):
             return None
         order = np.argsort(self.keys, kind="stable")
-        order = order[~large[order]] if half else order
+        order = order[~self.large(wanted)[order]]
         fits = np.cumsum(self.sizes[order])
         chosen = order[: int(np.searchsorted(fits, wanted)) + 1]
         if not len(chosen) or len(chosen) == len(self.sizes) or self.sizes[chosen].sum() > 2 * wanted:
@@ -121,6 +131,18 @@ class PairGroups:
         held = np.zeros(len(self.sizes), bool)
         held[chosen] = True
         return held if len(chosen) >= min(2, wanted) else None
+
+    def large(self, wanted: int) -> Mask:
+        """Which labels have more pairs than 5 % of what is wanted, or than five usual groups: they would fill a part.
+
+        Usual groups are not large.
+        """
+        return self.sizes > max(self.usual, self._median, min(LARGE * self._median, wanted // 20))
+
+    @cached_property
+    def _median(self) -> int:
+        """At least half of the pairs are in groups of no more than so many."""
+        return int(np.quantile(self.sizes[self.labels], 0.5, method="inverted_cdf"))
 
 
 def _linking(sides_N2: Hashes, either: bool, one_side: bool) -> list[Hashes]:

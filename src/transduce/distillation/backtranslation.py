@@ -5,6 +5,9 @@
     RUN/                  the model's run, with its own ordinary recipe.toml; it learns from both kinds of pairs
 
 The sources that a model wrote begin with a tag, so that the model tells them from real ones (Caswell et al. 2019).
+
+With data.hold_out both models hold out the same pairs, as they are drawn alike in both directions, and never from pairs
+with a tag. What is written for a held-out text is left out of training.
 """
 
 from pathlib import Path
@@ -51,7 +54,7 @@ class Backtranslating(Stages):
 
 
 def reverse_of(recipe: Recipe) -> Recipe:
-    """The recipe of the reverse model: the sides of all files exchanged, and no tests.
+    """The recipe of the reverse model: the sides of all files exchanged, and no tests but those of data.hold_out.
 
     Raises:
         InputError: [backtranslation] has wrong values, or the recipe is not for it.

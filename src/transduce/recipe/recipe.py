@@ -140,17 +140,25 @@ def _disagreements(sections: dict[str, Any]) -> Iterator[str]:
     if getattr(task, "carry_state", False):
         yield from _not_carried(data, batch, training)
     hold_out = getattr(data, "hold_out", None)
-    for stage in ("teachers", "backtranslation"):
-        if sections.get(stage) and isinstance(hold_out, Config):
-            yield (
-                f"[{stage}] makes further training pairs, from which data.hold_out would draw others: name files for "
-                "data.validation and data.test."
-            )
+    if isinstance(hold_out, Config):
+        yield from _drawn_from_further_pairs(sections.get("teachers"), sections.get("backtranslation"))
     drawn = getattr(hold_out, "validation", 0)
     if task and training and ":" not in task.kind and (getattr(data, "validation", None) or drawn):
         metrics = getattr(task, "metrics", ()) if training.decode_sentences else ()
         if training.best not in (measured := ["loss", "perplexity", *metrics]):
             yield unmeasured(training.best, measured)
+
+
+def _drawn_from_further_pairs(teachers: Any, backtranslation: Any) -> Iterator[str]:
+    """Problems of stages with data.hold_out. Pairs with a tag are not drawn from."""
+    would = "makes further training pairs, from which data.hold_out would draw others:"
+    if teachers:
+        yield f"[teachers] {would} name files for data.validation and data.test."
+    if backtranslation and not backtranslation.tag:
+        yield (
+            f"[backtranslation] {would} a tag is missing. Set backtranslation.tag, such as <BT>, as pairs with a tag "
+            "are not drawn from; or name files for data.validation and data.test."
+        )
 
 
 def _not_carried(data: Any, batch: BatchConfig | None, training: TrainingConfig | None) -> Iterator[str]:

@@ -123,7 +123,8 @@ class Backtranslation(Config):
     model: str | None = None
     """The reverse model: a model file or run directory. Unset: it is trained first, on the same pairs."""
     tag: Annotated[str, AfterValidator(lambda tag: tag and checked_tag(tag))] = "<BT>"
-    """A word before each source that the reverse model wrote, which tells it from real ones; "" for no tag."""
+    """A word before each source that the reverse model wrote, which tells it from real ones; "" for no tag, which does
+    not go with data.hold_out."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each of these pairs; real ones have the weights of data.train."""
     search: dict[str, Any] = Field(default_factory=dict)

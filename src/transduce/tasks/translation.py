@@ -111,6 +111,7 @@ class Translation(TextTask):
     Config = TranslationConfig
     Data = TranslationData
     kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "tokens"}
+    columns_version = 2
 
     def __init__(self, config: TranslationConfig, data: TranslationData, columns: Columns) -> None:
         super().__init__(config, data, columns)

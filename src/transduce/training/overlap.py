@@ -20,7 +20,7 @@ from transduce.data.store import cache_key
 from transduce.recipe.recipe import Recipe
 from transduce.tasks.translation import TranslationData
 
-VERSION = 1  # of what is counted
+VERSION = 2  # of what is counted
 Counts = dict[str, int]
 Overlap = dict[str, Counts]
 """By name of the set: how many `pairs` it has, `pairs_in_training` and `sources_in_training`."""

@@ -46,6 +46,7 @@ from transduce.training.display import Display
 from transduce.training.examples import examples
 from transduce.training.fine_tuning import columns_of_start
 from transduce.training.finished import Report, finished_report, note_plan, tell_finished
+from transduce.training.held_out_files import write_held_out
 from transduce.training.initialization import check_embeddings, device, new_training
 from transduce.training.lock import alone_in
 from transduce.training.loop import Callbacks, train, why_ended
@@ -172,6 +173,7 @@ def _claimed(recipe: Recipe, run: Path, task: Task, data: TaskData, display: Dis
     check_data(run, fingerprints)
     claim(run, recipe)
     claim_data(run, fingerprints)
+    write_held_out(recipe, run, data, display)
     if recipe.batch.tokens != "auto":
         return recipe
     recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)

@@ -18,6 +18,7 @@ from transduce.metrics.confusion import Confusion
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.event_log import REPORT
 from transduce.training.display import Display
+from transduce.training.held_out_files import evaluate_options
 
 
 def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Display) -> None:
@@ -80,7 +81,6 @@ def _commands(recipe: Recipe, run: Path) -> Iterator[str]:
     if "vectors" not in resolve("tasks", kind).kinds.values():
         yield f"transduce explore {model}"
     root, tests = Path(getattr(recipe.data, "root", ".")), getattr(recipe.data, "test", {})
-    for files in list(tests.values())[:1]:
-        tell = getattr(files, "evaluate_options", None)  # which generated examples and splits of a file have not
-        if tell and (options := tell(root)):
-            yield " ".join(["transduce evaluate", model, *map(shlex.quote, options)])
+    tell = getattr(next(iter(tests.values()), None), "evaluate_options", None)  # generated examples have none
+    if options := (tell(root) if tell else None) or evaluate_options(recipe, run):
+        yield " ".join(["transduce evaluate", model, *map(shlex.quote, options)])
