@@ -91,20 +91,6 @@ def test_more_text_never_means_a_smaller_training(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "pairs", "dropout"),
-    [
-        ("sentences", 3_000, 0.3),
-        ("sentences", 100_000, 0.2),
-        ("pronunciation", 3_000, 0.2),
-        ("transliteration", 3_000, 0.2),
-        ("sentences", 1_000_000, 0.1),
-    ],
-)
-def test_little_running_text_needs_most_dropout(name: str, pairs: int, dropout: float) -> None:
-    assert recipe(replace(CORPORA[name], pairs=pairs)).model.dropout == dropout  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
     ("name", "source", "target", "joint"),
     [
         ("sentences", "bpe", "bpe", True),

@@ -114,7 +114,7 @@ def _task(facts: Facts) -> list[Decision]:
         for key, code in (("source", source), ("target", target))
         if code
     ]
-    if not _of_text(facts):
+    if facts.of_words or facts.target.kind in ("symbols", "closed"):
         unit = _unit(facts, facts.target)[0]
         rate = "per" if facts.target.kind == "symbols" else "cer" if unit == "character" else "wer"
         metrics, best = ("exact_match", rate), "exact_match"
@@ -129,11 +129,6 @@ def _task(facts: Facts) -> list[Decision]:
         Decision("training.best", "loss" if few else best, "few validation pairs make scores jump" if few else reason),
         Decision("training.decode_sentences", 500, "enough to tell weights apart, and quickly translated"),
     ]
-
-
-def _of_text(facts: Facts) -> bool:
-    """Whether the target is running text: else it has a right answer."""
-    return not (facts.of_words or facts.target.kind in ("symbols", "closed"))
 
 
 def _validation(facts: Facts) -> int:
@@ -279,7 +274,7 @@ def _model(facts: Facts, size: Size | None) -> list[Decision]:
     reason = f"for about {_rounded(amount):,} tokens" + (
         "; smaller than usual, as the time is short" if size and size != usual else ""
     )
-    dropout = 0.3 if amount < 150_000 and _of_text(facts) else 0.2 if amount < 5_000_000 else 0.1
+    dropout = 0.3 if amount < 150_000 else 0.2 if amount < 5_000_000 else 0.1
     return [
         Decision("model.kind", "transformer", "the best of the architectures on Multi30k, see docs/results.md"),
         Decision("model.d_model", width, reason),
@@ -288,7 +283,7 @@ def _model(facts: Facts, size: Size | None) -> list[Decision]:
         Decision("model.decoder_layers", layers, reason),
         Decision("model.feed_forward", 2 * width, "twice the width"),
         Decision("model.positions", "rotary", "learns faster than sinusoidal positions"),
-        Decision("model.dropout", dropout, "the less running text, the more dropout"),
+        Decision("model.dropout", dropout, "the less text, the more dropout"),
     ]
 
 
