@@ -97,11 +97,10 @@ class PairFiles(Config):
     @property
     def keys(self) -> tuple[int | str, ...]:
         """The columns of the source and that of the target, as its file has them: those of objects are names."""
-        target = self.target_column
         if self.jsonl is None:
-            return (*self.sources, target)
+            return (*self.sources, self.target_column)
         names = [each if isinstance(each, str) else "source" for each in self.sources]
-        return (*names, target if isinstance(target, str) else "target")
+        return (*names, self.target_column if isinstance(self.target_column, str) else "target")
 
     @property
     def of_two_files(self) -> bool:

@@ -77,8 +77,7 @@ class Pipeline:
         self.device = device_for(precision, device)
         outline = outline or Outline(file.config, file.tokenizers, file.columns, file.weights)
         self.recipe: Recipe = outline.recipe
-        self.metrics, self.provenance = file.metrics, file.provenance
-        self.source_columns = source_columns(file.config)
+        self.metrics, self.provenance, self.source_columns = file.metrics, file.provenance, source_columns(file.config)
         self.task, self.model = outline.task, outline.model
         self.lexicon = lexicon_of(file, self.task)
         check_finite(file.weights)

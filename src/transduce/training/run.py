@@ -174,10 +174,9 @@ def _claimed(recipe: Recipe, run: Path, task: Task, data: TaskData, display: Dis
     claim(run, recipe)
     claim_data(run, fingerprints)
     write_held_out(recipe, run, data, display)
-    if recipe.batch.tokens != "auto":
-        return recipe
-    recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
-    write_chosen(recipe, run)
+    if recipe.batch.tokens == "auto":
+        recipe = with_measured_batch(recipe, new_training(recipe, task), task, data, display.tell)
+        write_chosen(recipe, run)
     return recipe
 
 
