@@ -13,7 +13,8 @@ import pytest
 import regex
 
 from transduce.core.errors import InputError
-from transduce.data.corpus import BETWEEN_COLUMNS, PairFiles, read_pairs, train_pair_tokenizers
+from transduce.data.corpus import PairFiles, read_pairs, train_pair_tokenizers
+from transduce.data.source_columns import BETWEEN_COLUMNS
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.planning.decisions import decide
 from transduce.planning.facts import Facts, facts_of

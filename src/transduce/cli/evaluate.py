@@ -1,7 +1,7 @@
 """`transduce evaluate MODEL... --source A --reference B`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -59,7 +59,7 @@ def evaluate(
     ] = None,
     to: options.To = "",
     split: Annotated[
-        Literal["auto", "sentences", "none"],
+        options.HowSplit,
         typer.Option(
             help="Read each line as a whole (none), as in the tests at the end of a training; or as predict does "
             "(auto): sentence by sentence, if the model was trained on single ones."

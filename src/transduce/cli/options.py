@@ -30,8 +30,9 @@ Precision = Annotated[
     Literal["fp32", "int8"],
     typer.Option(help="The precision of matrix products. int8 is faster and gives nearly the same results."),
 ]
+HowSplit = Literal["auto", "sentences", "none"]
 Split = Annotated[
-    Literal["auto", "sentences", "none"],
+    HowSplit,
     typer.Option(
         help="Read each line sentence by sentence (sentences) or as a whole (none). auto reads by sentences if the "
         "model was trained on single sentences."

@@ -15,7 +15,7 @@ from transduce.data.files import count_lines, fingerprint, read_lines, text_line
 from transduce.data.filters import Dropped
 from transduce.data.remote import located
 from transduce.data.rows import Row, csv_rows, jsonl_rows
-from transduce.data.source_columns import BETWEEN_COLUMNS
+from transduce.data.source_columns import separator_of
 from transduce.data.store import Store
 from transduce.data.tags import checked_tag, language_tag, with_tags
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
@@ -383,7 +383,7 @@ def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]
         rows = csv_rows(path, keys)
     else:
         rows = jsonl_rows(path, [str(key) for key in keys])
-    separator = BETWEEN_COLUMNS if files.source_separator is None else files.source_separator
+    separator = separator_of(files.source_separator)
     return ((number, separator.join(sources), target) for number, (*sources, target) in rows)
 
 

@@ -94,7 +94,9 @@ def lasting_file(path: str | Path) -> Path:
     """
     path = existing_file(path)
     if path.is_fifo():
-        raise InputError(f"{path}: is a pipe, which can be read once; write it to a file, which is read several times.")
+        raise InputError(
+            f"{path}: this is a pipe, which can be read only once, but files are read several times. Save it as one."
+        )
     return path
 
 
@@ -189,6 +191,12 @@ def text_lines(path: str | Path) -> Iterator[str]:
         InputError: as `read_lines`.
     """
     return (line.removesuffix("\r") for line in read_lines(path))
+
+
+def raw_text_lines(path: str | Path) -> Iterator[bytes]:
+    """As `text_lines`, undecoded."""
+    for number, raw in enumerate(read_raw_lines(path), start=1):
+        yield (raw.removeprefix(BOM_UTF8) if number == 1 else raw).removesuffix(b"\r")
 
 
 def is_utf8(raw: bytes) -> bool:

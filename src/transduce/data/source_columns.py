@@ -20,6 +20,11 @@ class SourceColumns(NamedTuple):
         return [text.replace("\t", self.separator) if text.count("\t") == self.number - 1 else text for text in texts]
 
 
+def separator_of(given: str | None) -> str:
+    """What stands between columns, where a recipe's `source_separator` is this."""
+    return BETWEEN_COLUMNS if given is None else given
+
+
 ONE = SourceColumns(1, BETWEEN_COLUMNS)
 
 
@@ -35,5 +40,4 @@ def _of_entry(entry: Any) -> SourceColumns:
     columns = entry.get("source_column") if isinstance(entry, Mapping) else None
     if not isinstance(columns, list | tuple) or len(columns) < 2:
         return ONE
-    separator = entry.get("source_separator")
-    return SourceColumns(len(columns), separator if isinstance(separator, str) else BETWEEN_COLUMNS)
+    return SourceColumns(len(columns), separator_of(entry.get("source_separator")))

@@ -14,7 +14,7 @@ import regex
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.doctor.side_checks import LONG, LONG_TIMES_MEDIAN
-from transduce.data.source_columns import BETWEEN_COLUMNS
+from transduce.data.source_columns import separator_of
 from transduce.inference.sentence_marks import WITHOUT_SPACES
 from transduce.planning.tags import Tags, tags_in
 from transduce.search.plain_settings import DEFAULTS
@@ -166,7 +166,7 @@ def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str
         names = ", ".join(str(path) for files in corpora for path in files.paths(root))
         raise InputError(f"{names}: expected at least 3 pairs with text on both sides; found {len(sample)}.")
     columns = max(len(files.sources) for files in corpora)
-    separators = {BETWEEN_COLUMNS if files.source_separator is None else files.source_separator for files in corpora}
+    separators = {separator_of(files.source_separator) for files in corpora}
     tags = tags_in([pair[0] for pair in sample], *separators) if columns > 1 and len(separators) == 1 else None
     if tags:
         sample = [(tags.shortened(source), target) for source, target in sample]

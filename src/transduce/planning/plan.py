@@ -75,7 +75,8 @@ def make_plan(
     facts = replace(facts_of(train, Path(), inputs.languages), languages_named=named.languages is not None)
     for line in facts.to_lines():
         display.tell(line)
-    planner = _Planner(name or inputs.name, inputs, facts, given, display, begun, force)
+    planner = _Planner(name or inputs.name, inputs, facts, given, display, begun)
+    examine_data(planner.first_recipe(usual_size(facts)), cache_folder(), display.warn, force)
     return planner.plan(minutes)
 
 
@@ -102,11 +103,9 @@ def _checked(given: Table) -> Table:
 
 
 class _Planner:
-    def __init__(
-        self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display, begun: float, force: bool
-    ) -> None:
+    def __init__(self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display, begun: float) -> None:
         self.name, self.inputs, self.facts, self.given, self.display = name, inputs, facts, given, display
-        self.since, self.force = begun, force
+        self.since = begun
         training = given.get("training", {})
         self.start: str | None = training.get("start")
         self.begun = load_model_file(self.start).config["model"] if self.start else {}
@@ -114,9 +113,7 @@ class _Planner:
 
     def plan(self, minutes: float | None) -> TrainingPlan:
         """The largest model that can be trained in the time."""
-        usual = usual_size(self.facts)
-        size: Size | None = usual
-        examine_data(self._first_recipe(usual), cache_folder(), self.display.warn, self.force)
+        size: Size | None = usual_size(self.facts)
         wanted = self.given.get("training", {}).get("updates")
         while size is not None:
             speed = self._measured(size)
@@ -158,9 +155,9 @@ class _Planner:
     def _measured(self, size: Size) -> Speed:
         """The speed of a recipe with a model of this size."""
         with self.display.console.status("measuring the speed"):
-            return measure(self._first_recipe(size), self.display)
+            return measure(self.first_recipe(size), self.display)
 
-    def _first_recipe(self, size: Size) -> Recipe:
+    def first_recipe(self, size: Size) -> Recipe:
         """With a model of this size, before it is known how long it trains."""
         table, _ = self._table(size, FIRST, "", None)
         return parse_recipe({"name": self.name, **table}, self.name)

@@ -75,12 +75,13 @@ def _tell_long(recipe: Recipe, data: TaskData, display: Display) -> None:
     most = getattr(getattr(recipe.data, "filters", None), "max_tokens", math.inf)
     for name, dataset in {"the validation": data.validation, **data.tests}.items():
         lengths = [dataset.store.all_lengths(side) for side in ("source", "target")] if dataset else []
-        longer = sum(max(both) > most for both in zip(*lengths, strict=True))
+        longest = [max(both) for both in zip(*lengths, strict=True)]
+        longer = sum(length > most for length in longest)
         if longer:
             have = "has" if longer == 1 else "have"
             display.warn(
-                f"{name}: {longer:,} of {len(lengths[0]):,} pairs {have} more than {most:,} tokens, up to "
-                f"{max(map(max, lengths)):,}. Training drops such pairs, but held-out ones are kept, and slow. "
+                f"{name}: {longer:,} of {len(longest):,} pairs {have} more than {most:,} tokens, up to "
+                f"{max(longest):,}. Training drops such pairs, but held-out ones are kept, and slow. "
                 "Leave them out of the file, or raise data.filters.max_tokens."
             )
 

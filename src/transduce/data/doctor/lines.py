@@ -1,13 +1,12 @@
 """Where a side's lines come from: a file of its own, or one column of a tab-separated file."""
 
-from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from transduce.core.errors import InputError
-from transduce.data.files import read_raw_lines
+from transduce.data.files import raw_text_lines
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class ScannedFile:
 
     def raw_lines(self) -> Iterator[bytes]:
         """The text of each line as training reads it, undecoded; empty where a tab-separated line lacks the column."""
-        lines = islice(_without_windows(read_raw_lines(self.path)), 1 if self.header else 0, None)
+        lines = islice(raw_text_lines(self.path), 1 if self.header else 0, None)
         if self.column is None:
             return lines
         return (_cell(line, self.column) for line in lines)
@@ -76,12 +75,6 @@ class LineSample(ScannedFile):
         return sum(1 for _ in self.whole())
 
 
-def _without_windows(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Without the byte order mark at the beginning and the carriage returns before the ends of lines: no text."""
-    for number, line in enumerate(lines):
-        yield (line.removeprefix(BOM_UTF8) if number == 0 else line).removesuffix(b"\r")
-
-
 def _cell(line: bytes, column: int) -> bytes:
     cells = line.split(b"\t")
     return cells[column] if column < len(cells) else b""
@@ -104,7 +97,7 @@ def columns_of(
         InputError: the file is empty; the first line has too few columns.
     """
     path = Path(tsv)
-    first = next(read_raw_lines(path), None)
+    first = next(raw_text_lines(path), None)
     if first is None:
         raise InputError(f"{path}: the file is empty; expected lines of text.")
     names = [cell.strip().lower() for cell in first.split(b"\t")]
