@@ -119,8 +119,8 @@ def test_a_new_recipe_trains_the_same_model(run: Run, files: tuple[str, ...], tm
     done = run("new", tmp_path / "same.toml", *files, *SMALL)
     assert done.code == 0, done.err
     text = (tmp_path / "same.toml").read_text(encoding="utf-8")
-    assert "# Named on the command line.\n" in text
-    assert "# Given on the command line.\nupdates = 30\n" in text
+    assert "# Your data.\n" in text
+    assert "# Chosen by you.\nupdates = 30\n" in text
     assert tomllib.loads(text)["data"]["hold_out"] == {"validation": 15, "test": 15}
     assert run("train", tmp_path / "same.toml", "--run", tmp_path / "a" / "same").code == 0
     assert run("train", *files, *SMALL, "--run", tmp_path / "b" / "same").code == 0

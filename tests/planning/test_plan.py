@@ -25,7 +25,7 @@ def test_looking_and_measuring_count_in_the_time_given(
 
     monkeypatch.setattr(plan.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(plan, "measure", measure)
-    made = plan.make_plan(Named(source=tmp_path / "a.tsv"), [], minutes, Display(Console(quiet=True)))
+    made = plan.make_plan(Named(source=tmp_path / "a.tsv"), {}, minutes, Display(Console(quiet=True)))
     training = made.table["training"]
     assert training.get("minutes") == left
     assert training["updates"] == updates or minutes is None

@@ -7,13 +7,14 @@ import pytest
 from rich.console import Console
 
 from transduce.core.errors import InputError
+from transduce.core.overrides import apply_overrides
 from transduce.planning.inputs import Named, resolve_inputs
 from transduce.planning.plan import make_plan
 from transduce.training.display import Display
 
 
 def planned(path: Path, *overrides: str) -> None:
-    make_plan(Named(path), overrides, None, Display(Console(quiet=True)))
+    make_plan(Named(path), apply_overrides({}, overrides), None, Display(Console(quiet=True)))
 
 
 @pytest.fixture

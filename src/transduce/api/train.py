@@ -1,4 +1,4 @@
-"""`transduce.train`: what `transduce train RECIPE` does, for a program that may hold recipe and data itself."""
+"""`transduce.train`: what `transduce train` does, for a program that may hold recipe and data itself."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,11 +13,13 @@ from rich.console import Console
 
 from transduce.api.data import FOLDER, adopt, parts_of, staged, with_data
 from transduce.api.examples import Columns
+from transduce.api.without_recipe import Asked, is_data, planned
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.core.overrides import set_key
 from transduce.distillation.pipeline import train_recipe
 from transduce.pipeline.pipeline import Pipeline, load
+from transduce.planning.planned_run import tell_taken
 from transduce.recipe.recipe import Recipe, Table, parse_recipe, read_table, with_model_to_start_from
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.devices import VARIABLE, use_device
@@ -81,11 +83,15 @@ class TrainedRun:
 
 
 def train(
-    recipe: "Recipe | Mapping[str, Any] | str | PathLike[str]",
+    recipe: "Recipe | Mapping[str, Any] | str | PathLike[str] | None" = None,
     run: "str | PathLike[str] | None" = None,
     data: Any = None,
     *,
+    source: Any = None,
+    target: Any = None,
     columns: Columns = None,
+    languages: "str | tuple[str, str] | None" = None,
+    time: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     callbacks: Iterable[Callback] = (),
     device: str = "auto",
@@ -93,20 +99,31 @@ def train(
     console: Console | None = None,
     force: bool = False,
 ) -> TrainedRun:
-    """Train a recipe, as `transduce train` does; the same call goes on with a training that was stopped.
+    """Train a recipe, or the best model for some data; the same call goes on with a training that was stopped.
+
+    As with the command `transduce train`, no recipe is needed: `train(data=pairs)`, `train("pairs.tsv")` or
+    `train(source="train.en", target="train.sw")` decides all that a recipe would say, and tells it first.
 
     Text pairs are examined first, as by `transduce doctor`. A finished run is left as it is, and returned. Memory that
     is freed stays with the process from then on, as that is faster (`transduce.runtime.allocator`).
 
     Args:
-        recipe: the path of a TOML file, a mapping of sections as such a file has, or a `transduce.Recipe`.
-        run: the directory of the run; None = runs/NAME, by the recipe's name.
+        recipe: the path of a TOML file, a mapping of sections as such a file has, or a `transduce.Recipe`. None, or the
+            path of a file of pairs: everything is decided from the data.
+        run: the directory of the run; None = runs/NAME, by the name of the recipe or of the files; runs/model for
+            examples without a recipe.
         data: examples, in the place of all files that the recipe names: (source, target) pairs of texts, mappings with
             these keys (or text and label), in a list or a generator; a table of pandas or polars; a data set of
             Hugging Face. Or a mapping with train, and perhaps validation and test, of these. For tasks of text pairs
-            and of labelled texts. They are written into the run's folder data/.
+            and of labelled texts. They are written into the run's folder data/. Without a recipe of text pairs only, or
+            a path as `source` takes it.
+        source, target: without a recipe: both sides, as lists of texts or as files with one text a line. Or `source`
+            alone, a file or a folder with both sides, as the command's option --source takes it.
         columns: keys of source and target in mappings and tables, if they have other names; `translation.en` is the
-            key en in the mapping translation.
+            key en in the mapping translation. Of a file of pairs, the columns by name or number.
+        languages: without a recipe: those of source and target, such as "en-sw", where no names of files say them.
+        time: without a recipe: what training and tests may take, such as "2h" or "90m". None = as long as the data
+            deserves, an hour at most.
         overrides: keys of the recipe, such as {"training.updates": 2000}.
         callbacks: each is called with a `TrainingUpdate` after each update. An exception ends the training; the same
             call then goes on after the newest checkpoint.
@@ -121,16 +138,42 @@ def train(
         Interrupted: Ctrl-C; everything is saved.
     """
     refuse_several("transduce.train, which trains in one; several need the command: torchrun -m transduce train RECIPE")
-    table, where = _table(recipe, overrides or {})
     shown = console or Console(quiet=quiet)
+    plan = None
     with _on(device):
-        resolved, folder = _prepared(table, where, run, data, columns, shown, force)
-        keep_freed_memory()
+        if recipe is None or is_data(recipe):
+            source = _in_its_place(recipe, source)
+            given = _overridden({}, overrides or {})
+            asked = Asked(data, source, target, columns, languages, time, overrides or {}, given)
+            keep_freed_memory()
+            plan, folder = planned(asked, None if run is None else Path(run), Display(shown), force)
+            resolved = plan.recipe
+        else:
+            _refuse_planning(source=source, target=target, languages=languages, time=time)
+            resolved, folder = _prepared(*_table(recipe, overrides or {}), run, data, columns, shown, force)
+            keep_freed_memory()
         display = Display(shown, _watching(resolved, [*callbacks]))
         report = train_recipe(resolved, folder, display)
         if not quiet:
             tell_summary(resolved, folder, report, display)
+        if plan is not None:
+            report = tell_taken(folder, report, plan, shown)
     return TrainedRun(folder, report, device)
+
+
+def _in_its_place(recipe: Any, source: Any) -> Any:
+    """The source, which may be named where a recipe is. Raises InputError where both are named."""
+    if recipe is not None and source is not None:
+        raise InputError(f"{recipe}: is a file of pairs; expected either it or source.")
+    return source if recipe is None else recipe
+
+
+def _refuse_planning(**arguments: Any) -> None:
+    """Raises InputError for arguments that say what a recipe says."""
+    if given := [name for name, value in arguments.items() if value is not None]:
+        raise InputError(
+            f"{', '.join(given)}: only without a recipe, which has keys for these: data.train, training.minutes."
+        )
 
 
 def _watching(recipe: Recipe, callbacks: list[Callback]) -> Watch | None:
@@ -196,6 +239,10 @@ def _table(recipe: Any, overrides: Mapping[str, Any]) -> tuple[Table, str]:
         raise InputError(
             f"recipe: expected the path of a TOML file, a mapping or a transduce.Recipe; got {type(recipe).__name__}."
         )
+    return with_model_to_start_from(_overridden(table, overrides)), where
+
+
+def _overridden(table: Table, overrides: Mapping[str, Any]) -> Table:
     problems = []
     for key, value in overrides.items():
         try:
@@ -204,7 +251,7 @@ def _table(recipe: Any, overrides: Mapping[str, Any]) -> tuple[Table, str]:
             problems += [f'overrides["{key}"]: {problem}' for problem in error.problems]
     if problems:
         raise InputError(problems)
-    return with_model_to_start_from(table), where
+    return table
 
 
 def _copied(value: Any) -> Any:

@@ -35,6 +35,7 @@ def new(
 
     from transduce.core.atomic import write_text
     from transduce.core.errors import InputError
+    from transduce.core.overrides import apply_overrides
     from transduce.planning.plan import make_plan
     from transduce.planning.promise import parse_minutes
     from transduce.planning.writing import decisions_table, recipe_text
@@ -54,7 +55,8 @@ def new(
     named = data_files.named_files(source, target, source_column, target_column, source_separator, separator, languages)
     minutes = parse_minutes(time) if time else None
     console = Console()
-    plan = make_plan(named, overrides or [], minutes, Display(console), file.stem, force=True)  # training refuses
+    given = apply_overrides({}, overrides or [])
+    plan = make_plan(named, given, minutes, Display(console), file.stem, force=True)  # training refuses
     console.print(decisions_table(plan))
     file.parent.mkdir(parents=True, exist_ok=True)
     write_text(file, recipe_text(plan))

@@ -142,45 +142,30 @@ def _train_planned(
     """Decide, tell, train; the same command goes on with what was decided first."""
     from rich.console import Console
 
-    from transduce.core.atomic import write_json
+    from transduce.core.overrides import apply_overrides
     from transduce.planning.inputs import resolve_inputs
-    from transduce.planning.plan import earlier_plan, keep_plan, make_plan
-    from transduce.planning.promise import in_words, parse_minutes, taken
-    from transduce.planning.writing import decisions_table
+    from transduce.planning.planned_run import planned_run, tell_taken
+    from transduce.planning.promise import parse_minutes
     from transduce.runtime.allocator import keep_freed_memory
-    from transduce.runtime.event_log import REPORT
     from transduce.runtime.process_group import ALONE, refuse_several
     from transduce.training.display import Display
-    from transduce.training.run_directory import check_recipe
 
     refuse_several("training without a recipe; write one by `transduce new` first, and train that by torchrun")
     console, minutes = Console(), parse_minutes(time) if time else None
     folder = run or Path("runs") / resolve_inputs(named).name
-    asked = {**named.to_dict(), "minutes": minutes, "overrides": overrides}
+    given, asked = apply_overrides({}, overrides), {"overrides": overrides}
     keep_freed_memory()
-    plan = earlier_plan(folder, asked)
-    begun = plan is not None
-    plan = plan or make_plan(named, overrides, minutes, Display(console), folder.name, force or dry_run)
-    console.print(decisions_table(plan))
-    recipe = plan.recipe
-    console.print(plan.promised.sentence(), highlight=False)
-    if not begun and not dry_run:
-        check_recipe(folder, recipe)
-        keep_plan(folder, plan, asked)
-    report = _train(recipe, folder, dry_run, force, finish, ALONE, examined=not begun)
+    plan, begun = planned_run(folder, named, given, asked, minutes, Display(console), force, dry_run)
+    report = _train(plan.recipe, folder, dry_run, force, finish, ALONE, examined=not begun)
     if report is not None and not finish:
-        took = taken(report, plan.promised.total)
-        write_json(folder / REPORT, {**report, "plan": took})
-        told = in_words(took["took_seconds"]), in_words(took["promised_seconds"])
-        console.print(f"It took {told[0]}; {told[1]} were promised.", highlight=False)
+        tell_taken(folder, report, plan, console)
 
 
 def _is_data(name: str, separator: str | None = None) -> bool:
     """Whether pairs are named where a recipe may be; a file that is not there is told by its suffix."""
-    from transduce.planning.inputs import is_data, looks_like_data
+    from transduce.planning.inputs import names_data
 
-    path = Path(name)
-    return "=" not in name and (looks_like_data(path, separator) or (is_data(path) and not path.exists()))
+    return "=" not in name and names_data(Path(name), separator)
 
 
 def _is_other(name: str) -> bool:

@@ -44,7 +44,7 @@ PARTS = {"validation": ("validation", "valid", "val", "dev"), "test": ("test",),
 
 @dataclass(frozen=True)
 class Named:
-    """What was named on the command line.
+    """What was named: on the command line, or in a call of `transduce.train`.
 
     columns: of the source in one file; target_column: of the target. source_separator: between several columns of the
     source. separator: between source and target on a line of one file.
@@ -94,6 +94,11 @@ def looks_like_data(path: Path, separator: str | None = None) -> bool:
         return False
     first = next(read_blocks(path), b"").partition(b"\n")[0]
     return separator is not None or is_data(path) or b"\t" in first or BARS.encode() in first
+
+
+def names_data(path: Path, separator: str | None = None) -> bool:
+    """The same, and of a file that is not there, whether its name is that of pairs."""
+    return looks_like_data(path, separator) or (is_data(path) and not path.exists())
 
 
 def resolve_inputs(named: Named) -> Inputs:

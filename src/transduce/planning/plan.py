@@ -1,18 +1,15 @@
 """From files to a training: look at the data, decide, measure the speed, fit it into the time, promise."""
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from transduce.core.atomic import write_json
 from transduce.core.cache import cache_folder
 from transduce.core.config import UNSET
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
-from transduce.core.overrides import apply_overrides
 from transduce.planning.decisions import Decision, Size, decide, deserved_updates, schedule, smaller, usual_size
 from transduce.planning.facts import Facts, facts_of
 from transduce.planning.inputs import Inputs, Named, pair_files, resolve_inputs
@@ -22,12 +19,11 @@ from transduce.recipe.recipe import Recipe, Table, lay_over, parse_recipe
 from transduce.training.display import Display
 from transduce.training.examination import examine_data
 
-NAME = "plan.json"  # in a run directory
 USUAL = 60.0  # minutes, where no time is given
 ENOUGH = 0.5  # of the updates that the data deserves; with less, a smaller model learns more
 FIRST = 1000  # updates, as long as none are decided
 FULL = 0.95  # of the time is planned for
-GIVEN = "given on the command line"
+GIVEN = "chosen by you"
 
 
 @dataclass(frozen=True)
@@ -50,24 +46,25 @@ class TrainingPlan:
 
 def make_plan(
     named: Named,
-    overrides: Sequence[str],
+    given: Table,
     minutes: float | None,
     display: Display,
     name: str | None = None,
     force: bool = False,
 ) -> TrainingPlan:
-    """Examine the data, and decide everything that `named` and `overrides` leave open.
+    """Examine the data, and decide everything that `named` and `given` leave open.
 
     Args:
+        given: a recipe's table, of the keys that are chosen already.
         minutes: the time that it may take, planning included; None: as much as the data deserves, an hour at most.
         name: of the training.
         force: of data that is certainly wrong, tell so and go on.
 
     Raises:
-        InputError: what `resolve_inputs` and `examine_data` refuse; a wrong override; too little time.
+        InputError: what `resolve_inputs` and `examine_data` refuse; a wrong key; too little time.
     """
     begun = time.monotonic()
-    given = _checked(apply_overrides({}, overrides))
+    given = _checked(given)
     inputs = resolve_inputs(named)
     train = (pair_files(inputs.train),)
     for note in inputs.notes:
@@ -174,7 +171,7 @@ class _Planner:
         data = self.given.get("data", {})
         data = data if isinstance(data, dict) else {}
         files, inputs = list[Decision](), self.inputs
-        files.append(Decision("data.train", [inputs.train], "named on the command line"))
+        files.append(Decision("data.train", [inputs.train], "your data"))
         if inputs.validation and "validation" not in data:
             files.append(Decision("data.validation", inputs.validation, "found beside the training files"))
         if inputs.tests and "test" not in data:
@@ -233,36 +230,3 @@ def _flat(table: Table, known: set[str], above: str = "") -> list[tuple[str, Any
         else:
             found.append((name, value))
     return found
-
-
-def keep_plan(run: Path, plan: TrainingPlan, asked: dict[str, Any]) -> None:
-    """Note in a run what was asked for and decided, so that the same command goes on with it."""
-    decisions = [each._asdict() for each in plan.decisions]
-    noted = {"name": plan.name, "asked": asked, "table": plan.table, "decisions": decisions}
-    run.mkdir(parents=True, exist_ok=True)
-    write_json(run / NAME, {**noted, "promised": plan.promised._asdict()})
-
-
-def earlier_plan(run: Path, asked: dict[str, Any]) -> TrainingPlan | None:
-    """What was decided when the run began; None where none was.
-
-    Raises:
-        InputError: something else was asked for then; the note is damaged.
-    """
-    path = run / NAME
-    try:
-        noted = json.loads(path.read_text(encoding="utf-8"))
-        before = noted["asked"]
-        decisions = [Decision(**each) for each in noted["decisions"]]
-        plan = TrainingPlan(noted["name"], noted["table"], decisions, Promise(**noted["promised"]))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}. Choose another directory with --run.") from error
-    asked = json.loads(json.dumps(asked))
-    if different := sorted(key for key in {*before, *asked} if before.get(key) != asked.get(key)):
-        raise InputError(
-            f"{run}: holds a training that was asked for with other options: {', '.join(different)}. Choose another "
-            f"directory with --run, or train {run}/recipe.toml on with other keys."
-        )
-    return plan

@@ -1,0 +1,96 @@
+"""A training without a recipe in its run directory: decided once, noted there, and compared with what it took."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from transduce.core.atomic import write_json
+from transduce.core.errors import InputError
+from transduce.planning.decisions import Decision
+from transduce.planning.inputs import Named
+from transduce.planning.plan import TrainingPlan, make_plan
+from transduce.planning.promise import Promise, in_words, taken
+from transduce.planning.writing import decisions_table
+from transduce.recipe.recipe import Table
+from transduce.runtime.event_log import REPORT
+from transduce.training.display import Display
+from transduce.training.run_directory import check_recipe
+
+NAME = "plan.json"  # in a run directory
+
+
+def planned_run(
+    run: Path,
+    named: Named,
+    given: Table,
+    asked: dict[str, Any],
+    minutes: float | None,
+    display: Display,
+    force: bool = False,
+    dry_run: bool = False,
+) -> tuple[TrainingPlan, bool]:
+    """What was decided when the run began, or is decided now and noted there; and whether it had begun.
+
+    The decisions and the time promised are told.
+
+    Args:
+        given: keys that are chosen already, as `make_plan` takes them.
+        asked: all that the decisions follow from, for JSON: what a run began with cannot change.
+        dry_run: note nothing, and tell data that is certainly wrong instead of refusing it.
+
+    Raises:
+        InputError: as `make_plan` and `earlier_plan`; the run holds a training of another recipe.
+    """
+    asked = json.loads(json.dumps({**named.to_dict(), "minutes": minutes, **asked}))
+    earlier = earlier_plan(run, asked)
+    plan = earlier or make_plan(named, given, minutes, display, run.name, force or dry_run)
+    display.console.print(decisions_table(plan))
+    display.console.print(plan.promised.sentence(), highlight=False)
+    if earlier is None and not dry_run:
+        check_recipe(run, plan.recipe)
+        keep_plan(run, plan, asked)
+    return plan, earlier is not None
+
+
+def tell_taken(run: Path, report: dict[str, Any], plan: TrainingPlan, console: Console) -> dict[str, Any]:
+    """The report of a finished run with what was promised and what it took, which is told."""
+    took = taken(report, plan.promised.total)
+    report = {**report, "plan": took}
+    write_json(run / REPORT, report)
+    told = in_words(took["took_seconds"]), in_words(took["promised_seconds"])
+    console.print(f"It took {told[0]}; {told[1]} were promised.", highlight=False)
+    return report
+
+
+def keep_plan(run: Path, plan: TrainingPlan, asked: dict[str, Any]) -> None:
+    """Note in a run what was asked for and decided, so that the same command goes on with it."""
+    decisions = [each._asdict() for each in plan.decisions]
+    noted = {"name": plan.name, "asked": asked, "table": plan.table, "decisions": decisions}
+    run.mkdir(parents=True, exist_ok=True)
+    write_json(run / NAME, {**noted, "promised": plan.promised._asdict()})
+
+
+def earlier_plan(run: Path, asked: dict[str, Any]) -> TrainingPlan | None:
+    """What was decided when the run began; None where none was.
+
+    Raises:
+        InputError: something else was asked for then; the note is damaged.
+    """
+    path = run / NAME
+    try:
+        noted = json.loads(path.read_text(encoding="utf-8"))
+        before = noted["asked"]
+        decisions = [Decision(**each) for each in noted["decisions"]]
+        plan = TrainingPlan(noted["name"], noted["table"], decisions, Promise(**noted["promised"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}. Choose another run directory (--run).") from error
+    if different := sorted(key for key in {*before, *asked} if before.get(key) != asked.get(key)):
+        raise InputError(
+            f"{run}: holds a training that was asked for with other options: {', '.join(different)}. Choose another "
+            f"run directory (--run), or train {run}/recipe.toml on with other keys."
+        )
+    return plan
