@@ -9,16 +9,8 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
-from transduce.planning.inputs import (
-    Inputs,
-    Named,
-    is_data,
-    language_of,
-    looks_like_data,
-    named_inputs,
-    parse_languages,
-    resolve_inputs,
-)
+from transduce.planning.inputs import Inputs, Named, is_data, looks_like_data, named_inputs, resolve_inputs
+from transduce.planning.languages import language_of, parse_languages
 
 ENGLISH, SWAHILI = ["two dogs", "a cat", "red"], ["mbwa wawili", "paka", "nyekundu"]
 
@@ -93,6 +85,25 @@ def test_of_many_columns_two_must_be_named(folder: Path) -> None:
         resolve_inputs(Named(folder / "b.csv"))
     inputs = resolve_inputs(Named(folder / "b.csv", columns=("en",), target_column="sw"))
     assert read(inputs) == [["a cat", "paka"]]
+
+
+@pytest.mark.parametrize(
+    ("header", "languages"),
+    [("en,sw", ("en", "sw")), ("ENG,cmn", ("en", "zh")), ("source,target", ("", "")), ("nl,sql", ("", ""))],
+)
+def test_columns_that_are_called_by_codes_name_the_languages(
+    header: str, languages: tuple[str, str], folder: Path
+) -> None:
+    (folder / "b.csv").write_text(f"{header}\na cat,paka\n", encoding="utf-8")
+    assert resolve_inputs(Named(folder / "b.csv")).languages == languages
+    assert resolve_inputs(Named(folder / "b.csv", languages=("en", "fr"))).languages == ("en", "fr")
+
+
+def test_keys_that_are_codes_name_the_languages(folder: Path) -> None:
+    (folder / "b.jsonl").write_text('{"translation": {"en": "a cat", "sw": "paka"}, "n": 1}\n', encoding="utf-8")
+    named = Named(folder / "b.jsonl", columns=("translation.en",), target_column="translation.sw")
+    assert resolve_inputs(named).languages == ("en", "sw")
+    assert resolve_inputs(Named(folder / "a.tsv", columns=(0,), target_column=1)).languages == ("", "")
 
 
 def test_columns_of_texts_are_suggested(folder: Path) -> None:

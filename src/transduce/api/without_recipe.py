@@ -13,7 +13,8 @@ from transduce.api.examples import Columns
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.data.files import fingerprint
-from transduce.planning.inputs import Named, names_data, parse_languages, resolve_inputs
+from transduce.planning.inputs import Named, names_data, resolve_inputs
+from transduce.planning.languages import parse_languages
 from transduce.planning.plan import TrainingPlan
 from transduce.planning.planned_run import planned_run
 from transduce.planning.promise import parse_minutes

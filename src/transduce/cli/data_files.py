@@ -55,7 +55,8 @@ def named_files(
     languages: str | None,
 ) -> "Named":
     """What the options name. Raises InputError for languages that are none."""
-    from transduce.planning.inputs import Named, parse_languages
+    from transduce.planning.inputs import Named
+    from transduce.planning.languages import parse_languages
 
     columns = tuple(_column(each) for each in source_column or ())
     to = None if target_column is None else _column(target_column)

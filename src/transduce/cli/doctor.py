@@ -84,9 +84,9 @@ def doctor(
 
         transduce doctor --source train.en --target train.sw
 
-    It finds shifted lines, copies, duplicates, bad characters, damaged encodings, wrong scripts, mixed simplified and
-    traditional Chinese and leaked test sets, and can write a cleaned copy. Pairs are named as for `transduce train`:
-    two files, one file with columns, a folder; or the recipe.
+    It finds shifted lines, copies, duplicates, bad characters, damaged encodings, HTML, wrong scripts, mixed simplified
+    and traditional Chinese and leaked test sets, and can write a cleaned copy. Pairs are named as for `transduce
+    train`: two files, one file with columns, a folder; or the recipe.
 
     Of a recipe of speech recognition, as in `transduce doctor recipes/fsdd.toml`, it tells the durations of its
     recordings, and finds silence, clipping, missing texts, leaks and files that cannot be read.

@@ -12,32 +12,11 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import PairFiles, read_pairs
 from transduce.data.files import archived_names, lasting_file, read_blocks, read_lines, text_lines
 from transduce.data.rows import csv_header, csv_rows
+from transduce.planning.languages import PACKERS, TABLES, TWO_LETTERS, language_of, languages_of_columns
 from transduce.training.run_directory import RESOLVED
 
-PACKERS = (".gz", ".xz", ".zst")
-TABLES = (".tsv", ".csv", ".jsonl")
 BARS = " ||| "  # between source and target, as fast_align has them
-NO_CODES = {
-    "txt",
-    "src",
-    "tgt",
-    "trg",
-    "raw",
-    "tok",
-    "bpe",
-    "lc",
-    "zip",
-    "ids",
-    "xml",
-    "md",
-    "log",
-    "npy",
-    "bin",
-    "dev",
-}
 LOOKED_AT = 200  # rows of a .csv
-CODE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
-TWO_LETTERS = {"cmn": "zh", "zho": "zh", "jpn": "ja", "kor": "ko", "eng": "en", "fra": "fr", "deu": "de", "spa": "es"}
 HEADINGS = {"source", "target", "src", "tgt", "trg", "input", "output", *TWO_LETTERS.values()}
 PARTS = {"validation": ("validation", "valid", "val", "dev"), "test": ("test",), "train": ("train",)}
 
@@ -210,9 +189,11 @@ def _one(named: Named) -> Inputs:
 def _table(named: Named, kind: str) -> Inputs:
     files: dict[str, Any] = {kind: str(named.source)}
     notes = list[str]()
+    columns: Sequence[object] = (*named.columns, named.target_column)
     if not named.columns and named.target_column is None:
         if kind == "csv":
             files |= _csv_columns(named.source, notes)
+            columns = csv_header(named.source)
         elif kind == "tsv":
             _tell_columns(named.source, named.separator or "\t", notes)
     if named.columns:
@@ -223,7 +204,8 @@ def _table(named: Named, kind: str) -> Inputs:
         files["source_separator"] = named.source_separator
     if named.separator is not None:
         files["separator"] = named.separator
-    return Inputs(_name(named.source, ("", "")), files, named.languages or ("", ""), notes=tuple(notes))
+    languages = named.languages or languages_of_columns(columns)
+    return Inputs(_name(named.source, ("", "")), files, languages, notes=tuple(notes))
 
 
 def _csv_columns(path: Path, notes: list[str]) -> dict[str, Any]:
@@ -352,27 +334,6 @@ def _languages(named: Named, stems: dict[str, dict[str, list[Path]]]) -> tuple[s
 def _part(stem: str) -> str:
     """train, validation or test by the beginning of the name; "" = none of them."""
     return next((part for part, names in PARTS.items() if stem.lower().startswith(names)), "")
-
-
-def language_of(path: Path) -> str:
-    """The code of the language that a file's name ends in, as in train.en or train.en.gz; "" = none."""
-    suffixes = [suffix[1:] for suffix in path.suffixes if suffix.lower() not in PACKERS]
-    found = CODE.fullmatch(suffixes[-1]) if suffixes else None
-    if not found or found[1] in NO_CODES or f".{found[1]}" in TABLES:
-        return ""
-    return TWO_LETTERS.get(found[0], found[0])
-
-
-def parse_languages(text: str) -> tuple[str, str]:
-    """`en-sw`.
-
-    Raises:
-        InputError: something else.
-    """
-    found = re.fullmatch(r"([a-z]{2,3}(?:_[A-Za-z]{2,4})?)[-:,]([a-z]{2,3}(?:_[A-Za-z]{2,4})?)", text.strip())
-    if not found:
-        raise InputError(f"--languages {text}: expected the codes of source and target, as in en-sw.")
-    return TWO_LETTERS.get(found[1], found[1]), TWO_LETTERS.get(found[2], found[2])
 
 
 def _stem(path: Path) -> str:

@@ -39,6 +39,43 @@ def test_damaged_encodings_are_found_and_a_cleaned_copy_repairs_them(corpus: Cor
     assert whole == [line for place, line in enumerate(target, 1) if place not in right]
 
 
+HTML = {
+    3: ("Tom &amp; Jerry &quot;live&quot;&nbsp;here.", 'Tom & Jerry "live" here.'),
+    7: ("It &#39;s &#x41; test<br/>of &lt;b&gt;", "It 's A test<br/>of <b>"),
+    9: ('He is <FONT color="red">red</FONT>.', 'He is <FONT color="red">red</FONT>.'),
+    12: ("one&#10;line&#0;", "one line\ufffd"),
+}
+PLAIN = [
+    "a < b and c > d",
+    "AT&T; R&D",
+    "&nothing;",
+    "x <- y",
+    "<s> a <unk> </s>",
+    "<2fr> hello",
+    "<V;PST> go",
+    "a & b;",
+]
+
+
+def test_html_is_found_and_a_cleaned_copy_has_no_entities(corpus: Corpus, write: Write) -> None:
+    source, target = corpus
+    lines = [HTML[place][0] if place in HTML else line for place, line in enumerate(source, 1)]
+    report = examine(write("a.txt", lines), write("b.txt", target))
+    [finding] = report.of_kind("markup")
+    assert (finding.severity, finding.side, finding.lines) == (Severity.NOTE, "source", [*HTML])
+    out = [report.files["source"].path.parent / name for name in ("c.txt", "d.txt")]
+    clean(report.files["source"], report.files["target"], *out, report)
+    written = out[0].read_text(encoding="utf-8").split("\n")
+    assert {place: written[place - 1] for place in HTML} == {place: right for place, (_, right) in HTML.items()}
+    assert not examine_text(write("plain.txt", PLAIN)).of_kind("markup")
+
+
+def test_a_few_lines_with_html_are_a_warning(write: Write) -> None:
+    lines = [*(f"The man sees {number} dogs." for number in range(200)), "Tom &amp; Jerry"]
+    [finding] = examine_text(write("a.txt", lines)).of_kind("markup")
+    assert (finding.severity, finding.lines) == (Severity.WARNING, [201])
+
+
 def test_text_of_any_language_is_not_taken_for_damaged(write: Write) -> None:
     pytest.importorskip("ftfy")
     lines = [

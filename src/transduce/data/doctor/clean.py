@@ -13,6 +13,7 @@ from transduce.core.errors import InputError
 from transduce.data.doctor.characters import without_odd
 from transduce.data.doctor.examine import File
 from transduce.data.doctor.lines import ScannedFile, as_text_file
+from transduce.data.doctor.markup import without_entities
 from transduce.data.doctor.report import Report, Rows
 from transduce.data.doctor.scan import Progress, in_silence
 from transduce.data.doctor.writing import repaired
@@ -27,7 +28,8 @@ class Cleaned:
         written: pairs in the cleaned copy.
         dropped: pairs left out, by reason, each counted once under its first reason; and, as
             `unmatched_source` and `unmatched_target`, single lines left out because they had no sure partner.
-        mended: pairs written whose text was changed (damaged encoding, odd characters, outer spaces).
+        mended: pairs written whose text was changed (damaged encoding, entities of HTML, odd characters, outer
+            spaces).
     """
 
     written: int
@@ -51,8 +53,8 @@ def clean(
     """Write a cleaned copy of what `report` (of `examine`) is about; each file appears whole or not at all.
 
     Pairs are dropped, both sides together, for the reasons in `report.drop`; a shift is mended by leaving out
-    the lines without a partner; text that was decoded by the wrong encoding is repaired where ftfy is installed; odd
-    separators become a space, a byte order mark goes, outer spaces go.
+    the lines without a partner; text that was decoded by the wrong encoding is repaired where ftfy is installed;
+    entities of HTML become characters; odd separators become a space, a byte order mark goes, outer spaces go.
     Outputs are compressed by their suffix.
 
     Raises:
@@ -127,7 +129,8 @@ def _lines_at(file: ScannedFile, rows: Rows) -> Iterator[bytes]:
 
 
 def _mended(raws: tuple[bytes, bytes]) -> tuple[str, str]:
-    return without_odd(repaired(raws[0].decode())), without_odd(repaired(raws[1].decode()))
+    source, target = (without_odd(without_entities(repaired(raw.decode()))) for raw in raws)
+    return source, target
 
 
 def _changed(texts: tuple[str, str], raws: tuple[bytes, bytes]) -> bool:

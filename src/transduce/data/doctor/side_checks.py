@@ -1,5 +1,5 @@
-"""What can be wrong with one side alone: broken bytes and encodings, odd characters, a foreign script, mixed Chinese,
-endless lines."""
+"""What can be wrong with one side alone: broken bytes and encodings, odd characters, HTML, a foreign script, mixed
+Chinese, endless lines."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,12 +7,13 @@ from numpy.typing import NDArray
 from transduce.data.doctor.characters import ODD_NAMES, OTHER_CONTROL
 from transduce.data.doctor.report import Finding, Mask, Severity, about_rows
 from transduce.data.doctor.scan import ScannedSide
-from transduce.data.doctor.writing import GBK, MOJIBAKE, SIMPLIFIED, TRADITIONAL, is_chinese
+from transduce.data.doctor.writing import GBK, MARKUP, MOJIBAKE, SIMPLIFIED, TRADITIONAL, is_chinese
 
 Letters = NDArray[np.int32]
 
 LETTERS_TO_JUDGE = 8  # fewer may be a name or a unit; a Chinese character says as much as two letters
 MANY_MIXED = 0.01  # share of the Chinese lines that are written the other way, which is no accident
+MUCH_MARKUP = 0.01  # share of the lines with HTML, which is no accident: Moses's tokenizer writes &apos; for '
 COMMON_SCRIPT = 0.1  # share of the lines from which a script belongs to the side
 LONG = 1_000  # characters
 LONG_TIMES_MEDIAN = 20
@@ -21,7 +22,7 @@ QUIET = {"tab": Severity.NOTE}
 
 def check_side(side: ScannedSide, role: str) -> list[Finding]:
     """Every finding about `side` that needs no other file."""
-    each = (invalid, odd, foreign, mojibake, mixed_chinese, endless)
+    each = (invalid, odd, foreign, mojibake, markup, mixed_chinese, endless)
     return [finding for check in each for finding in check(side, role)]
 
 
@@ -62,6 +63,17 @@ def mojibake(side: ScannedSide, role: str) -> list[Finding]:
         "file: a cleaned copy repairs only lines of which nothing was lost."
     )
     return found + about_rows("gbk", Severity.WARNING, sentence, rows, side=role, first_line=side.file.first_line)
+
+
+def markup(side: ScannedSide, role: str) -> list[Finding]:
+    """Lines with HTML, whose entities `clean` writes as characters; a note where they are many, as by Moses."""
+    rows = np.flatnonzero(side.marks & MARKUP)
+    sentence = (
+        f"{{lines}} of the {role} with HTML inside, such as <br> or &amp;. A cleaned copy has characters for entities, "
+        "and keeps tags."
+    )
+    severity = Severity.WARNING if len(rows) < MUCH_MARKUP * len(side) else Severity.NOTE
+    return about_rows("markup", severity, sentence, rows, side=role, first_line=side.file.first_line)
 
 
 def mixed_chinese(side: ScannedSide, role: str) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""How a line is written: in simplified or traditional Chinese, and whether its encoding was damaged.
+"""How a line is written: in simplified or traditional Chinese, with a damaged encoding, with HTML in it.
 
 OpenCC says which characters are simplified or traditional, and ftfy which texts were decoded by the wrong encoding (Ã©
 for é). Both are in the extra `doctor`; what could not be looked for without them is told.
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from transduce.core.extras import installing
 from transduce.data.doctor.gbk import read_as_gbk, without_gbk
+from transduce.data.doctor.markup import has_markup
 
 Marks = NDArray[np.uint8]
 Convert = Callable[[str], str]
 
-TRADITIONAL, SIMPLIFIED, KANA, HAN, MOJIBAKE, SUSPECT, GBK = (np.uint8(1 << bit) for bit in range(7))
+TRADITIONAL, SIMPLIFIED, KANA, HAN, MOJIBAKE, SUSPECT, GBK, MARKUP = (np.uint8(1 << bit) for bit in range(8))
 HAN_LETTER = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 KANA_LETTER = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
 WRONGLY_DECODED = re.compile(r"[\u00c2-\u00c5\u00d0\u00d1\u00e2\u00e3][\u0080-\u00bf\u0152-\u0192\u02c6\u2013-\u2122]")
@@ -57,8 +58,9 @@ def extras() -> Extras:
 
 def marks_of(texts: Sequence[str]) -> Marks:
     """What each line shows, as bits: TRADITIONAL or SIMPLIFIED characters (the more frequent, or both), KANA, HAN, and
-    MOJIBAKE that ftfy can repair; SUSPECT where it should look and is not installed; GBK, what was read as that."""
-    marks = np.zeros(len(texts), np.uint8)
+    MOJIBAKE that ftfy can repair; SUSPECT where it should look and is not installed; GBK, what was read as that;
+    MARKUP, which is HTML."""
+    marks = np.where([has_markup(text) for text in texts], MARKUP, np.uint8(0))
     others = [(place, text) for place, text in enumerate(texts) if not text.isascii()]
     known = extras()
     for place, text in others:
