@@ -70,6 +70,14 @@ def test_white_space_is_the_texts_own(server: Server, offline: Pipeline) -> None
     assert found["translatedText"] == f"\n  {one}\t\r\n\n  {other} \n"
 
 
+@pytest.mark.parametrize(("source", "target"), [("de-AT", "en_US"), ("DE", "en-gb"), ("auto", "EN")])
+def test_codes_with_regions_mean_the_language(source: str, target: str, server: Server, offline: Pipeline) -> None:
+    found = server.post("/translate", q="ba de", source=source, target=target).json()
+    assert found["translatedText"] == predicted(offline, "ba de")
+    asked = {"q": "ba de", "source": source, "target": target, "model": "tiny"}
+    assert server.post("/translate", **asked).json()["translatedText"] == found["translatedText"]
+
+
 def test_a_long_line_goes_sentence_by_sentence(served_file: Path, offline: Pipeline) -> None:
     with serving([served_file], sentences_above=4) as running:
         found = running.post("/translate", q="Ba de fi go. Ba,  de!   Ku la", source="de", target="en").json()

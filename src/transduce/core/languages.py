@@ -1,4 +1,6 @@
-"""English names of languages by their ISO 639-1 code."""
+"""English names of languages by their ISO 639-1 code, and which of several codes one means."""
+
+from collections.abc import Iterable
 
 NAMES = """
 aa Afar|ab Abkhazian|ae Avestan|af Afrikaans|ak Akan|am Amharic|an Aragonese|ar Arabic|as Assamese|av Avaric
@@ -33,3 +35,19 @@ def name_of(code: str) -> str:
     if name is None:
         return code
     return f"{name} ({rest})" if rest else name
+
+
+def matching(code: str, known: Iterable[str]) -> str:
+    """The one of `known` that a code means: `zh` for `zh-CN` or `ZH`, `pt_BR` for `pt-br`.
+
+    It is the same but for case and `_`; or the language without the code's region or script; or, of a code that has
+    neither, the only one of its language. The code itself where there is none: `zh-TW` does not mean `zh-CN`.
+    """
+    plain = {each: each.replace("_", "-").lower() for each in known}
+    asked = code.replace("_", "-").lower()
+    base = asked.partition("-")[0]
+    for wanted in (asked, base):
+        if found := [each for each, one in plain.items() if one == wanted]:
+            return code if code in found else found[0]
+    alike = [each for each, one in plain.items() if asked == base and one.partition("-")[0] == base]
+    return alike[0] if len(alike) == 1 else code

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.types import Message, Scope
 
 from transduce.core.errors import InputError
-from transduce.core.languages import name_of
+from transduce.core.languages import matching, name_of
 from transduce.data.tags import addressed
 from transduce.inference.sentences import Segment, rejoined, segments
 from transduce.serve.guards import right_key
@@ -151,6 +151,7 @@ def _output(answer: Answer, rank: int) -> str:
 async def _translate(service: Service, request: Request, asked: TranslateRequest) -> TranslateAnswer:
     listed = [asked.q] if isinstance(asked.q, str) else asked.q
     service.check_lengths(listed)
+    asked = _with_known_codes(service, asked)
     model = _model(service, asked)
     ask = _ask(service, model, asked.alternatives)
     texts = await service.prepared(request, lambda: [_cut(service, model, ask, text, asked) for text in listed])
@@ -173,6 +174,15 @@ def _translations(
     ranks = range(1, alternatives + 1)
     others = [[text.translation(own, rank) for rank in ranks if own] for text, own in found]
     return [text.translation(own) for text, own in found], others
+
+
+def _with_known_codes(service: Service, asked: TranslateRequest) -> TranslateRequest:
+    """The same with the codes that the models' recipes have, as clients ask for en-US and zh-CN, too."""
+    chosen = [service.models.named(asked.model)] if asked.model else [model.current for model in service.models]
+    pairs = [each for each in chosen if each.translates]
+    source = asked.source if asked.source == "auto" else matching(asked.source, [each.source for each in pairs])
+    target = matching(asked.target, [code for each in pairs for code in each.targets])
+    return asked.model_copy(update={"source": source, "target": target})
 
 
 def _model(service: Service, asked: TranslateRequest) -> Loaded:
