@@ -128,7 +128,9 @@ def test_a_stopped_training_goes_on_as_it_was_decided(tmp_path: Path) -> None:
         ({"recipe": "my.toml", "time": "2h", "target": "b"}, "target, time: only without a recipe"),
         ({"data": [("a", 1.5)]}, "data.train[0]: target: expected a text; got float: 1.5."),
         ({"data": PAIRS, "time": "soon"}, "expected a time such as 2h"),
+        ({"data": PAIRS, "time": 20}, "expected a time such as 2h"),
         ({"data": PAIRS, "languages": "English"}, "expected the codes of source and target"),
+        ({"data": PAIRS, "languages": ("en", "English")}, "expected the codes of source and target"),
         ({"data": PAIRS, "overrides": {"model.kind": "transfomer"}}, "transformer"),
     ],
 )

@@ -75,7 +75,7 @@ def _one_kind(asked: Asked) -> Asked:
     if data is not None or isinstance(source, PATHS):
         return asked
     if target is None or isinstance(target, PATHS):
-        raise InputError("target: expected a list of texts, as source is none of a path.")
+        raise InputError("target: expected a list of texts, as source is one.")
     sides = list(source), list(target)
     if len(sides[0]) != len(sides[1]):
         raise InputError(
@@ -113,7 +113,7 @@ def _planned(
     run: Path, named: Named, asked: Asked, prints: dict[str, str], display: Display, force: bool
 ) -> TrainingPlan:
     noted = {"overrides": {key: str(value) for key, value in asked.overrides.items()}, "data": prints}
-    minutes = parse_minutes(asked.time) if asked.time else None
+    minutes = parse_minutes(str(asked.time)) if asked.time is not None else None
     plan, begun = planned_run(run, named, asked.given, noted, minutes, display, force)
     if begun:
         examine_data(plan.recipe, cache_folder(), display.warn, force)
@@ -121,7 +121,9 @@ def _planned(
 
 
 def _languages(asked: Asked) -> tuple[str, str] | None:
-    return parse_languages(asked.languages) if isinstance(asked.languages, str) else asked.languages
+    if asked.languages is None:
+        return None
+    return parse_languages(asked.languages if isinstance(asked.languages, str) else "-".join(asked.languages))
 
 
 @contextmanager
