@@ -31,7 +31,8 @@ from typing import Any
 
 import transduce
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.corpus import read_pairs
+from transduce.data.pair_files import PairFiles
 from transduce.metrics.evaluate import tallies
 from transduce.metrics.paired import paired_bootstrap
 from transduce.metrics.tally import Tally

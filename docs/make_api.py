@@ -44,8 +44,9 @@ print(found)
 print(found.per_sentence("digits")[0])
 ```
 
-No recipe is needed: `transduce.train(data=pairs)` decides all of it from the data, and so do `transduce.train("pairs.tsv")`
-and `transduce.train(source="train.en", target="train.sw", time="2h")` ([training without a recipe](planning.md)).
+No recipe is needed: `transduce.train(data=pairs)` decides all of it from the data, and so do
+`transduce.train("pairs.tsv")` and `transduce.train(source="train.en", target="train.sw", time="2h")`
+([training without a recipe](planning.md)).
 
 In a notebook, `train` shows one output that is rewritten in place: a bar with loss, speed and time left, the best and
 the last validations, and the lines of the log, folded. The test scores stand below it. Results of `evaluate` are tables

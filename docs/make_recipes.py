@@ -15,10 +15,11 @@ from transduce.compare.axis import AxisConfig
 from transduce.compare.config import CompareConfig
 from transduce.core.config import Config
 from transduce.data.batches import BatchConfig
-from transduce.data.corpus import PairFiles, TextFile
+from transduce.data.corpus import TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.hold_out import HoldOut
 from transduce.data.labelled import LabelledFile
+from transduce.data.pair_files import PairFiles
 from transduce.data.recordings import RecordingFile, RecordingParts, Strings
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.models.bidaf import BidafConfig

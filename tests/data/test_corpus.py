@@ -16,7 +16,6 @@ from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.collate import collate
 from transduce.data.corpus import (
-    PairFiles,
     TextFile,
     name_row,
     provenance,
@@ -27,6 +26,7 @@ from transduce.data.corpus import (
 )
 from transduce.data.encoding import open_pairs_store, open_text_store
 from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.pair_files import PairFiles
 from transduce.data.store import Store
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 

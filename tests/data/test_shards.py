@@ -11,7 +11,8 @@ from random_models import sentences, translator
 from transduce.core.errors import InputError
 from transduce.data import store as stores
 from transduce.data.batches import BatchConfig, Batches
-from transduce.data.corpus import PairFiles, TextFile
+from transduce.data.corpus import TextFile
+from transduce.data.pair_files import PairFiles
 from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, write_store
 from transduce.tasks.encoding_processes import Encoding, opened

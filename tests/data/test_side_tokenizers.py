@@ -6,7 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles, train_pair_tokenizers
+from transduce.data.corpus import train_pair_tokenizers
+from transduce.data.pair_files import PairFiles
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 
 

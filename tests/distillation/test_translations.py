@@ -15,7 +15,8 @@ from random_models import language_model, model_file, sentences, translator
 from trained import lines_of
 from transduce.core.errors import InputError, Interrupted
 from transduce.core.model_file import save_model_file
-from transduce.data.corpus import PairFiles, TextFile
+from transduce.data.corpus import TextFile
+from transduce.data.pair_files import PairFiles
 from transduce.distillation import translations as module
 from transduce.distillation.translations import distil, training_sources
 from transduce.pipeline.pipeline import Pipeline

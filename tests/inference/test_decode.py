@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from random_models import language_model, sentences, translator
 from transduce.core.padded import Padded
 from transduce.data.collate import padded
-from transduce.data.corpus import PairFiles, TextFile
+from transduce.data.corpus import TextFile
 from transduce.data.encoding import open_pairs_store, open_text_store
 from transduce.data.filters import FilterConfig
+from transduce.data.pair_files import PairFiles
 from transduce.inference.decode import decode
 from transduce.inference.likelihood import Likelihood, dataset_likelihood
 from transduce.pipeline.pipeline import Pipeline

@@ -15,7 +15,8 @@ from sentence_model import all_pairs
 from served import Server, serving
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
-from transduce.data.corpus import PairFiles, sampled_pairs
+from transduce.data.corpus import sampled_pairs
+from transduce.data.pair_files import PairFiles
 from transduce.explore.offline import offline
 from transduce.inference.sentences import examined
 from transduce.pipeline.pipeline import Pipeline

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.corpus import read_pairs
+from transduce.data.pair_files import PairFiles
 from transduce.planning.inputs import Inputs, Named, is_data, looks_like_data, named_inputs, resolve_inputs
 from transduce.planning.languages import language_of, parse_languages
 

@@ -12,9 +12,9 @@ from typing import Any, get_args
 from transduce.api.examples import EXPECTED, Columns, write_examples
 from transduce.core.errors import InputError
 from transduce.core.registry import resolve
-from transduce.data.corpus import PairFiles
 from transduce.data.files import fingerprint
 from transduce.data.labelled import LabelledFile
+from transduce.data.pair_files import PairFiles
 from transduce.training.run_directory import NOTED, make_directory
 
 FOLDER = "data"  # of a run, for the data that it was given

@@ -43,7 +43,8 @@ def demo(
     """
     from rich.console import Console
 
-    from transduce.data.corpus import PairFiles, read_pairs
+    from transduce.data.corpus import read_pairs
+    from transduce.data.pair_files import PairFiles
 
     console = Console()
     corpus = _corpus(run / "corpus", console)

@@ -4,156 +4,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.chosen_pairs import chosen_numbers
 from transduce.data.files import count_lines, fingerprint, read_lines, text_lines
 from transduce.data.filters import Dropped
+from transduce.data.pair_files import PairFiles
 from transduce.data.remote import located
 from transduce.data.rows import Row, csv_rows, jsonl_rows
 from transduce.data.source_columns import separator_of
 from transduce.data.store import Store
-from transduce.data.tags import checked_tag, language_tag, with_tags
+from transduce.data.tags import with_tags
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 LINES_NAMED = 10
-ReadPairs = Callable[["PairFiles", Path], Iterator[tuple[int, str, str]]]
-
-
-class PairFiles(Config):
-    """Sentence pairs: two files whose n-th lines belong together, or two columns of one file.
-
-    A file in a .zip is named as if the .zip were a folder: `en-sw.txt.zip/Tatoeba.en-sw.en`.
-    """
-
-    source: str | None = None
-    """File of the sources, one a line. A file in a .zip: `en-sw.txt.zip/Tatoeba.en-sw.en`."""
-    target: str | None = None
-    """File of the targets, one a line."""
-    tsv: str | None = None
-    """One tab-separated file with both in columns, instead."""
-    csv: str | None = None
-    """One .csv with a header, instead."""
-    jsonl: str | None = None
-    """One file with a JSON object a line, {"source": .., "target": ..}, instead."""
-    source_column: int | str | tuple[int | str, ...] = 0
-    """Counted from 0, or a name in csv and jsonl. A list: several columns, such as lemma and tags."""
-    target_column: int | str = 1
-    """Counted from 0, or a name in csv and jsonl."""
-    source_separator: str | None = None
-    """What stands between several source columns in the source; unset: " | "."""
-    separator: str | None = Field(default=None, min_length=1)
-    """What stands between the columns of tsv. Unset: a tab."""
-    pairs: int | None = Field(default=None, ge=1)
-    """Train on this many of the pairs. A hash of a pair's number chooses, so all trainings have the same pairs, and a
-    larger number keeps those of a smaller one. Unset: all. Not for validation and tests."""
-    weight: float = Field(default=1.0, gt=0)
-    """How often an epoch shows each pair; see `transduce.data.batches`."""
-    to: str | None = Field(default=None, pattern=r"^[^\s<>]+$")
-    """Language code of the targets, for one model of several languages: before each source stands the tag >>to<<."""
-    tag: Annotated[str, AfterValidator(checked_tag)] | None = None
-    """A word of your own before each source, such as <BT> for sources that a model wrote; it becomes one token."""
-
-    @model_validator(mode="after")
-    def _one_way(self) -> "PairFiles":
-        both = self.source is not None and self.target is not None
-        either = self.source is not None or self.target is not None
-        ways = [either, *(each is not None for each in (self.tsv, self.csv, self.jsonl))]
-        if sum(ways) != 1 or either != both:
-            raise ValueError(
-                "name either source and target (two files) or tsv (one file with columns); or csv, or jsonl"
-            )
-        if self.tsv is None and self.separator is not None:
-            where = "two files have no columns" if self.of_two_files else "csv and jsonl have their own"
-            raise ValueError(f"separator: {where}. Leave it out, or name tsv")
-        if self.csv is not None and self.pairs is not None:
-            raise ValueError("pairs: a csv is read as a whole. Leave it out, or name tsv or jsonl")
-        return self
-
-    @model_validator(mode="after")
-    def _columns_are_there(self) -> "PairFiles":
-        keys = (*self.sources, self.target_column)
-        if not self.sources:
-            raise ValueError("source_column: expected at least one column")
-        if wrong := [each for each in keys if isinstance(each, int) and each < 0]:
-            raise ValueError(f"columns are counted from 0; got {wrong[0]}")
-        named = [each for each in keys if isinstance(each, str)]
-        if named and self.csv is None and self.jsonl is None:
-            raise ValueError(f"columns have names in csv and jsonl alone; expected a number, got {named[0]!r}")
-        counted = [key for key, usual in zip(keys, (0, 1), strict=False) if isinstance(key, int) and key != usual]
-        if self.jsonl is not None and (counted or 2 < len(keys) != len(named)):
-            raise ValueError("source_column, target_column: objects have no columns to count; expected their names")
-        return self
-
-    @property
-    def sources(self) -> tuple[int | str, ...]:
-        """The columns of the source."""
-        return self.source_column if isinstance(self.source_column, tuple) else (self.source_column,)
-
-    @property
-    def keys(self) -> tuple[int | str, ...]:
-        """The columns of the source and that of the target, as its file has them: those of objects are names."""
-        if self.jsonl is None:
-            return (*self.sources, self.target_column)
-        names = [each if isinstance(each, str) else "source" for each in self.sources]
-        return (*names, self.target_column if isinstance(self.target_column, str) else "target")
-
-    @property
-    def of_two_files(self) -> bool:
-        """Whether each side has a file of its own."""
-        return self.source is not None
-
-    @property
-    def columns(self) -> list[Any] | None:
-        """Which columns of one file are read, and how, for the key of a cache; None: there are two files."""
-        if self.of_two_files:
-            return None
-        if self.tsv is not None and isinstance(self.source_column, int):
-            return [self.source_column, self.target_column]
-        kind = "tsv" if self.tsv is not None else "csv" if self.csv is not None else "jsonl"
-        return [kind, *self.sources, self.target_column, self.source_separator]
-
-    @property
-    def read_as(self) -> dict[str, Any]:
-        """What decides, beside the content of the files, which pairs are read; only what is not usual."""
-        given = {"separator": self.separator, "pairs": self.pairs}
-        return {key: value for key, value in given.items() if value is not None}
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The files, by key."""
-        keys = ("source", "target", "tsv", "csv", "jsonl")
-        return {key: name for key in keys if (name := getattr(self, key)) is not None}
-
-    def paths(self, root: Path) -> list[Path]:
-        """The files themselves, relative ones from `root`; copies of what URLs name."""
-        return [located(root, name) for name in self.names.values()]
-
-    @property
-    def tags(self) -> list[str]:
-        """What stands before each source."""
-        return [*([language_tag(self.to)] if self.to else []), *([self.tag] if self.tag else [])]
-
-    def evaluate_options(self, root: Path) -> list[str]:
-        """The files as options of `transduce evaluate`; none where it does not read such files."""
-        if self.separator is not None:
-            return []
-        paths, to = [str(path) for path in self.paths(root)], ["--to", self.to] if self.to else []
-        if self.of_two_files:
-            return ["--source", paths[0], "--reference", paths[1], *to]
-        if self.tsv is None or not isinstance(self.source_column, int):
-            return []
-        return [*tsv_options(paths[0], [self.source_column], int(self.target_column)), *to]
-
-
-def tsv_options(path: str, source: Sequence[int], target: int) -> list[str]:
-    """Columns of a tab-separated file as options of `transduce evaluate`: those of the source, and of the target."""
-    columns = [option for each in source for option in ("--source-column", str(each))]
-    return ["--tsv", path, *columns, "--target-column", str(target)]
+ReadPairs = Callable[[PairFiles, Path], Iterator[tuple[int, str, str]]]
 
 
 @dataclass(frozen=True)

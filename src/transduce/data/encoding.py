@@ -11,10 +11,11 @@ from weakref import WeakKeyDictionary
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.packed import pack
-from transduce.data.corpus import LINES_NAMED, PairFiles, TextFile, read_tagged_pairs, read_text
+from transduce.data.corpus import LINES_NAMED, TextFile, read_tagged_pairs, read_text
 from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
 from transduce.data.hold_out import part_of
+from transduce.data.pair_files import PairFiles
 from transduce.data.pair_groups import Parts
 from transduce.data.resegment import cut_anew
 from transduce.data.store import Field, Store, cache_key, cached_store, write_store

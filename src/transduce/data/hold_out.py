@@ -37,9 +37,9 @@ from pydantic import Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles
 from transduce.data.files import fingerprint
 from transduce.data.near_duplicates import NearDuplicatePairs, normalized
+from transduce.data.pair_files import PairFiles
 from transduce.data.pair_groups import Links, Mask, PairGroups, Pairs, Parts, same_text, text_hash
 
 TRAIN, VALIDATION, TEST, LEFT_OUT = 0, 1, 2, 3

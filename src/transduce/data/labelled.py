@@ -15,10 +15,10 @@ from pydantic import Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
-from transduce.data.corpus import tsv_options
 from transduce.data.files import read_lines
 from transduce.data.glyph_rows import Name, glyph_row
 from transduce.data.labelled_trees import EXAMPLE, read_labelled_trees
+from transduce.data.pair_files import tsv_options
 from transduce.data.remote import located
 from transduce.data.rows import Row, csv_rows, jsonl_rows, tsv_rows
 

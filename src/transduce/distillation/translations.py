@@ -27,8 +27,9 @@ from transduce.bulk.job import Placement
 from transduce.bulk.predicting import PredictingWorker
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles, TextFile, read_text
+from transduce.data.corpus import TextFile, read_text
 from transduce.data.files import count_lines, fingerprint, writing
+from transduce.data.pair_files import PairFiles
 from transduce.data.tags import languages_of
 from transduce.inference.protocols import Advance
 from transduce.pipeline.pipeline import Pipeline

@@ -12,8 +12,9 @@ import numpy as np
 import regex
 
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.corpus import read_pairs
 from transduce.data.doctor.side_checks import LONG, LONG_TIMES_MEDIAN
+from transduce.data.pair_files import PairFiles
 from transduce.data.source_columns import separator_of
 from transduce.inference.sentence_marks import WITHOUT_SPACES
 from transduce.planning.tags import Tags, tags_in

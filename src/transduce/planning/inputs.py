@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.corpus import read_pairs
 from transduce.data.files import archived_names, lasting_file, read_blocks, read_lines, text_lines
+from transduce.data.pair_files import PairFiles
 from transduce.data.rows import csv_header, csv_rows
 from transduce.planning.languages import PACKERS, TABLES, TWO_LETTERS, language_of, languages_of_columns
 from transduce.training.run_directory import RESOLVED

@@ -15,10 +15,11 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
-from transduce.data.corpus import PairFiles, provenance, read_pairs, read_tagged_pairs, train_pair_tokenizers
+from transduce.data.corpus import provenance, read_pairs, read_tagged_pairs, train_pair_tokenizers
 from transduce.data.encoding import open_examples, open_pairs_store, pairs_store_key
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Split, drawn_from, part_of, split_pairs
+from transduce.data.pair_files import PairFiles
 from transduce.data.pair_groups import Parts
 from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, is_cached

@@ -15,12 +15,12 @@ import numpy as np
 
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles
 from transduce.data.doctor import Finding, Report, Severity, examine
 from transduce.data.doctor.lines import LineSample
 from transduce.data.doctor.pair_files import sides_of
 from transduce.data.doctor.writing import extras
 from transduce.data.files import fingerprint, read_blocks
+from transduce.data.pair_files import PairFiles
 from transduce.data.shards import sampled_shards
 from transduce.data.store import cache_key
 from transduce.recipe.recipe import Recipe

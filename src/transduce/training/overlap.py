@@ -12,9 +12,10 @@ from typing import Any
 
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
-from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.corpus import read_pairs
 from transduce.data.files import fingerprint
 from transduce.data.hold_out import TRAIN, part_of
+from transduce.data.pair_files import PairFiles
 from transduce.data.pair_groups import Pairs, same_text
 from transduce.data.store import cache_key
 from transduce.recipe.recipe import Recipe

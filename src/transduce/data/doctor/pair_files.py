@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from transduce.data.corpus import PairFiles, read_pairs
+from transduce.data.corpus import read_pairs
 from transduce.data.doctor.lines import LineSample
+from transduce.data.pair_files import PairFiles
 
 
 @dataclass(frozen=True)
