@@ -174,5 +174,5 @@ def test_reasons_are_those_of_the_case() -> None:
     vocabulary = reason(chinese, "tokenizer.target.vocabulary")
     assert vocabulary == "the 2,100 characters that occur twice, of 3,000"
     assert reason(CORPORA["pronunciation"], "tokenizer.source.vocabulary") == "all 40 characters"
-    assert reason(chinese, "task.target") == "the target's file is called so"
-    assert reason(replace(chinese, languages_named=True), "task.target") == "by --languages"
+    assert reason(chinese, "task.target") == "the target's file or column says so"
+    assert reason(replace(chinese, languages_named=True), "task.target") == "chosen by you"

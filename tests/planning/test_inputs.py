@@ -59,7 +59,7 @@ def test_source_and_target_may_stand_on_a_line_with_anything_between(folder: Pat
     (folder / "scan.txt").write_text("walk OUT: WALK\nrun OUT: RUN\n", encoding="utf-8")
     inputs = resolve_inputs(Named(folder / "scan.txt", separator=" OUT: "))
     assert read(inputs) == [["walk", "WALK"], ["run", "RUN"]]
-    with pytest.raises(InputError, match="csv and jsonl have their own"):
+    with pytest.raises(InputError, match="csv, jsonl and tmx have their own"):
         resolve_inputs(Named(folder / "a.csv", separator=" ||| "))
     with pytest.raises(InputError, match="--separator are for one file with columns"):
         resolve_inputs(Named(folder / "a.tsv", folder / "tabs.txt", separator=" ||| "))

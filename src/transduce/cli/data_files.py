@@ -12,7 +12,7 @@ SourceFile = Annotated[
     Path | None,
     typer.Option(
         help="Train without a recipe: a file of sources, one a line; or one file with both sides (tab-separated, .csv, "
-        ".jsonl, a .zip of OPUS), a folder, or the common beginning of two names, such as corpus for corpus.en and "
+        ".jsonl, .tmx, a .zip of OPUS), a folder, or the common beginning of two names: corpus for corpus.en and "
         "corpus.sw."
     ),
 ]

@@ -27,8 +27,8 @@ BIG = 10_000_000  # bytes on disk from which progress is shown
 SourceFile = Annotated[
     Path | None,
     typer.Option(
-        help="The source side, one sentence a line; plain, .gz, .xz or .zst. Or both sides: a .tsv, .csv, .jsonl, a "
-        ".zip of OPUS, a folder, or the common beginning of two names."
+        help="The source side, one sentence a line; plain, .gz, .xz or .zst. Or both sides: a .tsv, .csv, .jsonl, "
+        ".tmx, a .zip of OPUS, a folder, or the common beginning of two names."
     ),
 ]
 TargetFile = Annotated[Path | None, typer.Option(help="The target side, line for line.")]

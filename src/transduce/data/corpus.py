@@ -13,12 +13,13 @@ from transduce.core.errors import InputError
 from transduce.data.chosen_pairs import chosen_numbers
 from transduce.data.files import count_lines, fingerprint, read_lines, text_lines
 from transduce.data.filters import Dropped
-from transduce.data.pair_files import PairFiles
+from transduce.data.pair_files import FILES, PairFiles
 from transduce.data.remote import located
 from transduce.data.rows import Row, csv_rows, jsonl_rows
 from transduce.data.source_columns import separator_of
 from transduce.data.store import Store
 from transduce.data.tags import with_tags
+from transduce.data.tmx import tmx_rows
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 LINES_NAMED = 10
@@ -110,7 +111,7 @@ def name_row(store: Store, row: int, train: Sequence[Mapping[str, Any]]) -> str:
         train: `provenance` of the training data.
     """
     entry = next((each for each in train if each.get("sha256") == store.metadata["fingerprints"]), {})
-    keys = ["file"] if "file" in entry else ["source", "target", "tsv", "csv", "jsonl", "text"]
+    keys = ["file"] if "file" in entry else [*FILES, "text"]
     files = " and ".join(str(entry[key]) for key in keys if key in entry)
     whole = "dropped" in store.metadata and "part" not in store.metadata.get("settings", {}) and "pairs" not in entry
     line = _line_of(Dropped.from_dict(store.metadata["dropped"]), row) if whole else None
@@ -251,7 +252,8 @@ def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]
     elif files.csv is not None:
         rows = csv_rows(path, keys)
     else:
-        rows = jsonl_rows(path, [str(key) for key in keys])
+        read = jsonl_rows if files.jsonl is not None else tmx_rows
+        rows = read(path, [str(key) for key in keys])
     separator = separator_of(files.source_separator)
     return ((number, separator.join(sources), target) for number, (*sources, target) in rows)
 

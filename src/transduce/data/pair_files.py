@@ -10,6 +10,9 @@ from transduce.core.config import Config
 from transduce.data.remote import located
 from transduce.data.tags import checked_tag, language_tag
 
+ONE_FILE = ("tsv", "csv", "jsonl", "tmx")  # keys of files that hold both sides
+FILES = ("source", "target", *ONE_FILE)
+
 
 class PairFiles(Config):
     """Sentence pairs: two files whose n-th lines belong together, or two columns of one file.
@@ -27,10 +30,12 @@ class PairFiles(Config):
     """One .csv with a header, instead."""
     jsonl: str | None = None
     """One file with a JSON object a line, {"source": .., "target": ..}, instead."""
+    tmx: str | None = None
+    """One translation memory, instead; its columns are languages: source_column = "en", target_column = "sw"."""
     source_column: int | str | tuple[int | str, ...] = 0
-    """Counted from 0, or a name in csv and jsonl. A list: several columns, such as lemma and tags."""
+    """Counted from 0, or a name in csv and jsonl, a language in tmx. A list: several columns, as lemma and tags."""
     target_column: int | str = 1
-    """Counted from 0, or a name in csv and jsonl."""
+    """Counted from 0, or a name in csv and jsonl, a language in tmx."""
     source_separator: str | None = None
     """What stands between several source columns in the source; unset: " | "."""
     separator: str | None = Field(default=None, min_length=1)
@@ -49,16 +54,16 @@ class PairFiles(Config):
     def _one_way(self) -> "PairFiles":
         both = self.source is not None and self.target is not None
         either = self.source is not None or self.target is not None
-        ways = [either, *(each is not None for each in (self.tsv, self.csv, self.jsonl))]
+        ways = [either, *(each is not None for each in (self.tsv, self.csv, self.jsonl, self.tmx))]
         if sum(ways) != 1 or either != both:
             raise ValueError(
-                "name either source and target (two files) or tsv (one file with columns); or csv, or jsonl"
+                "name either source and target (two files) or tsv (one file with columns); or csv, jsonl or tmx"
             )
         if self.tsv is None and self.separator is not None:
-            where = "two files have no columns" if self.of_two_files else "csv and jsonl have their own"
+            where = "two files have no columns" if self.of_two_files else "csv, jsonl and tmx have their own"
             raise ValueError(f"separator: {where}. Leave it out, or name tsv")
-        if self.csv is not None and self.pairs is not None:
-            raise ValueError("pairs: a csv is read as a whole. Leave it out, or name tsv or jsonl")
+        if (self.csv is not None or self.tmx is not None) and self.pairs is not None:
+            raise ValueError("pairs: csv and tmx are read as a whole. Leave it out, or name tsv or jsonl")
         return self
 
     @model_validator(mode="after")
@@ -69,8 +74,10 @@ class PairFiles(Config):
         if wrong := [each for each in keys if isinstance(each, int) and each < 0]:
             raise ValueError(f"columns are counted from 0; got {wrong[0]}")
         named = [each for each in keys if isinstance(each, str)]
-        if named and self.csv is None and self.jsonl is None:
+        if named and self.csv is None and self.jsonl is None and self.tmx is None:
             raise ValueError(f"columns have names in csv and jsonl alone; expected a number, got {named[0]!r}")
+        if self.tmx is not None and len(named) < len(keys):
+            raise ValueError('source_column, target_column: expected the languages of tmx, such as "en" and "sw"')
         counted = [key for key, usual in zip(keys, (0, 1), strict=False) if isinstance(key, int) and key != usual]
         if self.jsonl is not None and (counted or 2 < len(keys) != len(named)):
             raise ValueError("source_column, target_column: objects have no columns to count; expected their names")
@@ -101,7 +108,7 @@ class PairFiles(Config):
             return None
         if self.tsv is not None and isinstance(self.source_column, int):
             return [self.source_column, self.target_column]
-        kind = "tsv" if self.tsv is not None else "csv" if self.csv is not None else "jsonl"
+        kind = next(each for each in ONE_FILE if getattr(self, each) is not None)
         return [kind, *self.sources, self.target_column, self.source_separator]
 
     @property
@@ -113,8 +120,7 @@ class PairFiles(Config):
     @property
     def names(self) -> dict[str, str]:
         """The files, by key."""
-        keys = ("source", "target", "tsv", "csv", "jsonl")
-        return {key: name for key in keys if (name := getattr(self, key)) is not None}
+        return {key: name for key in FILES if (name := getattr(self, key)) is not None}
 
     def paths(self, root: Path) -> list[Path]:
         """The files themselves, relative ones from `root`; copies of what URLs name."""

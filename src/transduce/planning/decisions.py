@@ -110,7 +110,9 @@ def smaller(size: Size) -> Size | None:
 def _task(facts: Facts) -> list[Decision]:
     source, target = facts.languages
     named = [
-        Decision(f"task.{key}", code, "by --languages" if facts.languages_named else f"the {key}'s file is called so")
+        Decision(
+            f"task.{key}", code, "chosen by you" if facts.languages_named else f"the {key}'s file or column says so"
+        )
         for key, code in (("source", source), ("target", target))
         if code
     ]

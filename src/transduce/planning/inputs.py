@@ -9,11 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
+from transduce.core.languages import matching
 from transduce.data.corpus import read_pairs
 from transduce.data.files import archived_names, lasting_file, read_blocks, read_lines, text_lines
 from transduce.data.pair_files import PairFiles
 from transduce.data.rows import csv_header, csv_rows
-from transduce.planning.languages import PACKERS, TABLES, TWO_LETTERS, language_of, languages_of_columns
+from transduce.data.tmx import tmx_languages
+from transduce.planning.languages import (
+    PACKERS,
+    TABLES,
+    TWO_LETTERS,
+    language_of,
+    languages_of_columns,
+    plain_code,
+)
 from transduce.training.run_directory import RESOLVED
 
 BARS = " ||| "  # between source and target, as fast_align has them
@@ -173,7 +182,7 @@ def _one(named: Named) -> Inputs:
             return _parallel(named, [each for each in beside if each.is_file()])
     lasting_file(path)
     if kind in TABLES:
-        return _table(named, kind[1:])
+        return _memory(named) if kind == ".tmx" else _table(named, kind[1:])
     first = next(iter(read_lines(path)), "")
     if named.separator or "\t" in first:
         return _table(named, "tsv")
@@ -183,7 +192,7 @@ def _one(named: Named) -> Inputs:
         raise InputError(f'{path}: expected an object a line ({{"source": .., "target": ..}}) in a .jsonl.')
     raise InputError(
         f"{path}: the target is missing. Name its file with --target; or name one file with both sides: tab-separated "
-        "(or with another --separator), .csv, .jsonl or a .zip of OPUS."
+        "(or with another --separator), .csv, .jsonl, .tmx or a .zip of OPUS."
     )
 
 
@@ -207,6 +216,18 @@ def _table(named: Named, kind: str) -> Inputs:
         files["separator"] = named.separator
     languages = named.languages or languages_of_columns(columns)
     return Inputs(_name(named.source, ("", "")), files, languages, notes=tuple(notes))
+
+
+def _memory(named: Named) -> Inputs:
+    """A translation memory, whose columns are languages: those that are named, or the only two."""
+    path, found = named.source, tmx_languages(named.source)
+    wanted = (*named.columns, named.target_column) if named.columns else named.languages or (*found,)
+    if len(wanted) != 2 or None in wanted:
+        raise InputError(f"{path}: has units in {', '.join(found)}; say which are meant, as --languages en-sw.")
+    source, target = (matching(str(each), found) for each in wanted)
+    languages = named.languages or (plain_code(source), plain_code(target))
+    files = {"tmx": str(path), "source_column": source, "target_column": target}
+    return Inputs(_name(path, languages), files, languages)
 
 
 def _csv_columns(path: Path, notes: list[str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from transduce.core.errors import InputError
 from transduce.core.languages import BY_CODE
 
 PACKERS = (".gz", ".xz", ".zst")
-TABLES = (".tsv", ".csv", ".jsonl")
+TABLES = (".tsv", ".csv", ".jsonl", ".tmx")
 NO_CODES = frozenset("txt src tgt trg raw tok bpe lc zip ids xml md log npy bin dev".split())  # noqa: SIM905
 CODE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
 TWO_LETTERS = {"cmn": "zh", "zho": "zh", "jpn": "ja", "kor": "ko", "eng": "en", "fra": "fr", "deu": "de", "spa": "es"}
@@ -33,6 +33,12 @@ def parse_languages(text: str) -> tuple[str, str]:
     if not found:
         raise InputError(f"--languages {text}: expected the codes of source and target, as in en-sw.")
     return TWO_LETTERS.get(found[1], found[1]), TWO_LETTERS.get(found[2], found[2])
+
+
+def plain_code(code: str) -> str:
+    """A language without region or script, by two letters where it has such a code: en for EN-US or eng."""
+    base = code.replace("_", "-").partition("-")[0].lower()
+    return TWO_LETTERS.get(base, base)
 
 
 def languages_of_columns(names: Sequence[object]) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from transduce.core.atomic import write_json, write_text
 from transduce.core.errors import InputError
 from transduce.core.model_file import find_model_file
 from transduce.data.files import fingerprint
+from transduce.data.pair_files import FILES as PAIR_FILES
 from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.training.checkpoint import FOLDER, PATTERN
 
@@ -23,7 +24,7 @@ MAY_CHANGE = ("training.minutes", "training.log_every", "training.tensorboard", 
 MAY_GROW = ("training.updates", "training.patience")
 OTHERS = ("start", "tokenizer")  # what `fingerprints_of` names
 SECTIONS = ("data", "tokenizer", "training", "search")  # of a recipe, that are looked into
-FILES = ("source", "target", "tsv", "csv", "jsonl", "text", "file")  # keys of a recipe whose values are paths
+FILES = (*PAIR_FILES, "text", "file")  # keys of a recipe whose values are paths
 
 Table = dict[str, Any]
 

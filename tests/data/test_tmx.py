@@ -1,0 +1,101 @@
+"""Translation memories: what translators' tools write, read as pairs."""
+
+import gzip
+from pathlib import Path
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+import pytest
+
+from transduce.core.errors import InputError
+from transduce.data.corpus import read_pairs
+from transduce.data.pair_files import PairFiles
+from transduce.data.tmx import tmx_languages, tmx_rows
+from transduce.planning.inputs import Named, resolve_inputs
+
+HEAD = (
+    '<?xml version="1.0" encoding="{}"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
+    '<tmx version="1.4"><header srclang="EN"/>\n'
+)
+PAIRS = [("Two dogs & a cat <run>.", "Mbwa wawili."), ("Tom's \U0001f600 house", "Nyumba ya Tom"), ("x " * 90_000, "y")]
+
+
+def unit(**texts: str) -> str:
+    variants = "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in texts.items())
+    return f'<tu tuid="1"><prop type="x">no text</prop>{variants}</tu>\n'
+
+
+def memory(path: Path, *units: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes((HEAD.format(encoding) + "<body>\n" + "".join(units) + "</body></tmx>\n").encode(encoding))
+    return path
+
+
+def files(path: Path, source: str = "en", target: str = "sw") -> PairFiles:
+    return PairFiles(tmx=str(path), source_column=source, target_column=target)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_units_are_pairs_as_another_parser_reads_them(tmp_path: Path, encoding: str) -> None:
+    units = [unit(en=escape(source), sw=escape(target)) for source, target in PAIRS]
+    path = memory(tmp_path / "a.tmx", *units, encoding=encoding)
+    root = ElementTree.parse(path).getroot()
+    others = [tuple(seg.text for seg in each.iter("seg")) for each in root.iter("tu")]
+    read = [*read_pairs(files(path), Path())]
+    assert [(source, target) for _, source, target in read] == others == PAIRS
+    assert [line for line, *_ in read] == [5, 6, 7]
+    packed = tmp_path / "b.tmx.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert [*read_pairs(files(packed), Path())] == read
+
+
+def test_codes_of_the_original_format_are_no_text(tmp_path: Path) -> None:
+    text = 'Press <bpt i="1">&lt;b&gt;<sub>title</sub></bpt><hi>OK</hi><ept i="1">&lt;/b&gt;</ept> now<ph>{0}</ph>.'
+    path = memory(tmp_path / "a.tmx", unit(en=text, sw="Bonyeza"))
+    assert [*tmx_rows(path, ["en", "sw"])] == [(5, ["Press OK now.", "Bonyeza"])]
+
+
+def test_languages_are_found_with_their_regions_and_what_lacks_one_is_empty(tmp_path: Path) -> None:
+    units = [unit(**{"EN-US": "a", "sw": "b"}), unit(**{"sw": "c", "fr": "d"}), unit(**{"EN-US": "e", "sw": "f"})]
+    path = memory(tmp_path / "a.tmx", *units)
+    assert tmx_languages(path) == {"EN-US": 2, "sw": 3, "fr": 1}
+    assert [row for _, row in tmx_rows(path, ["en", "sw"])] == [["a", "b"], ["", "c"], ["e", "f"]]
+    with pytest.raises(InputError, match="expected units in de; it has EN-US, sw, fr"):
+        tmx_rows(path, ["de", "sw"])
+    assert resolve_inputs(Named(path, languages=("en", "fr"))).train["source_column"] == "EN-US"
+    with pytest.raises(InputError, match="has units in EN-US, sw, fr; say which are meant, as --languages"):
+        resolve_inputs(Named(path))
+
+
+def test_of_two_languages_the_first_is_the_source(tmp_path: Path) -> None:
+    path = memory(tmp_path / "work.tmx", *(unit(**{"de-DE": f"eins {n}", "en-GB": f"one {n}"}) for n in range(3)))
+    inputs = resolve_inputs(Named(path))
+    assert (inputs.name, inputs.languages) == ("work-de-en", ("de", "en"))
+    assert inputs.train == {"tmx": str(path), "source_column": "de-DE", "target_column": "en-GB"}
+    turned = resolve_inputs(Named(path, columns=("en-GB",), target_column="de-DE"))
+    assert (turned.languages, turned.train["source_column"]) == (("en", "de"), "en-GB")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("no XML", "line 1: expected the XML of a translation memory; syntax error"),
+        ("<tmx><body><tu>", "line 1: expected the XML of a translation memory; no element found"),
+        ("<tmx><body></body></tmx>", "expected units"),
+        ('<!DOCTYPE tmx [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><tmx>&b;</tmx>', "declares the entity a"),
+        ('<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx>&a;</tmx>', "declares the entity a"),
+    ],
+)
+def test_what_is_no_memory_is_refused(content: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "a.tmx").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        resolve_inputs(Named(tmp_path / "a.tmx"))
+    assert said in str(refused.value)
+
+
+def test_entries_of_recipes_that_are_wrong(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected the languages of tmx"):
+        PairFiles(tmx="a.tmx")
+    with pytest.raises(ValueError, match="csv and tmx are read as a whole"):
+        PairFiles(tmx="a.tmx", source_column="en", target_column="sw", pairs=3)
+    with pytest.raises(InputError, match=r"none\.tmx: no such file"):
+        [*read_pairs(files(tmp_path / "none.tmx"), Path())]
