@@ -59,6 +59,8 @@ def test_languages_are_found_with_their_regions_and_what_lacks_one_is_empty(tmp_
     path = memory(tmp_path / "a.tmx", *units)
     assert tmx_languages(path) == {"EN-US": 2, "sw": 3, "fr": 1}
     assert [row for _, row in tmx_rows(path, ["en", "sw"])] == [["a", "b"], ["", "c"], ["e", "f"]]
+    path = memory(tmp_path / "a.tmx", *units, unit())
+    assert [row for _, row in tmx_rows(path, ["en", "sw"])][-1] == ["", ""]
     with pytest.raises(InputError, match="expected units in de; it has EN-US, sw, fr"):
         tmx_rows(path, ["de", "sw"])
     assert resolve_inputs(Named(path, languages=("en", "fr"))).train["source_column"] == "EN-US"

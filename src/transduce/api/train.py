@@ -115,7 +115,7 @@ def train(
         data: examples, in the place of all files that the recipe names: (source, target) pairs of texts, mappings with
             these keys (or text and label), in a list or a generator; a table of pandas or polars; a data set of
             Hugging Face. Or a mapping with train, and perhaps validation and test, of these. For tasks of text pairs
-            and of labelled texts. They are written into the run's folder data/. Without a recipe of text pairs only, or
+            and of labelled texts. They are written into the run's folder data/. Without a recipe: text pairs alone, or
             a path as `source` takes it.
         source, target: without a recipe: both sides, as lists of texts or as files with one text a line. Or `source`
             alone, a file or a folder with both sides, as the command's option --source takes it.
@@ -141,17 +141,16 @@ def train(
     shown = console or Console(quiet=quiet)
     plan = None
     with _on(device):
+        keep_freed_memory()
         if recipe is None or is_data(recipe):
             source = _in_its_place(recipe, source)
             given = _overridden({}, overrides or {})
             asked = Asked(data, source, target, columns, languages, time, overrides or {}, given)
-            keep_freed_memory()
             plan, folder = planned(asked, None if run is None else Path(run), Display(shown), force)
             resolved = plan.recipe
         else:
             _refuse_planning(source=source, target=target, languages=languages, time=time)
             resolved, folder = _prepared(*_table(recipe, overrides or {}), run, data, columns, shown, force)
-            keep_freed_memory()
         display = Display(shown, _watching(resolved, [*callbacks]))
         report = train_recipe(resolved, folder, display)
         if not quiet:

@@ -28,10 +28,15 @@ BY_CODE = {
 }
 
 
+def base_of(code: str) -> str:
+    """The language without region or script, in small letters: en for en_US."""
+    return code.replace("_", "-").partition("-")[0].lower()
+
+
 def name_of(code: str) -> str:
     """The name of `code`, or of what stands before its region or script; an unknown code is its own name."""
-    base, _, rest = code.replace("_", "-").partition("-")
-    name = BY_CODE.get(base.lower())
+    rest = code.replace("_", "-").partition("-")[2]
+    name = BY_CODE.get(base_of(code))
     if name is None:
         return code
     return f"{name} ({rest})" if rest else name
@@ -44,10 +49,9 @@ def matching(code: str, known: Iterable[str]) -> str:
     neither, the only one of its language. The code itself where there is none: `zh-TW` does not mean `zh-CN`.
     """
     plain = {each: each.replace("_", "-").lower() for each in known}
-    asked = code.replace("_", "-").lower()
-    base = asked.partition("-")[0]
+    asked, base = code.replace("_", "-").lower(), base_of(code)
     for wanted in (asked, base):
         if found := [each for each, one in plain.items() if one == wanted]:
             return code if code in found else found[0]
-    alike = [each for each, one in plain.items() if asked == base and one.partition("-")[0] == base]
+    alike = [each for each in plain if asked == base == base_of(each)]
     return alike[0] if len(alike) == 1 else code

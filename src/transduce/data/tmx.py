@@ -20,18 +20,21 @@ def tmx_rows(path: Path, languages: Sequence[str]) -> Iterator[tuple[int, list[s
     A language is found as `transduce.core.languages.matching` does: en is EN-US where there is no other English.
 
     Raises:
-        InputError: no unit has one of the languages; what `tmx_units` refuses.
+        InputError: no unit has one of the languages; what `tmx_languages` refuses.
     """
     found = tmx_languages(existing_file(path))
     chosen = [matching(language, found) for language in languages]
     if missing := [language for language in chosen if language not in found]:
-        known = ", ".join(found) or "no language"
-        raise InputError(f"{path}: expected units in {' and '.join(missing)}; it has {known}.")
+        raise InputError(f"{path}: expected units in {' and '.join(missing)}; it has {', '.join(found)}.")
     return ((line, [texts.get(language, "") for language in chosen]) for line, texts in tmx_units(path))
 
 
 def tmx_languages(path: Path) -> dict[str, int]:
-    """How many units are in each language; that of most of their sources first. Raises as `tmx_units`."""
+    """How many units are in each language; that of most of their sources first.
+
+    Raises:
+        InputError: as `tmx_units`; no unit has a text.
+    """
     return _counted(path, (status := path.stat()).st_size, status.st_mtime_ns)
 
 
@@ -42,6 +45,9 @@ def _counted(path: Path, *stamp: int) -> dict[str, int]:
     for _, texts in tmx_units(path):
         counts.update([*texts])
         firsts.update([*texts][:1])
+    if not counts:
+        wanted = "units (<tu>) with texts (<tuv xml:lang=..><seg>..</seg></tuv>)"
+        raise InputError(f"{path}: expected {wanted}; found none.")
     return {language: counts[language] for language in sorted(counts, key=lambda each: -firsts[each])}
 
 
@@ -49,24 +55,19 @@ def tmx_units(path: Path) -> Iterator[Unit]:
     """The units of a file, read block by block. Codes of the original format are left out, their texts kept.
 
     Raises:
-        InputError: it is no XML, or has entities of its own; it has no unit of texts.
+        InputError: it is no XML, or has entities of its own.
     """
-    reader, empty = _Reader(path), True
+    reader = _Reader(path)
     try:
         for block in read_blocks(path):
             reader.parser.Parse(block, False)
-            empty = empty and not reader.units
             yield from reader.taken()
         reader.parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise InputError(
             f"{path}, line {error.lineno}: expected the XML of a translation memory; {expat.ErrorString(error.code)}."
         ) from error
-    empty = empty and not reader.units
     yield from reader.taken()
-    if empty:
-        wanted = "units (<tu>) with texts (<tuv xml:lang=..><seg>..</seg></tuv>)"
-        raise InputError(f"{path}: expected {wanted}; found none.")
 
 
 class _Reader:
@@ -107,8 +108,7 @@ class _Reader:
                 self._texts.setdefault(self._language, "".join(self._text))
             self._text = None
         elif name == "tu":
-            if self._texts:
-                self.units.append((self._line, self._texts))
+            self.units.append((self._line, self._texts))
         elif self._text is not None and name in CODES:
             self._codes -= 1
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transduce.core.errors import InputError
-from transduce.core.languages import BY_CODE
+from transduce.core.languages import BY_CODE, base_of
 
 PACKERS = (".gz", ".xz", ".zst")
 TABLES = (".tsv", ".csv", ".jsonl", ".tmx")
@@ -37,7 +37,7 @@ def parse_languages(text: str) -> tuple[str, str]:
 
 def plain_code(code: str) -> str:
     """A language without region or script, by two letters where it has such a code: en for EN-US or eng."""
-    base = code.replace("_", "-").partition("-")[0].lower()
+    base = base_of(code)
     return TWO_LETTERS.get(base, base)
 
 
